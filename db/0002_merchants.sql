@@ -1,0 +1,34 @@
+-- Who may call: merchants, their users, and what each merchant has set.
+create table merchants (
+  id            bigint generated always as identity primary key,
+  affiliate_id  text not null unique,
+  email         text not null,
+  business_name text not null,
+  created_at    timestamptz not null,
+  suspended_at  timestamptz
+);
+
+create table users (
+  id            bigint generated always as identity primary key,
+  merchant_id   bigint not null references merchants,
+  username      text not null,
+  -- NFKC, case-folded: the form in which names are compared
+  username_key  text not null unique,
+  password_hash text not null,
+  scopes        text[] not null check (scopes <@ array['read', 'payments', 'payouts']),
+  created_at    timestamptz not null
+);
+create index users_merchant on users (merchant_id);
+
+create table merchant_settings (
+  merchant_id           bigint primary key references merchants,
+  tolerance_bps         integer not null default 100 check (tolerance_bps between 0 and 500),
+  late_payments         text not null default 'accept' check (late_payments in ('accept', 'review')),
+  payout_allow_list     text[] not null default '{}',
+  -- what is in force until payout_allow_list_from, when the list was loosened
+  payout_allow_list_old text[] not null default '{}',
+  payout_allow_list_from timestamptz,
+  payout_approval_above      bigint check (payout_approval_above >= 0),
+  payout_approval_above_old  bigint check (payout_approval_above_old >= 0),
+  payout_approval_above_from timestamptz
+);

@@ -1,0 +1,73 @@
+// Amounts: whole minor units as bigint, with their currency. The only room that does arithmetic on amounts; decimal strings exist at
+// the border only. Every rounding has its direction in its name. Called by every room that touches money.
+import { decimalsOf, type LedgerCurrency } from './currency.ts';
+
+export type Money = { readonly currency: LedgerCurrency; readonly minor: bigint };
+
+/** The form of every amount on the wire (behaviour §1). */
+const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
+
+export type ParsedAmount = { readonly minor: bigint } | { readonly problem: 'malformed' | 'too-many-decimals' };
+
+/**
+ * Reads a decimal string into minor units.
+ * @param text an amount as sent, e.g. `"25.00"`
+ * @param decimals the decimals of the unit; more digits than that are refused even when they are zeros
+ */
+export function parseAmount(text: string, decimals: number): ParsedAmount {
+  if (!AMOUNT.test(text)) return { problem: 'malformed' };
+  const [whole = '', fraction = ''] = text.split('.');
+  if (fraction.length > decimals) return { problem: 'too-many-decimals' };
+  return { minor: BigInt(whole + fraction.padEnd(decimals, '0')) };
+}
+
+/** Minor units as a decimal string with exactly `decimals` digits behind the point (none and no point for 0). */
+export function formatMinor(minor: bigint, decimals: number): string {
+  const sign = minor < 0n ? '-' : '';
+  const digits = (minor < 0n ? -minor : minor).toString().padStart(decimals + 1, '0');
+  return decimals === 0 ? sign + digits : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+/** An amount as answers write it: all decimals of its currency; ETH at least 8, trailing zeros beyond 8 trimmed. */
+export function formatAmount(minor: bigint, currency: LedgerCurrency): string {
+  const text = formatMinor(minor, decimalsOf(currency));
+  return currency === 'ETH' ? text.replace(/(\.\d{8}\d*?)0+$/, '$1') : text;
+}
+
+/** Σ of the amounts; zero for none. */
+export function sum(amounts: Iterable<bigint>): bigint {
+  let total = 0n;
+  for (const amount of amounts) total += amount;
+  return total;
+}
+export function plus(a: bigint, b: bigint): bigint {
+  return a + b;
+}
+/** a − b, which may be negative: callers that must not go below zero use {@link atLeastZero}. */
+export function minus(a: bigint, b: bigint): bigint {
+  return a - b;
+}
+export function negated(a: bigint): bigint {
+  return -a;
+}
+export function atLeastZero(a: bigint): bigint {
+  return a < 0n ? 0n : a;
+}
+export function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+export function greatest(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+/** amount × basisPoints / 10,000, rounded down. */
+export function basisPointsDown(amount: bigint, basisPoints: number): bigint {
+  return (amount * BigInt(basisPoints)) / 10_000n;
+}
+/** a × b / c of non-negative numbers, rounded down. */
+export function mulDivDown(a: bigint, b: bigint, c: bigint): bigint {
+  return (a * b) / c;
+}
+/** a × b / c of non-negative numbers, rounded up. */
+export function mulDivUp(a: bigint, b: bigint, c: bigint): bigint {
+  return (a * b + c - 1n) / c;
+}

@@ -1,0 +1,106 @@
+// The outside as the service sees it, types only: what is exchangeable and not trusted (nodes, price feeds, the clock) stands behind these.
+// Adapters in outside/ fulfil them; flow and worker get them through Context.ports.
+import type { CurrencyCode, UtxoCode } from './currency.ts';
+
+export type Clock = {
+  /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
+  now(): number;
+};
+
+/** Cryptographic randomness. */
+export type Rng = { bytes(length: number): Uint8Array };
+
+/** The state of a node, told apart (issue: "a node that is down, warming up, …"). Only `ready` may be read from. */
+export type NodeCondition =
+  | { readonly state: 'ready'; readonly height: number; readonly hash: string; readonly tipTimeMs: number; readonly peers: number }
+  | {
+      readonly state: 'down' | 'warming_up' | 'busy' | 'wrong_network' | 'syncing' | 'stuck' | 'unauthorized' | 'bad_answer';
+      readonly reason: string;
+      readonly height: number | null;
+    };
+
+export type Outpoint = { readonly txid: string; readonly vout: number };
+
+/** One transaction of a block or the mempool that touches something watched. Hashes in display order, hex. */
+export type TransactionFacts = {
+  readonly txid: string;
+  readonly coinbase: boolean;
+  /** Every input; empty for a coinbase. */
+  readonly inputs: readonly Outpoint[];
+  /** Only the outputs to watched scripts (hex). */
+  readonly outputs: readonly { readonly vout: number; readonly script: string; readonly amountMinor: bigint }[];
+  /** Only the watched outpoints that it spends. */
+  readonly spends: readonly Outpoint[];
+};
+
+export type BlockFacts = {
+  readonly hash: string;
+  readonly previousHash: string;
+  /** The header's time. */
+  readonly timeMs: number;
+  readonly transactionCount: number;
+  /** In block order, only those that touch something watched. */
+  readonly touched: readonly TransactionFacts[];
+};
+
+/** What the scanner asks for each output and input of a block; must answer in well under a microsecond and without allocating. */
+export type WatchList = {
+  /** Whether bytes[start, end) is a watched output script. */
+  hasScript(bytes: Uint8Array, start: number, end: number): boolean;
+  /** Whether the 36 bytes at start (txid in wire order, index little-endian) are a watched outpoint. */
+  hasOutpoint(bytes: Uint8Array, start: number): boolean;
+};
+
+export type MempoolPush = {
+  /** A block or transaction arrived: look now. */
+  readonly onHint: () => void;
+  /** A raw transaction entered the mempool. */
+  readonly onTransaction: (raw: Uint8Array) => void;
+};
+
+/** One UTXO chain as our own node tells it. Every call may throw NodeTrouble (outside/node-trouble). Never called inside a database transaction. */
+export type ChainPort = {
+  readonly currency: UtxoCode;
+  condition(): Promise<NodeCondition>;
+  /** Hash of the best chain's block at a height; null beyond the tip. */
+  hashAt(height: number): Promise<string | null>;
+  /** Reads and checks a whole block (hash against header, txids of hits, Merkle root); throws when anything does not fit. */
+  readBlock(hash: string, watch: WatchList): Promise<BlockFacts>;
+  /** All txids of the mempool. */
+  mempool(): Promise<readonly string[]>;
+  /** The facts of those of the transactions that touch something watched; one that the node no longer has is left out of `found`. */
+  readMempoolTransactions(
+    txids: readonly string[],
+    watch: WatchList,
+  ): Promise<{ readonly read: number; readonly touched: readonly TransactionFacts[] }>;
+  /** Facts of a raw transaction that a push brought; null when it touches nothing watched. */
+  readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
+  /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */
+  mempoolSeenAtMs(txid: string): Promise<number | null>;
+  /** Subscribes to the node's ZMQ where it has one; null where it has none. */
+  subscribe(push: MempoolPush): Promise<{ close(): Promise<void> } | null>;
+};
+
+/** One price source's answer for one currency. */
+export type RateSample = {
+  readonly source: string;
+  readonly currency: CurrencyCode;
+  readonly bid: bigint;
+  readonly ask: bigint;
+  readonly atMs: number;
+};
+
+/** One price source: all its currencies in as few calls as it allows; what it cannot say is left out; throws when it is unreachable. */
+export type RateFeed = { readonly source: string; read(): Promise<readonly RateSample[]> };
+
+/** Encodes the address and script of a derived public key. */
+export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };
+export type AddressDeriver = { readonly currency: UtxoCode; derive(index: number): DerivedAddress };
+
+export type Ports = {
+  readonly clock: Clock;
+  readonly rng: Rng;
+  readonly chains: ReadonlyMap<UtxoCode, ChainPort>;
+  readonly rateFeeds: readonly RateFeed[];
+  readonly addresses: ReadonlyMap<UtxoCode, AddressDeriver>;
+};

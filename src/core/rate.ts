@@ -1,0 +1,45 @@
+// Prices in USD as scaled integers, and what they make of amounts. The quote's promise (behaviour §1): crypto_amount × exchange_rate ≥
+// usd_amount, and one unit of the quote's last decimal less is below. Called by the quote, the judge and the rate poller.
+import { CURRENCIES, type CurrencyCode } from './currency.ts';
+import { formatMinor, mulDivDown, mulDivUp } from './money.ts';
+
+/** USD for one whole coin, in units of 10⁻⁸ USD. Always positive. */
+export type Rate = bigint;
+const RATE_DECIMALS = 8;
+const RATE_UNIT = 10n ** 8n;
+const CENTS_PER_USD = 100n;
+
+/** Reads a price with up to 8 decimals; null when it is not a positive decimal number of that form. */
+export function parseRate(text: string): Rate | null {
+  if (!/^\d{1,15}(\.\d{1,8})?$/.test(text)) return null;
+  const [whole = '', fraction = ''] = text.split('.');
+  const rate = BigInt(whole + fraction.padEnd(RATE_DECIMALS, '0'));
+  return rate > 0n ? rate : null;
+}
+
+/** A price with 2 to 8 decimals, exactly the number used. */
+export function formatRate(rate: Rate): string {
+  return formatMinor(rate, RATE_DECIMALS).replace(/(\.\d{2}\d*?)0+$/, '$1');
+}
+
+/** Minor units to ask for, rounded up to the quote's precision. */
+export function cryptoForUsdUp(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  const { decimals, quoteDecimals } = CURRENCIES[currency];
+  const quoteUnits = mulDivUp(usdMinor * RATE_UNIT, 10n ** BigInt(quoteDecimals), CENTS_PER_USD * rate);
+  return quoteUnits * 10n ** BigInt(decimals - quoteDecimals);
+}
+
+/** What a USD amount (cents) is worth in minor units of the coin, rounded down to the unit. */
+export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  return mulDivDown(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);
+}
+
+/** What an amount is worth in cents, rounded down. */
+export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  return mulDivDown(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
+}
+
+/** What an amount is worth in cents, rounded up. */
+export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  return mulDivUp(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
+}
