@@ -121,15 +121,19 @@ create table events (
 create index events_merchant on events (merchant_id, id);
 create trigger append_only before update or delete on events for each row execute function ledger.refuse_change();
 
--- Ranges of address indexes are reserved here; gaps are allowed, reuse is not.
-create table address_ranges (
-  currency   text primary key,
-  next_index bigint not null default 0 check (next_index >= 0)
-);
--- Account-level public keys that addresses are derived from; `next_index` counts per key.
+-- Account-level public keys that addresses are derived from. One per currency is in use; the earlier ones stay, because their addresses
+-- do. `next_index` counts per key: ranges of indexes are reserved by raising it, so gaps are possible, reuse is not.
 create table account_xpubs (
-  currency    text primary key,
-  xpub        text not null,
-  origin      text not null check (origin in ('signer', 'imported')),
-  created_at  timestamptz not null
+  id           bigint generated always as identity primary key,
+  currency     text not null,
+  -- in the canonical form (xpub, tpub); no two currencies may share a key, or they would share output scripts
+  xpub         text not null unique,
+  origin       text not null check (origin in ('signer', 'imported')),
+  next_index   bigint not null default 0 check (next_index between 0 and 2147483648),
+  created_at   timestamptz not null,
+  -- when the signer last said that this key is its own; a key of origin 'signer' is not derived from before that
+  confirmed_at timestamptz,
+  -- when another key took its place; null for the one in use
+  retired_at   timestamptz
 );
+create unique index account_xpubs_in_use on account_xpubs (currency) where retired_at is null;

@@ -93,14 +93,21 @@ export type RateSample = {
 /** One price source: all its currencies in as few calls as it allows; what it cannot say is left out; throws when it is unreachable. */
 export type RateFeed = { readonly source: string; read(): Promise<readonly RateSample[]> };
 
-/** Encodes the address and script of a derived public key. */
+/** An address of our own, its output script, and the index it was derived at (chain 0 of its account). */
 export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };
+/** Derives the receiving addresses of one account; `derive` throws UnderivableIndex for the index that no key exists for (chance 2⁻¹²⁷). */
 export type AddressDeriver = { readonly currency: UtxoCode; derive(index: number): DerivedAddress };
+export type AddressDerivers = {
+  /** The deriver of an account-level public key; throws AccountKeyProblem for a key that is not of this currency and network. */
+  of(currency: UtxoCode, xpub: string): AddressDeriver;
+  /** The same derivation by second libraries (KEY-7): slow, for audits. */
+  rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
+};
 
 export type Ports = {
   readonly clock: Clock;
   readonly rng: Rng;
   readonly chains: ReadonlyMap<UtxoCode, ChainPort>;
   readonly rateFeeds: readonly RateFeed[];
-  readonly addresses: ReadonlyMap<UtxoCode, AddressDeriver>;
+  readonly addresses: AddressDerivers;
 };
