@@ -130,7 +130,7 @@ create function ledger.post(p_key text, p_kind text, p_lines jsonb, p_at timesta
 returns table (entry_id bigint, replayed boolean) language plpgsql security definer set search_path = ledger, public, pg_temp as $$
 declare
   h bytea := sha256(convert_to(p_kind || '|' || p_lines::text || '|' || coalesce(p_reverses_id::text, ''), 'UTF8'));
-  eid bigint; old bytea; house boolean;
+  eid bigint; old bytea; ids bigint[]; house boolean;
 begin
   insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
     values (p_kind, p_key, h, p_reverses_id, p_transaction_id, p_payout_id, p_at)
@@ -142,19 +142,18 @@ begin
     end if;
     return query select eid, true; return;
   end if;
-  create temporary table if not exists pg_temp.post_line (line smallint, account_id bigint, currency text, amount public.units, side smallint, locked boolean) on commit delete rows;
-  delete from pg_temp.post_line;
-  insert into pg_temp.post_line
-    select l.ord, a.id, a.currency, (l.x->>'v')::public.units, a.normal_side, a.locked
-      from (select ord, x, ledger.account_id(x->>'a') as aid from jsonb_array_elements(p_lines) with ordinality j(x, ord)) l
-      join account a on a.id = l.aid;
-  -- every touched balance row is locked in one global order, so that no two entries wait for each other
-  perform 1 from balance b where b.account_id in (select t.account_id from pg_temp.post_line t) order by b.account_id for update;
-  update balance b set amount = b.amount + t.amount * t.side from pg_temp.post_line t where b.account_id = t.account_id;
+  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
+  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
+  select bool_or(not a.locked) into house from account a where a.id = any (ids);
+  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
+  with l as (
+    select j.ord::smallint as line, a.id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
+      from jsonb_array_elements(p_lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  changed as (
+    update balance b set amount = b.amount + l.amount * l.normal_side from l where b.account_id = l.id
+    returning b.account_id, b.amount)
   insert into posting (entry_id, line, account_id, currency, amount, balance_after)
-    select eid, t.line, t.account_id, t.currency, t.amount, b.amount
-      from pg_temp.post_line t left join balance b on b.account_id = t.account_id;
-  select bool_or(not t.locked) into house from pg_temp.post_line t;
+    select eid, l.line, l.id, l.currency, l.amount, c.amount from l left join changed c on c.account_id = l.id;
   if house then insert into unrolled values (eid); end if;
   return query select eid, false;
 end $$;

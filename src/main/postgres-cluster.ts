@@ -1,0 +1,230 @@
+// One PostgreSQL server of our own: made, started, found again and stopped by its data folder. Called by src/main/postgres.ts (durable)
+// and by the tests' global setup (not durable, so that tests are fast).
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import type { Place } from './postgres-place.ts';
+import { identityOf, worksIn } from './process-identity.ts';
+import { StartRefused } from './start-refused.ts';
+
+/** The login user of our own clusters: their superuser, whom only the socket's folder lets in. */
+const LOGIN = 'bursar';
+const LARGEST_LOG_BYTES = 20_000_000;
+const MAJOR = '18';
+
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  max_connections: '120',
+  shared_buffers: '192MB',
+  max_wal_size: '2GB',
+  wal_compression: 'pglz',
+  random_page_cost: '1.1',
+  jit: 'off',
+  // dynamic shared memory is scarce in containers, and no statement of ours is better off in parallel
+  max_parallel_workers_per_gather: '0',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+};
+const NOT_DURABLE: Readonly<Record<string, string>> = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+};
+
+export type ClusterOptions = { readonly place: Place; readonly durable: boolean; readonly logFile: string };
+
+/** The connection URL of a database of the cluster. */
+export function clusterUrl(place: Place, database: string): string {
+  return `postgresql://${LOGIN}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
+}
+
+/** Makes the cluster when it is missing; one that broke off half-way is made anew. Returns whether it was made. */
+export function makeCluster({ place, durable }: ClusterOptions): boolean {
+  const { folder, bin, user } = place;
+  if (existsSync(join(folder, 'PG_VERSION'))) {
+    const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim();
+    if (version !== MAJOR) {
+      throw new StartRefused(
+        `${folder} was made by PostgreSQL ${version}, this version brings ${MAJOR}: move the data over with pg_dumpall, or set DATABASE_URL`,
+      );
+    }
+    return false;
+  }
+  if (existsSync(folder) && readdirSync(folder).length > 0) {
+    throw new StartRefused(`${folder} is neither empty nor a PostgreSQL data folder: move it away, or set BURSAR_DATA_DIR`);
+  }
+  const making = `${folder}.new`;
+  rmSync(making, { recursive: true, force: true });
+  mkdirSync(making, { mode: 0o700 });
+  if (user !== null) chownSync(making, user.uid, user.gid);
+  const flags = [
+    '-D',
+    making,
+    '-U',
+    LOGIN,
+    '--auth=trust',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+    ...(durable ? [] : ['--no-sync']),
+  ];
+  const run = spawnSync(join(bin, 'initdb'), flags, { encoding: 'utf8', cwd: '/', env: {}, ...asUser(place) });
+  if (run.status !== 0) {
+    const why = (run.error?.message ?? (run.stderr || run.stdout)).trim().split('\n').slice(-3).join(' ');
+    throw new StartRefused(`PostgreSQL's initdb failed in ${making}: ${why}`);
+  }
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(making, folder);
+  if (durable) syncFolder(dirname(folder));
+  return true;
+}
+
+/** The number of the server that works in this data folder; null when none does. */
+export function runningServer(place: Place): number | null {
+  const pid = readPid(place);
+  return pid !== null && identityOf(pid) !== null && worksIn(pid, place.folder) ? pid : null;
+}
+
+/** Whether the server takes connections: it writes so into its own file. */
+function isReady(place: Place): boolean {
+  try {
+    return readFileSync(join(place.folder, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number. */
+export async function startCluster(options: ClusterOptions): Promise<number> {
+  const { place } = options;
+  const until = performance.now() + 120_000;
+  let lastTry = 0;
+  for (;;) {
+    const running = runningServer(place);
+    if (running !== null && isReady(place)) return running;
+    if (running === null && performance.now() - lastTry > 500) {
+      removeForeignPidFile(place);
+      const exited = launch(options);
+      lastTry = performance.now();
+      const failure = await untilReady(place, exited, until);
+      if (failure === null) continue;
+      // the last server was killed and its children are still ending: PostgreSQL waits for them, and so do we
+      if (!/pre-existing shared memory|still in use|Is another postmaster/.test(failure) || performance.now() > until) {
+        throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure} (see ${options.logFile})`);
+      }
+    }
+    if (performance.now() > until)
+      throw new StartRefused(`PostgreSQL in ${place.folder} is not ready after 120 s (see ${options.logFile})`);
+    await delay(10);
+  }
+}
+
+/** Stops the server: sessions are ended, everything is written. After `graceMs` harder. Does nothing when none runs. */
+export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
+  for (const [signal, waitMs] of [
+    ['SIGINT', graceMs],
+    ['SIGQUIT', 1500],
+    ['SIGKILL', 1500],
+  ] as const) {
+    const pid = runningServer(place);
+    if (pid === null) return;
+    process.kill(pid, signal);
+    const until = performance.now() + waitMs;
+    while (performance.now() < until) {
+      if (runningServer(place) === null) return;
+      await delay(10);
+    }
+  }
+}
+
+/** Makes the database when it is missing. */
+export async function ensureDatabase(place: Place, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: clusterUrl(place, 'postgres') });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query({ text: 'select 1 from pg_database where datname = $1', values: [name] });
+    if (rowCount === 0) await client.query(`create database ${name}`);
+  } finally {
+    await client.end();
+  }
+}
+
+function launch({ place, durable, logFile }: ClusterOptions): Promise<string> {
+  if (existsSync(logFile) && statSync(logFile).size > LARGEST_LOG_BYTES) truncateSync(logFile);
+  const log = openSync(logFile, 'a');
+  const settings = { ...SETTINGS, unix_socket_directories: place.socketFolder, ...(durable ? {} : NOT_DURABLE) };
+  const flags = ['-D', place.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  // a session of its own: Ctrl-C in a terminal is for the supervisor, which stops the database last
+  const child = spawn(join(place.bin, 'postgres'), flags, {
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['ignore', log, log],
+    ...asUser(place),
+  });
+  const from = statSync(logFile).size;
+  closeSync(log);
+  child.unref();
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => {
+      const said = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n').filter(Boolean);
+      resolve(said.find((line) => line.includes('FATAL')) ?? said.at(-1) ?? `it ended with ${code ?? signal}`);
+    });
+  });
+}
+
+async function untilReady(place: Place, exited: Promise<string>, until: number): Promise<string | null> {
+  let failure: string | null = null;
+  void exited.then((why) => {
+    failure = why;
+  });
+  while (failure === null && performance.now() < until) {
+    if (runningServer(place) !== null && isReady(place)) return null;
+    await delay(5);
+  }
+  return failure ?? 'it is not ready in time';
+}
+
+// After a crash of the whole machine or container the file may name a process that is now somebody else's: PostgreSQL would refuse to start.
+function removeForeignPidFile(place: Place): void {
+  const pid = readPid(place);
+  if (pid !== null && identityOf(pid) !== null && !worksIn(pid, place.folder))
+    rmSync(join(place.folder, 'postmaster.pid'), { force: true });
+}
+
+function readPid(place: Place): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(join(place.folder, 'postmaster.pid'), 'utf8'), 10);
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+function asUser({ user }: Place): { uid?: number; gid?: number } {
+  return user === null ? {} : { uid: user.uid, gid: user.gid };
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  fsyncSync(handle);
+  closeSync(handle);
+}

@@ -1,0 +1,108 @@
+// Tells a process from a later one with the same number, and holds locks that the kernel gives back when their holder dies. Used by the
+// start, by the embedded database and by the commands that join a running service.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { closeSync, mkdirSync, openSync, readFileSync, readlinkSync, rmSync, writeSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Number and start time, as `<pid>-<start>`: unique until the machine starts again. */
+export type Identity = string;
+
+/** The identity of a living process; null when there is none with this number (or it has ended and only waits to be reaped). */
+export function identityOf(pid: number): Identity | null {
+  if (process.platform === 'linux') {
+    try {
+      // the name in parentheses may hold spaces and parentheses: fields are counted from the last one
+      const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+        .replace(/^.*\) /s, '')
+        .split(' ');
+      return fields[0] === 'Z' || fields[0] === 'X' ? null : `${pid}-${fields[19]}`;
+    } catch {
+      return null;
+    }
+  }
+  const ps = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
+  const match = /^(\S+)\s+(.+?)\s*$/.exec(ps.stdout ?? '');
+  return match === null || match[1]!.startsWith('Z') ? null : `${pid}-${match[2]!.replace(/\W+/g, '_')}`;
+}
+
+/** Whether the very process of that identity is alive. */
+export function isAlive(identity: Identity): boolean {
+  const pid = Number.parseInt(identity, 10);
+  return Number.isSafeInteger(pid) && identityOf(pid) === identity;
+}
+
+/** Whether a process works in this folder (PostgreSQL's processes stay in their data folder). */
+export function worksIn(pid: number, folder: string): boolean {
+  if (process.platform === 'linux') {
+    try {
+      return readlinkSync(`/proc/${pid}/cwd`) === folder;
+    } catch {
+      return false;
+    }
+  }
+  return (spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '').includes(folder);
+}
+
+export type Lock = { release(): Promise<void> };
+
+/** Takes the lock of this name that belongs to a folder (its real path); null when another living process holds it. */
+export function tryLock(folder: string, name: string): Promise<Lock | null> {
+  return process.platform === 'linux' ? lockBySocket(folder, name) : Promise.resolve(lockByFile(folder, name));
+}
+
+/** Waits for the lock of this name; throws after the deadline. */
+export async function lock(folder: string, name: string, deadlineMs = 90_000): Promise<Lock> {
+  const until = performance.now() + deadlineMs;
+  for (;;) {
+    const taken = await tryLock(folder, name);
+    if (taken !== null) return taken;
+    if (performance.now() > until)
+      throw new Error(`another process has held the lock "${name}" of ${folder} for ${deadlineMs / 1000} s`);
+    await delay(25);
+  }
+}
+
+// An abstract socket vanishes with its process, whatever kills it: nothing can be left behind.
+function lockBySocket(folder: string, name: string): Promise<Lock | null> {
+  const address = `\0bursar-${createHash('sha256').update(`${folder}\n${name}`).digest('hex').slice(0, 40)}`;
+  const server = createServer((socket) => socket.destroy());
+  server.unref();
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(null) : reject(error)));
+    server.listen(address, () =>
+      resolve({
+        release: () =>
+          new Promise((done) => {
+            server.close(() => done());
+          }),
+      }),
+    );
+  });
+}
+
+function lockByFile(folder: string, name: string): Lock | null {
+  mkdirSync(join(folder, 'run'), { recursive: true });
+  const file = join(folder, 'run', `${name}.lock`);
+  for (let attempt = 0; attempt < 2; attempt++) {
+    try {
+      const handle = openSync(file, 'wx');
+      writeSync(handle, identityOf(process.pid) ?? '');
+      closeSync(handle);
+      return {
+        release() {
+          rmSync(file, { force: true });
+          return Promise.resolve();
+        },
+      };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      const holder = readFileSync(file, 'utf8');
+      if (holder !== '' && isAlive(holder)) return null;
+      rmSync(file, { force: true });
+    }
+  }
+  return null;
+}

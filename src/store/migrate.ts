@@ -1,0 +1,102 @@
+// Brings a database to today's schema: applies db/*.sql in the order of their names, each in a transaction of its own, and remembers
+// name and checksum. Called at every start by src/main/start.ts, by `bursar migrate` and by the tests' template database.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+
+/** db/ of this checkout. */
+export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../db/', import.meta.url));
+
+// any number, the same in every process: they queue on it
+const LOCK_KEY = 7_102_201_118;
+const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
+
+type Migration = { readonly name: string; readonly text: string; readonly checksum: string };
+
+/** What a migration run refuses: the file's name and what is wrong with it, in one line. */
+export class MigrationRefused extends Error {
+  override readonly name = 'MigrationRefused';
+}
+
+/**
+ * Applies what is missing, as the URL's own user (who must be able to create roles). Any number of processes may call it at once: they
+ * wait for each other. Forward only: a changed applied file, an applied file that is gone, and a new file that sorts before an applied
+ * one are refused with its name.
+ * @returns the names of the files applied by this call
+ */
+export async function migrate(options: { readonly url: string; readonly folder?: string }): Promise<readonly string[]> {
+  const migrations = readMigrations(options.folder ?? MIGRATIONS_FOLDER);
+  const client = new pg.Client({ connectionString: options.url, application_name: 'bursar migrate' });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY] });
+    return await applyMissing(client, migrations);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function readMigrations(folder: string): readonly Migration[] {
+  return readdirSync(folder)
+    .filter((name) => FILE_NAME.test(name))
+    .sort()
+    .map((name) => {
+      const text = readFileSync(new URL(name, `file://${folder.endsWith('/') ? folder : `${folder}/`}`), 'utf8');
+      return { name, text, checksum: createHash('sha256').update(text).digest('hex') };
+    });
+}
+
+async function applyMissing(client: pg.Client, migrations: readonly Migration[]): Promise<readonly string[]> {
+  await client.query(
+    `create schema if not exists migration;
+     create table if not exists migration.applied (name text primary key, checksum text not null, applied_at timestamptz not null default now())`,
+  );
+  const { rows } = await client.query<{ name: string; checksum: string }>(
+    'select name, checksum from migration.applied order by name',
+  );
+  const missing = compare(migrations, rows);
+  for (const migration of missing) await apply(client, migration);
+  return missing.map(({ name }) => name);
+}
+
+function compare(migrations: readonly Migration[], applied: readonly { name: string; checksum: string }[]): readonly Migration[] {
+  const known = new Map(migrations.map((migration) => [migration.name, migration]));
+  for (const { name, checksum } of applied) {
+    const migration = known.get(name);
+    if (migration === undefined) {
+      throw new MigrationRefused(`db/${name} was applied to this database, but is not in this version: start the newer version`);
+    }
+    if (migration.checksum !== checksum) {
+      throw new MigrationRefused(
+        `db/${name} was changed after it had been applied to this database: put it back and add a new file`,
+      );
+    }
+  }
+  const last = applied.at(-1)?.name ?? '';
+  const done = new Set(applied.map(({ name }) => name));
+  const missing = migrations.filter(({ name }) => !done.has(name));
+  const early = missing.find(({ name }) => name < last);
+  if (early !== undefined) {
+    throw new MigrationRefused(
+      `db/${early.name} is new but sorts before db/${last}, which was already applied: give it a higher number`,
+    );
+  }
+  return missing;
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('begin');
+  try {
+    await client.query(migration.text);
+    await client.query({
+      text: 'insert into migration.applied (name, checksum) values ($1, $2)',
+      values: [migration.name, migration.checksum],
+    });
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw new Error(`db/${migration.name}: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,40 @@
+// Before the first test: one PostgreSQL for the whole run (not durable, in a folder of its own), with one migrated database that
+// freshDatabase() clones. Vitest calls it also when a file is run alone.
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { clusterUrl, ensureDatabase, makeCluster, startCluster, stopCluster } from '../../src/main/postgres-cluster.ts';
+import { placePostgres } from '../../src/main/postgres-place.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { TEMPLATE } from './names.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** URL of the test cluster's database `postgres`. */
+    postgresUrl: string;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const data = mkdtempSync(join(tmpdir(), 'bursar-test-'));
+  chmodSync(data, 0o711);
+  const place = placePostgres(data);
+  const options = { place, durable: false, logFile: join(data, 'postgres.log') };
+  async function remove(): Promise<void> {
+    await stopCluster(place, 3000);
+    rmSync(data, { recursive: true, force: true });
+    if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+  }
+  try {
+    makeCluster(options);
+    await startCluster(options);
+    await ensureDatabase(place, TEMPLATE);
+    await migrate({ url: clusterUrl(place, TEMPLATE) });
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  project.provide('postgresUrl', clusterUrl(place, 'postgres'));
+  return remove;
+}
