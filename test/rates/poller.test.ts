@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RateFeed, RateSample } from '../../src/core/ports.ts';
+import { parseRate, type Rate } from '../../src/core/rate.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { getRates } from '../../src/flow/rates.ts';
+import type { Database } from '../../src/store/connect.ts';
+import { latestRates, pruneRateHistory, rateAt } from '../../src/store/rates.ts';
+import { pollRates } from '../../src/worker/rate-poller.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const START = Date.UTC(2027, 0, 15, 8, 0, 5);
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const rate = (text: string): Rate => parseRate(text) as Rate;
+
+let db: Database;
+let drop: () => Promise<void>;
+let now = START;
+const bitcoin: Record<string, string | null> = {};
+
+/** An exchange of the outside world: its price of Bitcoin is what the test says, null = unreachable. */
+function exchange(source: string): RateFeed {
+  return {
+    source,
+    async read(): Promise<readonly RateSample[]> {
+      const said = bitcoin[source] ?? null;
+      if (said === null) throw new Error('connection refused');
+      const price = rate(said);
+      return [{ source, currency: 'BTC', bid: price, ask: price, atMs: now }];
+    },
+  };
+}
+function context(feeds: readonly RateFeed[]): Context {
+  const ports = { clock: { now: () => now }, rng: { bytes: () => new Uint8Array() }, chains: new Map(), rateFeeds: feeds };
+  return { db, ports, network: 'sandbox', feeBps: 0, settlementSeconds: 0 } as unknown as Context;
+}
+const feeds = [exchange('kraken'), exchange('coinbase'), exchange('bitstamp')];
+const poll = () => pollRates(context(feeds));
+const say = (kraken: string | null, coinbase: string | null, bitstamp: string | null = null) =>
+  Object.assign(bitcoin, { kraken, coinbase, bitstamp });
+
+beforeAll(async () => {
+  ({ db, drop } = await freshDatabase());
+});
+afterAll(() => drop());
+
+/** The tests share one history: most begin an hour after the one before. */
+function later(ms: number): void {
+  now += ms;
+}
+async function history(): Promise<string[]> {
+  const { rows } = await db.query<{ usd: string }>({
+    text: `select usd from rate_history where currency = 'BTC' and at >= $1 order by at`,
+    values: [new Date(now)],
+  });
+  return rows.map((row) => row.usd);
+}
+
+describe('the rates of the database', () => {
+  test('before the first quorum there is none', async () => {
+    say('65000', null);
+    await poll();
+    expect(await getRates(context(feeds))).toEqual({});
+    expect(await rateAt(db, 'BTC', now)).toBeNull();
+  });
+
+  test('a quorum is stored with its sources, and who was left out and why', async () => {
+    say('65000', '65010', '650');
+    await poll();
+    expect(await getRates(context(feeds))).toEqual({
+      BTC: {
+        usd: rate('65005'),
+        atMs: now,
+        sources: [
+          { source: 'kraken', usd: '65000.00', at: new Date(now).toISOString() },
+          { source: 'coinbase', usd: '65010.00', at: new Date(now).toISOString() },
+        ],
+      },
+    });
+    const { rows } = await db.query<{ left_out: unknown }>({ text: 'select left_out from rates' });
+    expect(rows).toEqual([{ left_out: [{ source: 'bitstamp', reason: 'deviation' }] }]);
+  });
+
+  test('without a quorum the last good one serves for 5 minutes, then none', async () => {
+    say('70000', null);
+    later(5 * MINUTE);
+    await poll();
+    expect((await latestRates(db, ['BTC', 'LTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
+    const { rows } = await db.query<{ left_out: unknown }>({ text: 'select left_out from rates' });
+    expect(rows[0]?.left_out).toEqual([
+      { source: 'coinbase', reason: 'unreachable' },
+      { source: 'bitstamp', reason: 'unreachable' },
+    ]);
+    later(1);
+    await poll();
+    expect(await latestRates(db, ['BTC'], now)).toEqual(new Map());
+  });
+
+  test('the history has each change, and else one row a minute', async () => {
+    later(60 * MINUTE);
+    const from = now;
+    for (const price of ['100', '100', '101', '101', '100']) {
+      say(price, price);
+      await poll();
+      now += 5000;
+    }
+    now = from;
+    expect(await history()).toEqual(['100.00', '101.00', '100.00']);
+    now = from + 79_000;
+    await poll();
+    now = from;
+    expect(await history()).toHaveLength(3);
+    now = from + 80_000;
+    await poll();
+    now = from;
+    expect(await history()).toHaveLength(4);
+  });
+
+  test('a payment is worth the last price at or before its arrival, at most 10 minutes old', async () => {
+    later(60 * MINUTE);
+    say('200', '200');
+    await poll();
+    expect(await rateAt(db, 'BTC', now - 1)).toBeNull();
+    expect(await rateAt(db, 'BTC', now)).toBe(rate('200'));
+    expect(await rateAt(db, 'BTC', now + 10 * MINUTE)).toBe(rate('200'));
+    expect(await rateAt(db, 'BTC', now + 10 * MINUTE + 1)).toBeNull();
+    expect(await rateAt(db, 'LTC', now)).toBeNull();
+  });
+
+  test('a reading that was asked earlier and ends later does not undo a newer one', async () => {
+    later(60 * MINUTE);
+    say('300', '300');
+    let release: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const slow = feeds.map((feed) => ({
+      source: feed.source,
+      async read() {
+        const said = await feed.read();
+        await gate;
+        return said;
+      },
+    }));
+    const old = pollRates(context(slow));
+    now += 10;
+    say('310', '310');
+    await poll();
+    release();
+    await old;
+    expect((await latestRates(db, ['BTC'], now)).get('BTC')?.usd).toBe(rate('310'));
+    expect(await rateAt(db, 'BTC', now)).toBe(rate('310'));
+  });
+
+  test('a clock that was set back does not freeze the price', async () => {
+    later(60 * MINUTE);
+    say('400', '400');
+    await poll();
+    now -= 30 * MINUTE;
+    expect(await latestRates(db, ['BTC'], now)).toEqual(new Map());
+    say('410', '410');
+    await poll();
+    expect((await latestRates(db, ['BTC'], now)).get('BTC')?.usd).toBe(rate('410'));
+    now += 30 * MINUTE;
+  });
+
+  test('two pollers at once agree', async () => {
+    later(60 * MINUTE);
+    say('500', '500');
+    await Promise.all(Array.from({ length: 8 }, poll));
+    expect(await history()).toEqual(['500.00']);
+  });
+
+  test('the history is thinned after two days and forgotten after 90', async () => {
+    later(60 * MINUTE);
+    now = Math.ceil(now / MINUTE) * MINUTE;
+    const from = now;
+    for (let second = 0; second < 120; second += 20) {
+      now = from + second * 1000;
+      say(String(600 + second), String(600 + second));
+      await poll();
+    }
+    now = from;
+    expect(await history()).toHaveLength(6);
+    await pruneRateHistory(db, from + 2 * DAY - 1);
+    expect(await history()).toHaveLength(6);
+    await pruneRateHistory(db, from + 2 * DAY + 2 * MINUTE);
+    expect(await history()).toEqual(['600.00', '660.00']);
+    // the poller prunes by itself with the first price of an hour
+    now = from + 90 * DAY + 1;
+    await poll();
+    now = from;
+    expect(await history()).toEqual(['660.00', '700.00']);
+  });
+});
