@@ -1,0 +1,24 @@
+// What can be wrong with an account-level public key or an index of it. Thrown by the derivation in outside/, told apart by the address
+// pool and the commands. No message ever carries the key's text: it might be a private one.
+
+/** An index for which BIP32 defines no child key (IL ≥ n, or the point at infinity): the next index is taken instead. */
+export class UnderivableIndex extends Error {
+  readonly index: number;
+  constructor(index: number) {
+    super(`no key exists at index ${index} of this account (BIP32): take the next one`);
+    this.name = 'UnderivableIndex';
+    this.index = index;
+  }
+}
+
+export type AccountKeyFault = 'private' | 'malformed' | 'wrong-network' | 'wrong-currency' | 'wrong-depth' | 'not-on-curve';
+
+/** A text that cannot serve as an account-level extended public key of a currency on a network. */
+export class AccountKeyProblem extends Error {
+  readonly fault: AccountKeyFault;
+  constructor(fault: AccountKeyFault, message: string) {
+    super(message);
+    this.name = 'AccountKeyProblem';
+    this.fault = fault;
+  }
+}
