@@ -1,0 +1,90 @@
+// The only place that reads the environment. Every process entry of src/main calls readConfig once; what is wrong is told all at once.
+import { readFileSync } from 'node:fs';
+import { TABLE, VARIABLES, type Variable } from './config-table.ts';
+import { StartRefused } from './start-refused.ts';
+
+type Value<V> = V extends { readonly fallback: string; read(text: string): infer T }
+  ? T
+  : V extends { read(text: string): infer T }
+    ? T | null
+    : never;
+
+/** The configuration: each variable's value by its name in the code, null where it is not set and has no default. */
+export type Config = { readonly [K in keyof typeof VARIABLES]: Value<(typeof VARIABLES)[K]> };
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads and checks the environment. An empty variable counts as not set. A secret may be given by `<name>_FILE` instead.
+ * Throws StartRefused with one line for each variable that is wrong, and for each unknown one that begins with BURSAR_.
+ */
+export function readConfig(environment: Environment = process.env): Config {
+  const problems: string[] = unknownNames(environment);
+  const values: Record<string, unknown> = {};
+  for (const [key, row] of Object.entries(VARIABLES)) {
+    try {
+      values[key] = readVariable(environment, row);
+    } catch (error) {
+      problems.push((error as Error).message);
+    }
+  }
+  if (problems.length > 0) throw new StartRefused(problems.join('\n'));
+  return values as Config;
+}
+
+/** The environment for a process of our own: ours, with some variables set or (null) taken out. */
+export function childEnvironment(changes: Readonly<Record<string, string | null>>): NodeJS.ProcessEnv {
+  const environment = { ...process.env };
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete environment[name];
+    else environment[name] = value;
+  }
+  return environment;
+}
+
+function readVariable(environment: Environment, row: Variable<unknown>): unknown {
+  const given = environment[row.name] || undefined;
+  const file = row.secret ? environment[`${row.name}_FILE`] || undefined : undefined;
+  if (given !== undefined && file !== undefined)
+    throw new Error(`${row.name} and ${row.name}_FILE are both set: set one of them`);
+  const text = file === undefined ? (given ?? row.fallback) : readSecret(row.name, file);
+  if (text === null) return null;
+  try {
+    return row.read(text);
+  } catch (error) {
+    const shown = row.secret || text.length > 60 ? 'what is set' : JSON.stringify(text);
+    throw new Error(`${row.name}: ${shown} is not accepted; accepted is ${(error as Error).message}`);
+  }
+}
+
+function readSecret(name: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new Error(`${name}_FILE: ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+function unknownNames(environment: Environment): string[] {
+  const known = TABLE.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('BURSAR_') && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = known.reduce((best, candidate) => (distance(name, candidate) < distance(name, best) ? candidate : best));
+      return `${name} is not a variable of Bursar; the nearest known one is ${nearest}`;
+    });
+}
+
+/** Levenshtein distance: how many characters to change, put in or take out. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

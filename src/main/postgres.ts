@@ -1,0 +1,116 @@
+// The service's database as every process of src/main finds it: DATABASE_URL, or the embedded PostgreSQL of BURSAR_DATA_DIR. The embedded
+// one is started by whoever comes first and stopped by whoever leaves last; one that outlived a kill -9 of its users is taken over.
+import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Config } from './config.ts';
+import { clusterUrl, ensureDatabase, makeCluster, runningServer, startCluster, stopCluster } from './postgres-cluster.ts';
+import { placePostgres } from './postgres-place.ts';
+import { identityOf, isAlive, lock } from './process-identity.ts';
+import { StartRefused } from './start-refused.ts';
+
+export type OpenDatabase = {
+  /** URL of the database; its user may migrate it. */
+  readonly url: string;
+  /** One line for the operator: what it is. */
+  readonly description: string;
+  /** Whether the embedded server is alive; always true for DATABASE_URL (its sessions tell). */
+  isAlive(): boolean;
+  /** Starts the embedded server again after it died. */
+  restart(): Promise<void>;
+  /** Leaves; the embedded server is stopped when nobody else uses it. */
+  close(): Promise<void>;
+};
+
+const DATABASE = 'bursar';
+const LOCK = 'postgres';
+
+/** Opens the database; returns when it takes statements. Throws StartRefused with one clear line when it cannot be had. */
+export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataFolder'>): Promise<OpenDatabase> {
+  return config.databaseUrl === null ? openEmbedded(config.dataFolder) : openGiven(config.databaseUrl);
+}
+
+async function openGiven(url: string): Promise<OpenDatabase> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, application_name: 'bursar start' });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string; number: string }>(
+      "select current_setting('server_version') as version, current_setting('server_version_num') as number",
+    );
+    const { version = '', number = '0' } = rows[0] ?? {};
+    if (Number(number) < 150_000)
+      throw new StartRefused(`DATABASE_URL: PostgreSQL ${version} is too old; accepted is 15 or newer`);
+    return {
+      url,
+      description: `PostgreSQL ${version} of DATABASE_URL`,
+      isAlive: () => true,
+      restart: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    };
+  } catch (error) {
+    if (error instanceof StartRefused) throw error;
+    throw new StartRefused(`DATABASE_URL: the database at ${withoutPassword(url)} cannot be reached: ${reason(error)}`);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
+  const place = placePostgres(dataFolder);
+  const data = realpathSync(dataFolder);
+  const users = join(data, 'run', 'postgres-users');
+  const me = join(users, identityOf(process.pid) ?? String(process.pid));
+  const options = { place, durable: true, logFile: join(data, 'postgres.log') };
+  mkdirSync(users, { recursive: true });
+
+  async function locked<T>(work: () => Promise<T>): Promise<T> {
+    const held = await lock(data, LOCK);
+    try {
+      return await work();
+    } finally {
+      await held.release();
+    }
+  }
+
+  const how = await locked(async () => {
+    writeFileSync(me, '');
+    const made = makeCluster(options);
+    const running = runningServer(place);
+    await startCluster(options);
+    await ensureDatabase(place, DATABASE);
+    return made ? 'made' : running === null ? 'started' : 'joined';
+  });
+  return {
+    url: clusterUrl(place, DATABASE),
+    description: `embedded PostgreSQL, ${how}`,
+    isAlive: () => runningServer(place) !== null,
+    restart: () =>
+      locked(async () => {
+        await startCluster(options);
+      }),
+    close: () =>
+      locked(async () => {
+        rmSync(me, { force: true });
+        if (livingUsers(users).length === 0) await stopCluster(place);
+      }),
+  };
+}
+
+function livingUsers(folder: string): string[] {
+  return readdirSync(folder).filter((identity) => {
+    if (isAlive(identity)) return true;
+    rmSync(join(folder, identity), { force: true });
+    return false;
+  });
+}
+
+function withoutPassword(url: string): string {
+  const parsed = new URL(url);
+  return `${parsed.host || parsed.searchParams.get('host') || 'localhost'}${parsed.pathname}`;
+}
+
+function reason(error: unknown): string {
+  const { code, message, errors } = error as { code?: string; message?: string; errors?: Error[] };
+  return (message || errors?.map((one) => one.message).join(', ') || code || String(error)).split('\n')[0]!;
+}

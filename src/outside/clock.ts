@@ -1,0 +1,52 @@
+// The service's clock. Outside the sandbox it is the system's; in the sandbox all processes add one offset, which lies in an 8-byte file
+// so that a move forward is seen by every process at its next look, and is kept over restarts. Made by main/wire.ts.
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import type { Clock } from '../core/ports.ts';
+
+/** The system's clock. */
+export const systemClock: Clock = { now: () => Date.now() };
+
+export type MovableClock = Clock & {
+  /** Moves the clock forward, for every process, durably, before it returns; `forwardMs` is a whole number, zero or more. */
+  advance(forwardMs: number): void;
+  close(): void;
+};
+
+/** The sandbox's clock: system time plus the offset in `file` (Int64, little-endian, milliseconds; made when it is missing). */
+export function openMovableClock(file: string): MovableClock {
+  const handle = openSync(file, 'a+');
+  closeSync(handle);
+  const offset = openSync(file, 'r+');
+  const bytes = Buffer.alloc(8);
+  let readAt = Number.NaN;
+  let offsetMs = 0;
+
+  function read(): number {
+    bytes.fill(0);
+    readSync(offset, bytes, 0, 8, 0);
+    return Number(bytes.readBigInt64LE());
+  }
+
+  return {
+    now() {
+      const system = Date.now();
+      // one look a millisecond is enough: a caller cannot have heard of a move within the one in which it was made
+      if (system !== readAt) {
+        offsetMs = read();
+        readAt = system;
+      }
+      return system + offsetMs;
+    },
+    advance(forwardMs) {
+      if (!Number.isSafeInteger(forwardMs) || forwardMs < 0) throw new Error('forwardMs must be a whole number, zero or more');
+      const next = Buffer.alloc(8);
+      next.writeBigInt64LE(BigInt(read() + forwardMs));
+      writeSync(offset, next, 0, 8, 0);
+      fsyncSync(offset);
+      readAt = Number.NaN;
+    },
+    close() {
+      closeSync(offset);
+    },
+  };
+}
