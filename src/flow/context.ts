@@ -1,7 +1,8 @@
-// What every verb gets first: the database and the outside. Made once, in main/wire.ts.
+// What every verb gets first: the database and the outside. Made once, in main/wire.ts. `within` makes the same context for work that
+// must share an open transaction (idempotency keys).
 import type { Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
-import type { Database } from '../store/connect.ts';
+import type { Database, Sql } from '../store/connect.ts';
 
 export type Context = {
   readonly db: Database;
@@ -12,3 +13,27 @@ export type Context = {
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
 };
+
+/**
+ * The context whose database is one open transaction: `db.query` runs in it, `db.transaction` becomes a savepoint of it, so that a verb
+ * which refuses leaves nothing behind and the caller can still commit its own rows.
+ */
+export function within(ctx: Context, sql: Sql): Context {
+  const db: Database = {
+    query: (statement) => sql.query(statement),
+    async transaction(work) {
+      await sql.query({ text: 'savepoint verb' });
+      try {
+        const result = await work(sql);
+        await sql.query({ text: 'release savepoint verb' });
+        return result;
+      } catch (error) {
+        await sql.query({ text: 'rollback to savepoint verb' });
+        throw error;
+      }
+    },
+    listen: (channels, onMessage, onLost) => ctx.db.listen(channels, onMessage, onLost),
+    close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
+  };
+  return { ...ctx, db };
+}

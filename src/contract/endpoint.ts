@@ -1,0 +1,76 @@
+// What an endpoint is: one row of the table from which validation, mounting, serialisers, rate limits and OpenAPI are made.
+import type { z } from 'zod';
+import type { RefusalCode } from '../core/refusal.ts';
+import type { Field, Fields } from './fields.ts';
+
+export type Scope = 'read' | 'payments' | 'payouts';
+
+/** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
+export type CallLimit = { readonly perMinute: number; readonly burst?: number };
+
+export type Access =
+  /** No token: sign-in itself. Its calls are counted per IP. */
+  | { readonly kind: 'open' }
+  /** A token and these scopes; where the body decides, `scopes` is told the body (unchecked) and `inWords` is for the documents. */
+  | {
+      readonly kind: 'token';
+      readonly scopes: (body: Readonly<Record<string, unknown>>) => readonly Scope[];
+      readonly inWords: string;
+    };
+
+export type Endpoint = {
+  readonly path: `/${string}`;
+  readonly summary: string;
+  readonly about: string;
+  readonly access: Access;
+  readonly limit: CallLimit;
+  /** How long an idempotency key of this operation is kept; null where none is taken. */
+  readonly keyKept: 'a day' | 'for ever' | null;
+  /** Without access_token and idempotency_key, which the access and keyKept columns add. */
+  readonly fields: Fields;
+  readonly reply: z.ZodType;
+  /** Its own refusals; those of every operation, of the token, the fields and the key are added by `refusalsOf`. */
+  readonly refusals: readonly RefusalCode[];
+};
+
+/** Any signed-in user with this scope. */
+export function needs(scope: Scope): Access {
+  const scopes = [scope];
+  return { kind: 'token', scopes: () => scopes, inWords: `scope \`${scope}\`` };
+}
+export const OPEN: Access = { kind: 'open' };
+
+/** Refusals that every operation may answer with. */
+const OF_ALL: readonly RefusalCode[] = [
+  'invalid_json',
+  'invalid_request',
+  'https_required',
+  'method_not_allowed',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'internal_error',
+  'overloaded',
+];
+const OF_TOKENS: readonly RefusalCode[] = [
+  'conflicting_credentials',
+  'missing_token',
+  'invalid_token',
+  'token_expired',
+  'account_suspended',
+];
+
+/** Every refusal an operation can answer with, each once. */
+export function refusalsOf(endpoint: Endpoint): readonly RefusalCode[] {
+  const codes = new Set<RefusalCode>(OF_ALL);
+  if (endpoint.access.kind === 'token') {
+    for (const code of OF_TOKENS) codes.add(code);
+    if (endpoint.access.scopes({}).length > 0) codes.add('insufficient_permissions');
+  }
+  const fields: Field<unknown>[] = Object.values(endpoint.fields);
+  if (fields.some((field) => field.required)) codes.add('missing_field');
+  for (const field of fields) codes.add(field.refusal);
+  if (endpoint.keyKept !== null) codes.add('idempotency_conflict').add('request_in_progress');
+  for (const code of endpoint.refusals) codes.add(code);
+  return [...codes];
+}

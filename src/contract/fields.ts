@@ -1,0 +1,283 @@
+// The fields of request bodies: what each accepts, as a check that refuses with the exact code of the error table and as JSON Schema for
+// the documents. Called by the endpoint table; http/mount.ts reads bodies through `readFields`.
+import { CURRENCY_CODES, type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
+import { parseAmount } from '../core/money.ts';
+import { Refusal, type RefusalCode } from '../core/refusal.ts';
+import { TRANSACTION_STATUSES, type TransactionStatus } from '../core/transaction-states.ts';
+
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+export type Field<T, Required extends boolean = boolean> = {
+  readonly required: Required;
+  /** What the field is, for the documents. */
+  readonly about: string;
+  readonly schema: JsonSchema;
+  /** The code that refuses a wrong value or a wrong JSON type. */
+  readonly refusal: RefusalCode;
+  /** Reads a value that is there (not null); throws Refusal with `param`. */
+  readonly read: (value: unknown, name: string) => T;
+  /** What an explicit null means; without it null is a missing field. */
+  readonly ofNull?: T;
+};
+// biome-ignore lint/suspicious/noExplicitAny: a field of any value type
+export type Fields = { readonly [name: string]: Field<any> };
+/** What a handler gets: an absent optional field is null. */
+export type BodyOf<F extends Fields> = {
+  readonly [K in keyof F]: F[K] extends Field<infer T, infer R> ? (R extends true ? T : T | null) : never;
+};
+
+/**
+ * Reads the fields of a body; a missing one (absent or null) is refused before any wrong one. What is not named is ignored.
+ * @param body the parsed JSON object
+ */
+export function readFields<F extends Fields>(fields: F, body: Readonly<Record<string, unknown>>): BodyOf<F> {
+  for (const name in fields) {
+    if (fields[name]?.required && (body[name] === undefined || body[name] === null)) throw missing(name);
+  }
+  const read: Record<string, unknown> = {};
+  for (const name in fields) {
+    const value = body[name];
+    const field = fields[name] as Field<unknown>;
+    if (value === undefined) read[name] = null;
+    else if (value === null) read[name] = field.ofNull ?? null;
+    else read[name] = field.read(value, name);
+  }
+  return read as BodyOf<F>;
+}
+
+export function missing(name: string): Refusal {
+  return new Refusal('missing_field', { message: `${name} is required.`, param: name });
+}
+
+export function wrong(code: RefusalCode, name: string, accepted: string): Refusal {
+  return new Refusal(code, { message: `${name} must be ${accepted}.`, param: name });
+}
+
+/** The same field, not required. */
+export function optional<T>(field: Field<T>): Field<T, false> {
+  return { ...field, required: false };
+}
+
+const CONTROL = /\p{Cc}/u;
+const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max;
+
+type TextOptions = { readonly max: number; readonly min?: number; readonly refusal?: RefusalCode; readonly anything?: boolean };
+
+/** A string of at most `max` characters (code points) without control characters; `anything` allows those too. */
+export function text(about: string, options: TextOptions): Field<string, true> {
+  const { max, min = 0, refusal = 'invalid_request', anything = false } = options;
+  const accepted = `a string of ${min > 0 ? `${min} to ${max}` : `at most ${max}`} characters${anything ? '' : ' without control characters'}`;
+  return {
+    required: true,
+    about,
+    refusal,
+    schema: {
+      type: 'string',
+      minLength: min,
+      maxLength: max,
+      ...(anything ? {} : { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' }),
+    },
+    read(value, name) {
+      if (typeof value !== 'string' || value.length < min || longerThan(value, max) || !value.isWellFormed()) {
+        throw wrong(refusal, name, accepted);
+      }
+      if (!anything && CONTROL.test(value)) throw wrong(refusal, name, accepted);
+      return value;
+    },
+  };
+}
+
+/** One of a few words. */
+export function choice<const T extends string>(
+  about: string,
+  words: readonly T[],
+  refusal: RefusalCode = 'invalid_request',
+): Field<T, true> {
+  const accepted = `one of ${words.join(', ')}`;
+  return {
+    required: true,
+    about,
+    refusal,
+    schema: { type: 'string', enum: words },
+    read(value, name) {
+      if (!words.includes(value as T)) throw wrong(refusal, name, accepted);
+      return value as T;
+    },
+  };
+}
+
+/** A list of different words out of a few; the order of the table is kept. */
+export function choices<const T extends string>(about: string, words: readonly T[]): Field<readonly T[], true> {
+  const accepted = `a list of names out of ${words.join(', ')}`;
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'array', items: { type: 'string', enum: words } },
+    read(value, name) {
+      if (!Array.isArray(value) || value.some((word) => !words.includes(word))) throw wrong('invalid_request', name, accepted);
+      return words.filter((word) => value.includes(word));
+    },
+  };
+}
+
+/** A whole JSON number within bounds. */
+export function integer(about: string, minimum: number, maximum: number): Field<number, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'integer', minimum, maximum },
+    read(value, name) {
+      if (typeof value !== 'number' || !Number.isInteger(value) || value < minimum || value > maximum) {
+        throw wrong('invalid_request', name, `an integer from ${minimum} to ${maximum}`);
+      }
+      return value;
+    },
+  };
+}
+
+/** What the form of an amount is, in words and as a pattern. */
+export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
+  return {
+    accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
+    pattern: `^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,${decimals}})?$`,
+  };
+}
+
+/** Reads an amount of a unit into minor units; refused with invalid_amount (behaviour §1). */
+export function readAmount(value: unknown, name: string, decimals: number): bigint {
+  const parsed = typeof value === 'string' ? parseAmount(value, decimals) : null;
+  if (parsed === null || !('minor' in parsed)) throw wrong('invalid_amount', name, amountForm(decimals).accepted);
+  return parsed.minor;
+}
+
+/** An amount in USD; comes out in cents. */
+export function usdAmount(about: string): Field<bigint, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_amount',
+    schema: { type: 'string', pattern: amountForm(2).pattern, examples: ['25.00'] },
+    read: (value, name) => readAmount(value, name, 2),
+  };
+}
+
+const anyCase = (word: string): string => word.replace(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`);
+const LIGHTNING_NAMES = ['BTC-LN', 'LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING'];
+
+/** What a customer pays with: a code in any case, or an alias. */
+export function payWith(about: string): Field<PaymentMethod, true> {
+  const names = [...CURRENCY_CODES, 'USDT-ERC20', ...LIGHTNING_NAMES];
+  return {
+    required: true,
+    about,
+    refusal: 'unsupported_currency',
+    schema: { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$`, examples: ['BTC'] },
+    read(value, name) {
+      const method = typeof value === 'string' && value.length <= 32 ? paymentMethod(value) : null;
+      if (method === null) throw wrong('unsupported_currency', name, `one of ${CURRENCY_CODES.join(', ')}, BTC-LN`);
+      return method;
+    },
+  };
+}
+
+/** A currency of a balance; Lightning's balance is BTC. */
+export function balanceCurrency(about: string): Field<CurrencyCode, true> {
+  const { read, refusal, schema } = payWith(about);
+  return {
+    required: true,
+    about,
+    refusal,
+    schema,
+    read(value, name) {
+      const method = read(value, name);
+      return method === 'BTC-LN' ? 'BTC' : method;
+    },
+  };
+}
+
+const LOCAL = '[^\\s@"(),:;<>\\[\\]\\\\.\\u0000-\\u001f\\u007f-\\u009f]+';
+const EMAIL = new RegExp(
+  `^(?=.{1,64}@)${LOCAL}(?:\\.${LOCAL})*@(?:[\\p{L}\\p{N}](?:[\\p{L}\\p{N}-]{0,61}[\\p{L}\\p{N}])?\\.)+[\\p{L}\\p{N}-]{2,63}$`,
+  'u',
+);
+
+/** One e-mail address (RFC 5321 mailbox without quoted local parts or address literals). */
+export function email(about: string): Field<string, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_email',
+    schema: { type: 'string', format: 'email', maxLength: 254 },
+    read(value, name) {
+      if (typeof value !== 'string' || longerThan(value, 254) || !value.isWellFormed() || !EMAIL.test(value)) {
+        throw wrong('invalid_email', name, 'one e-mail address of at most 254 characters');
+      }
+      return value;
+    },
+  };
+}
+
+/**
+ * The id of something that may not exist. Any string is well formed; one that we could never have issued comes out as the bare prefix,
+ * which names nothing, so that it is answered like every unknown id and never reaches the database.
+ */
+export function reference(about: string, prefix: string): Field<string, true> {
+  const issued = new RegExp(`^${prefix}[0-9A-Za-z]{1,64}$`);
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'string' },
+    read(value, name) {
+      if (typeof value !== 'string') throw wrong('invalid_request', name, 'a string');
+      return issued.test(value) ? value : prefix;
+    },
+  };
+}
+
+const isDay = (day: string): boolean => {
+  const ms = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
+};
+const TIME = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+
+/** A moment in ISO 8601 with its zone (RFC 3339); comes out in milliseconds since 1970. */
+export function moment(about: string): Field<number, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'string', format: 'date-time' },
+    read(value, name) {
+      const ms = typeof value === 'string' && TIME.test(value) && isDay(value.slice(0, 10)) ? Date.parse(value) : Number.NaN;
+      if (Number.isNaN(ms)) throw wrong('invalid_request', name, 'a UTC time such as "2026-01-31T12:00:00.000Z"');
+      return ms;
+    },
+  };
+}
+
+/** A token we issued: whatever else stands in this field is an invalid token (401), not a malformed field. */
+export function token(about: string): Field<string, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_token',
+    schema: { type: 'string', minLength: 1, maxLength: 4096 },
+    read(value) {
+      if (typeof value !== 'string' || value.length === 0 || value.length > 4096) throw new Refusal('invalid_token');
+      return value;
+    },
+  };
+}
+
+/** A field whose explicit null is a value of its own, `'none'`; absent it is null like every other field. */
+export function removable<T>(field: Field<T>): Field<T | 'none', false> {
+  return { ...field, required: false, ofNull: 'none', schema: { ...field.schema, type: [field.schema.type, 'null'] } };
+}
+
+/** One of the eleven statuses. */
+export function status(about: string): Field<TransactionStatus, true> {
+  return choice(about, TRANSACTION_STATUSES);
+}

@@ -1,0 +1,241 @@
+// The merchant's API as a table: the seven operations of interface.md and those added to them. A row without a handler does not compile
+// (http/merchant-handlers.ts), and nothing about an endpoint is written down anywhere else.
+import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
+import * as field from './fields.ts';
+import * as payout from './payout-fields.ts';
+import * as reply from './replies.ts';
+
+const transactionId = field.reference('Identifier of the transaction.', 'txn_');
+/** What `expand` may name; `checkout` is known, and refused until its page exists. */
+export const EXPANSIONS = ['payments', 'events', 'refund', 'rate'] as const;
+const expand = field.optional(field.choices('Adds one field of each name to the answer.', EXPANSIONS));
+const limit = field.optional(field.integer('How many items; 20 when it is left out.', 1, 100));
+const ORDINARY = { perMinute: 120 };
+
+/** Accepting and declining need `payments`, money that leaves needs `payouts`. */
+const resolveAccess: Access = {
+  kind: 'token',
+  scopes: (body) => (body.action === 'reimburse' ? ['payouts'] : ['payments']),
+  inWords: 'scope `payments`; `payouts` for `reimburse`',
+};
+const settingsAccess: Access = {
+  kind: 'token',
+  scopes(body) {
+    const sent = (name: string) => body[name] !== undefined && body[name] !== null;
+    // null is a value of payout_approval_above: it removes the limit
+    const payouts = sent('payout_allow_list') || body.payout_approval_above !== undefined;
+    const others = sent('tolerance_percent') || sent('late_payments');
+    if (!payouts) return ['payments'];
+    return others ? ['payments', 'payouts'] : ['payouts'];
+  },
+  inWords: 'scope `payments`; `payouts` for the two payout fields',
+};
+
+export const MERCHANT_API = {
+  auth: {
+    path: '/auth',
+    summary: 'Sign in',
+    about: 'Username and password for an access token (15 minutes) and a refresh token (15 days).',
+    access: OPEN,
+    limit: { perMinute: 20 },
+    keyKept: null,
+    fields: {
+      username: field.text('The name of the user.', { max: 254 }),
+      password: field.text('The password.', { max: 1024, anything: true }),
+    },
+    reply: reply.tokenPair,
+    refusals: ['invalid_credentials', 'account_suspended'],
+  },
+  refresh: {
+    path: '/auth_refresh',
+    summary: 'Exchange a token pair for a new one',
+    about: 'The expired access token and its refresh token for a new pair. A refresh token is used once.',
+    access: OPEN,
+    limit: { perMinute: 30 },
+    keyKept: null,
+    fields: {
+      access_token: field.token('The access token, expired or not.'),
+      refresh_token: field.token('The refresh token of the same sign-in.'),
+    },
+    reply: reply.tokenPair,
+    refusals: ['refresh_token_expired', 'refresh_token_reused', 'conflicting_credentials', 'account_suspended'],
+  },
+  createTransaction: {
+    path: '/create_transaction',
+    summary: 'Create a payment transaction',
+    about: 'Priced in USD, paid in a cryptocurrency within 15 minutes.',
+    access: needs('payments'),
+    limit: { perMinute: 120, burst: 60 },
+    keyKept: 'a day',
+    fields: {
+      amount: field.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
+      crypto_selected: field.payWith('Cryptocurrency code, any case; BTC-LN for Lightning.'),
+      email: field.optional(field.email("The customer's e-mail for the receipt.")),
+      label: field.optional(field.text('Reference of your own.', { max: 200 })),
+      expand,
+    },
+    reply: reply.createdTransaction,
+    refusals: [
+      'amount_below_minimum',
+      'amount_above_maximum',
+      'rate_unavailable',
+      'currency_unavailable',
+      'lightning_unavailable',
+    ],
+  },
+  checkTransaction: {
+    path: '/check_transaction',
+    summary: 'Read the status of a transaction',
+    about: 'Answers at once, or, with wait_seconds, when the status differs from status_was or the time is up.',
+    access: needs('read'),
+    limit: { perMinute: 1200 },
+    keyKept: null,
+    fields: {
+      transaction_id: transactionId,
+      wait_seconds: field.optional(field.integer('How long to wait for another status.', 0, 30)),
+      status_was: field.optional(field.status('The status already known; the present one when it is left out.')),
+      expand,
+    },
+    reply: reply.checkedTransaction,
+    refusals: ['transaction_not_found'],
+  },
+  cancelTransaction: {
+    path: '/cancel_transaction',
+    summary: 'Cancel a transaction',
+    about: 'While it is started, or pending without a confirmation. Cancelling twice gives the same answer.',
+    access: needs('payments'),
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: { transaction_id: transactionId, expand },
+    reply: reply.cancelledTransaction,
+    refusals: ['transaction_not_found', 'transaction_not_cancellable'],
+  },
+  requestPayout: {
+    path: '/request_payout',
+    summary: 'Request a payout',
+    about: 'The rails of payouts are not built in this version: well-formed requests are answered 503 currency_unavailable.',
+    access: needs('payouts'),
+    limit: { perMinute: 20 },
+    keyKept: 'for ever',
+    fields: {
+      method: field.choice('How the money leaves.', ['lightning', 'bitcoin', 'ach', 'usdt'], 'invalid_method'),
+      amount: payout.payoutAmount('In BTC for lightning and bitcoin, USD for ach, USDT for usdt; or `all`.'),
+      destination: payout.destination('Wallet address, Lightning invoice or bank account.'),
+      source_currency: field.optional(field.balanceCurrency('For ach: the balance it is paid from.')),
+    },
+    reply: reply.payoutReply,
+    refusals: ['payout_below_minimum', 'currency_unavailable'],
+  },
+  getAccountInfo: {
+    path: '/get_account_info',
+    summary: 'Read the account and its balances',
+    about: 'Balances are what is available for payout.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {},
+    reply: reply.accountInfo,
+    refusals: [],
+  },
+  listTransactions: {
+    path: '/list_transactions',
+    summary: 'List transactions',
+    about: 'All of the merchant, newest first.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {
+      limit,
+      starting_after: field.optional(field.reference('The last transaction_id of the page before.', 'txn_')),
+      status: field.optional(field.status('Only this status.')),
+      crypto_selected: field.optional(field.payWith('Only this cryptocurrency.')),
+      label: field.optional(field.text('Only this label.', { max: 200 })),
+      created_gte: field.optional(field.moment('Created at or after.')),
+      created_lt: field.optional(field.moment('Created before.')),
+    },
+    reply: reply.transactionList,
+    refusals: ['transaction_not_found'],
+  },
+  resolveTransaction: {
+    path: '/resolve_transaction',
+    summary: 'Decide a transaction in review',
+    about: 'accept credits what came in, decline leaves it in suspense; reimburse is not available in this version (503).',
+    access: resolveAccess,
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: {
+      transaction_id: transactionId,
+      action: field.choice('What to do.', ['accept', 'decline', 'reimburse']),
+      destination: field.optional(payout.destination('Where a reimbursement goes.')),
+      part: field.optional(field.choice('Only what came in above the amount due.', ['excess'])),
+    },
+    reply: reply.resolvedTransaction,
+    refusals: ['transaction_not_found', 'not_resolvable', 'currency_unavailable', 'missing_field'],
+  },
+  getSettings: {
+    path: '/get_settings',
+    summary: 'Read the settings',
+    about: 'Tolerance, late payments, and the rules of payouts.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {},
+    reply: reply.settingsReply,
+    refusals: [],
+  },
+  setSettings: {
+    path: '/set_settings',
+    summary: 'Change the settings',
+    about: 'Fields that are not sent stay. Tolerance and late policy hold for transactions created from then on.',
+    access: settingsAccess,
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: {
+      tolerance_percent: field.optional(payout.percent('0 to 5 with at most 2 decimals.')),
+      late_payments: field.optional(field.choice('What happens to payments after the window.', ['accept', 'review'])),
+      payout_allow_list: field.optional(payout.destinations('Destinations payouts may go to; empty = any.')),
+      payout_approval_above: field.removable(field.usdAmount('Payouts above this many USD wait for approval; null = none do.')),
+    },
+    reply: reply.settingsReply,
+    refusals: [],
+  },
+  listBalanceEntries: {
+    path: '/list_balance_entries',
+    summary: 'List what changed the balances',
+    about: 'Every figure of a balance is explained by its entries, newest first.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {
+      currency: field.optional(field.balanceCurrency('Only this currency.')),
+      limit,
+      starting_after: field.optional(field.text('The last entry_id of the page before.', { max: 64 })),
+    },
+    reply: reply.entryList,
+    refusals: [],
+  },
+  getRates: {
+    path: '/get_rates',
+    summary: 'Read the exchange rates',
+    about: 'The median of the live sources for each currency that has one.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {},
+    reply: reply.ratesReply,
+    refusals: [],
+  },
+  signOut: {
+    path: '/sign_out',
+    summary: 'Sign out',
+    about: 'Revokes every token of this sign-in.',
+    access: { kind: 'token', scopes: () => [], inWords: 'any signed-in user' },
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: {},
+    reply: reply.done,
+    refusals: [],
+  },
+} as const satisfies Record<string, Endpoint>;
+
+export type MerchantApi = typeof MERCHANT_API;
