@@ -1,0 +1,58 @@
+// Ranges of address indexes, reserved by raising a key's counter: what was reserved is never given out again, whatever crashes. Called by
+// the address pool; the audit reads the addresses that were given out.
+import type { UtxoCode } from '../core/currency.ts';
+import type { Sql } from './connect.ts';
+
+export type AddressRange = { readonly keyId: bigint; readonly xpub: string; readonly firstIndex: number };
+
+/**
+ * Reserves `size` indexes of the currency's key in use; null when there is none, or the signer has not confirmed its own.
+ * Gaps are possible (a process that ends loses the rest of its range), reuse is not.
+ */
+export async function reserveRange(sql: Sql, currency: UtxoCode, size: number): Promise<AddressRange | null> {
+  const result = await sql.query<{ id: bigint; xpub: string; next_index: bigint }>({
+    name: 'reserve_range',
+    text: `update account_xpubs set next_index = next_index + $2
+            where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)
+           returning id, xpub, next_index`,
+    values: [currency, size],
+  });
+  const row = result.rows[0];
+  return row === undefined ? null : { keyId: row.id, xpub: row.xpub, firstIndex: Number(row.next_index) - size };
+}
+
+/** The key that addresses may be derived from now; null when there is none. */
+export async function usableKey(sql: Sql, currency: UtxoCode): Promise<bigint | null> {
+  const result = await sql.query<{ id: bigint }>({
+    name: 'usable_key',
+    text: `select id from account_xpubs
+            where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
+    values: [currency],
+  });
+  return result.rows[0]?.id ?? null;
+}
+
+export type GivenAddress = {
+  readonly transactionId: string;
+  readonly currency: UtxoCode;
+  readonly address: string;
+  readonly script: Uint8Array;
+  readonly index: number;
+};
+
+/** Addresses that were given out, newest first, for the self-check. */
+export async function givenAddresses(sql: Sql, limit: number): Promise<readonly GivenAddress[]> {
+  const result = await sql.query<{ id: string; currency: UtxoCode; address: string; script: Buffer; address_index: bigint }>({
+    name: 'given_addresses',
+    text: `select id, currency, address, script, address_index from transactions
+            where address_index is not null and script is not null order by created_at desc, id desc limit $1`,
+    values: [limit],
+  });
+  return result.rows.map((row) => ({
+    transactionId: row.id,
+    currency: row.currency,
+    address: row.address,
+    script: row.script,
+    index: Number(row.address_index),
+  }));
+}
