@@ -70,6 +70,9 @@ create table payments (
   conflict_txid   text collate "C",
   -- the judge's: null until noticed
   noticed_at      timestamptz,
+  -- the rules have been told that it is there
+  present         boolean not null default false,
+  judged_block_hash text,
   on_time_minor   units not null default 0 check (on_time_minor >= 0 and on_time_minor <= amount),
   value_usd_minor bigint,
   -- where each unit lies in the ledger now
@@ -82,8 +85,10 @@ create table payments (
   in_refund       units not null default 0 check (in_refund >= 0),
   sent_back       units not null default 0 check (sent_back >= 0),
   owed            units not null default 0 check (owed >= 0),
+  owed_fee        units not null default 0 check (owed_fee >= 0),
   was_lost        boolean not null default false,
-  deposit_entry_id bigint references ledger.entry,
+  -- ledger.entry.key of its deposit entry that is not reversed; null = not booked
+  deposit_key     text collate "C" unique,
   -- the next height of its chain at which something changes for it
   due_height      integer,
   check ((state = 'mined') = (height is not null)),

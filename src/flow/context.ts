@@ -3,6 +3,7 @@
 import type { Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/connect.ts';
+import { type Desk, deskWithin } from './desk.ts';
 
 export type Context = {
   readonly db: Database;
@@ -12,6 +13,8 @@ export type Context = {
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
+  /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
+  readonly desk: Desk;
 };
 
 /**
@@ -35,5 +38,5 @@ export function within(ctx: Context, sql: Sql): Context {
     listen: (channels, onMessage, onLost) => ctx.db.listen(channels, onMessage, onLost),
     close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
   };
-  return { ...ctx, db };
+  return { ...ctx, db, desk: deskWithin(ctx.desk, db) };
 }

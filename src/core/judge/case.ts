@@ -1,0 +1,140 @@
+// What the judge knows of one transaction while it decides: the transaction, its coins (payments), the chains' clocks, rates and balances.
+// The store loads a Case under the row lock, the rooms beside this one change it, the store writes the difference.
+import type { CurrencyCode } from '../currency.ts';
+import type { Rate } from '../rate.ts';
+import type { Announcement, TransactionStatus } from '../transaction-states.ts';
+
+export type CoinState = 'mempool' | 'mined' | 'gone' | 'conflicted';
+
+/** One payment: facts of the watcher first, then what the judge has made of it. Amounts in minor units of `currency`. */
+export type Coin = {
+  readonly id: bigint;
+  readonly currency: CurrencyCode;
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly coinbase: boolean;
+  readonly lock: 'instantsend' | 'chainlock' | null;
+  readonly state: CoinState;
+  readonly height: number | null;
+  readonly blockHash: string | null;
+  readonly blockTimeMs: number | null;
+  readonly seenAtMs: number;
+  /** How far the watcher had caught up when it noticed this coin. */
+  readonly caughtUpAtMs: number;
+  readonly foundMined: boolean;
+  readonly goneSinceMs: number | null;
+  readonly lastHeight: number | null;
+  /** The rival that spends the same outpoint, when this coin is conflicted. */
+  readonly conflictTxid: string | null;
+  /** Arrival rate of its currency, when one is known. */
+  readonly arrivalRate: Rate | null;
+  /** Classified as on time or late; stays when the coin goes and comes back. */
+  classified: boolean;
+  /** The rules have been told that it is there. */
+  present: boolean;
+  onTimeMinor: bigint;
+  valueUsdMinor: bigint | null;
+  /** The block in which the judge last saw it while it was booked. */
+  judgedBlockHash: string | null;
+  generation: number;
+  credited: bigint;
+  suspended: bigint;
+  fee: bigint;
+  inAvailable: bigint;
+  inSuspense: bigint;
+  inRefund: bigint;
+  sentBack: bigint;
+  owed: bigint;
+  owedFee: bigint;
+  wasLost: boolean;
+  depositEntryKey: string | null;
+  dueHeight: number | null;
+};
+
+export type Word = 'none' | 'cancelled' | 'refused' | 'accepted';
+export type ReviewCause = 'late' | 'loss' | 'other';
+
+export type CaseTransaction = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly usdMinor: bigint;
+  readonly need: bigint;
+  readonly rate: Rate;
+  readonly toleranceBps: number;
+  readonly latePolicy: 'accept' | 'review';
+  readonly createdAtMs: number;
+  readonly windowEndsAtMs: number;
+  status: TransactionStatus;
+  word: Word;
+  why: ReviewCause | null;
+  barred: boolean;
+  confirmedAtMs: number | null;
+  succeededAtMs: number | null;
+  readonly lookedUpAtMs: number | null;
+  lookupWanted: boolean;
+  sequence: number;
+};
+
+/** One chain as far as it was read. `timeMs` is its own clock: it stands still while the watcher is behind or the node is down. */
+export type ChainView = { readonly tipHeight: number; readonly timeMs: number };
+
+/** + debit, − credit. */
+export type Line = { readonly account: string; readonly amount: bigint };
+export type Entry = {
+  readonly key: string;
+  readonly kind: string;
+  readonly lines: readonly Line[];
+  /** Key of the entry that this one takes back. */
+  readonly reversesKey: string | null;
+};
+
+export type Step =
+  | {
+      readonly kind: 'status';
+      readonly from: TransactionStatus;
+      readonly to: TransactionStatus;
+      readonly rule: number;
+      readonly reason: string;
+    }
+  | { readonly kind: 'announce'; readonly type: Announcement; readonly data: Record<string, string> }
+  | { readonly kind: 'post'; readonly entry: Entry };
+
+/** Locked balances of the merchant, by currency: available, and the receivable that is repaid first. */
+export type Balances = Map<CurrencyCode, { available: bigint; receivable: bigint }>;
+
+export type Case = {
+  readonly transaction: CaseTransaction;
+  /** In the order in which they were seen. */
+  readonly coins: readonly Coin[];
+  readonly nowMs: number;
+  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
+  /** Today's rate of the transaction's currency, when one is known. */
+  readonly rateNow: Rate | null;
+  /** Times of blocks of the transaction's chain, by height. */
+  readonly blockTimes: ReadonlyMap<number, number>;
+  readonly feeBps: number;
+  readonly settlementMs: number;
+  /** Null until they are locked: a verdict that needs them throws {@link BalancesNeeded}, and is asked again with them. */
+  readonly balances: Balances | null;
+  /** A reimbursement is under way: nothing else decides meanwhile. */
+  readonly refundOpen: boolean;
+  readonly steps: Step[];
+};
+
+/** Thrown when a posting touches the merchant's available balance before its rows are locked. */
+export class BalancesNeeded extends Error {}
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+/** A payment seen up to this long after the window is on time. */
+export const GRACE_MS = 60_000;
+/** After an outage of ours a payment is on time when its block (or the mempool) shows it by this long after the window. */
+export const OUTAGE_GRACE_MS = 2 * HOUR_MS;
+/** A booked payment that is nowhere for this long is lost (rule 17). */
+export const BOOKED_GONE_MS = 10 * MINUTE_MS;
+/** A payment out of the mempool for this long is withdrawn (rule 15). */
+export const UNBOOKED_GONE_MS = 72 * HOUR_MS;
+/** When an unpaid transaction is looked up once more (rule 8), and when a late confirmation meets rule 24. */
+export const DAY_MS = 24 * HOUR_MS;

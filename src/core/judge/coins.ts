@@ -1,0 +1,181 @@
+// Questions about one coin of a case: is it there, how deep, has it reached what it needs, does it count. No decision is made here.
+import { confirmationsToReach, finalDepth, type Required, reaches, requiredConfirmations } from '../confirmations.ts';
+import { atLeastZero, basisPointsDown, least, minus, mulDivDown, sum } from '../money.ts';
+import { cryptoForUsdDown, usdForCryptoUp } from '../rate.ts';
+import {
+  BOOKED_GONE_MS,
+  type Case,
+  type CaseTransaction,
+  type ChainView,
+  type Coin,
+  GRACE_MS,
+  OUTAGE_GRACE_MS,
+  UNBOOKED_GONE_MS,
+} from './case.ts';
+
+const MAX_TOLERANCE_USD_MINOR = 5_00n;
+
+export function chainOf(it: Case, coin: Coin): ChainView {
+  const view = it.chains.get(coin.currency);
+  if (view === undefined) throw new Error(`no view of the chain of ${coin.currency}`);
+  return view;
+}
+export function isRight(it: Case, coin: Coin): boolean {
+  return coin.currency === it.transaction.currency;
+}
+/** On the best chain or in the mempool. */
+export function isLive(coin: Coin): boolean {
+  return coin.state === 'mempool' || coin.state === 'mined';
+}
+export function isBooked(coin: Coin): boolean {
+  return coin.depositEntryKey !== null;
+}
+export function confirmationsOf(it: Case, coin: Coin): number {
+  return coin.height === null ? 0 : Math.max(0, chainOf(it, coin).tipHeight - coin.height + 1);
+}
+function hasReached(it: Case, coin: Coin, required: Required): boolean {
+  return (
+    isLive(coin) &&
+    reaches(coin.currency, { confirmations: confirmationsOf(it, coin), coinbase: coin.coinbase, lock: coin.lock }, required)
+  );
+}
+
+/** R of the transaction: by its own USD amount. */
+export function requiredOfTransaction(it: Case): Required {
+  return requiredConfirmations(it.transaction.currency, it.transaction.usdMinor);
+}
+/** R of an amount of this coin by its own USD value: at the quote's rate, or for another coin at the rate of its arrival. */
+export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required {
+  const rate = isRight(it, coin) ? it.transaction.rate : coin.arrivalRate;
+  return requiredConfirmations(coin.currency, rate === null ? null : usdForCryptoUp(amount, coin.currency, rate));
+}
+export function reachesTransaction(it: Case, coin: Coin): boolean {
+  return hasReached(it, coin, requiredOfTransaction(it));
+}
+export function reachesOwn(it: Case, coin: Coin): boolean {
+  return hasReached(it, coin, requiredOfAmount(it, coin, coin.amount));
+}
+export function reachesExcess(it: Case, coin: Coin): boolean {
+  return hasReached(it, coin, requiredOfAmount(it, coin, coin.inSuspense));
+}
+export function isFinal(it: Case, coin: Coin): boolean {
+  return hasReached(it, coin, finalDepth(coin.currency));
+}
+
+/** How long a coin has been out of the mempool and the chain, counted only while our node is past the height where it was last seen. */
+function goneForMs(it: Case, coin: Coin): number {
+  if (coin.state !== 'gone' || coin.goneSinceMs === null) return 0;
+  const chain = chainOf(it, coin);
+  return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? 0 : chain.timeMs - coin.goneSinceMs;
+}
+/** Double-spent, replaced, or 72 hours out of the mempool (rules 6, 15). */
+export function isDead(it: Case, coin: Coin): boolean {
+  return coin.state === 'conflicted' || goneForMs(it, coin) >= UNBOOKED_GONE_MS;
+}
+/** A booked coin that is conflicted, or nowhere for ten minutes (rule 17). */
+export function isLost(it: Case, coin: Coin): boolean {
+  return isBooked(coin) && (coin.state === 'conflicted' || goneForMs(it, coin) >= BOOKED_GONE_MS);
+}
+
+/** Whether any observer saw it by W + 60 s; or, after an outage of ours, its first pass finds it in a block dated, or in the mempool, by W + 2 h. */
+export function isOnTime(transaction: CaseTransaction, coin: Coin): boolean {
+  const deadline = transaction.windowEndsAtMs + GRACE_MS;
+  if (coin.seenAtMs <= deadline) return true;
+  const evidenceMs = coin.foundMined && coin.blockTimeMs !== null ? coin.blockTimeMs : coin.seenAtMs;
+  return coin.caughtUpAtMs < deadline && evidenceMs <= transaction.windowEndsAtMs + OUTAGE_GRACE_MS;
+}
+
+/** The tolerance in USD (cents): the merchant's percentage, at most 5 USD. */
+export function toleranceUsd(transaction: CaseTransaction): bigint {
+  return least(basisPointsDown(transaction.usdMinor, transaction.toleranceBps), MAX_TOLERANCE_USD_MINOR);
+}
+/** The tolerance in coin: the merchant's percentage of need, at most what 5 USD buy at the quote. */
+export function tolerance(transaction: CaseTransaction): bigint {
+  return least(
+    basisPointsDown(transaction.need, transaction.toleranceBps),
+    cryptoForUsdDown(MAX_TOLERANCE_USD_MINOR, transaction.currency, transaction.rate),
+  );
+}
+/** need − tol. */
+export function enough(transaction: CaseTransaction): bigint {
+  return minus(transaction.need, tolerance(transaction));
+}
+
+export function presentRight(it: Case): Coin[] {
+  return it.coins.filter((coin) => isRight(it, coin) && coin.present && isLive(coin));
+}
+function lateMinor(coin: Coin): bigint {
+  return minus(coin.amount, coin.onTimeMinor);
+}
+
+/**
+ * Rule 23: late coins of a pending transaction count when together they complete need − tol and were worth the missing dollars when they
+ * arrived. Null = a rate of arrival is not known yet.
+ */
+export function lateCounts(it: Case): boolean | null {
+  const coins = presentRight(it).filter((coin) => !isBooked(coin));
+  const missing = atLeastZero(minus(it.transaction.need, sum(coins.map((coin) => coin.onTimeMinor))));
+  const late = coins.filter((coin) => lateMinor(coin) > 0n);
+  if (late.length === 0 || missing <= tolerance(it.transaction)) return false;
+  if (sum(late.map(lateMinor)) < minus(missing, tolerance(it.transaction))) return false;
+  let value = 0n;
+  for (const coin of late) {
+    if (coin.valueUsdMinor === null) return null;
+    value = sum([value, mulDivDown(coin.valueUsdMinor, lateMinor(coin), coin.amount)]);
+  }
+  const missingUsd = usdForCryptoUp(missing, it.transaction.currency, it.transaction.rate);
+  return value >= minus(missingUsd, toleranceUsd(it.transaction));
+}
+
+/** What of a coin counts towards need: its part that is on time, and the late part when rule 23 lets it. */
+export function countingMinor(coin: Coin, late: boolean): bigint {
+  return late ? coin.amount : coin.onTimeMinor;
+}
+
+/** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */
+export function nextHeight(it: Case, coin: Coin): number | null {
+  if (coin.state === 'gone') {
+    const chain = chainOf(it, coin);
+    return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? coin.lastHeight : null;
+  }
+  if (coin.height === null) return null;
+  const confirmations = confirmationsOf(it, coin);
+  const wanted = [requiredOfAmount(it, coin, coin.amount), finalDepth(coin.currency)];
+  if (isRight(it, coin)) wanted.push(requiredOfTransaction(it));
+  const depths = wanted.map((required) =>
+    confirmationsToReach(coin.currency, { confirmations, coinbase: coin.coinbase, lock: coin.lock }, required),
+  );
+  const ahead = depths.filter((depth) => depth > confirmations);
+  return ahead.length === 0 ? null : coin.height + Math.min(...ahead) - 1;
+}
+
+/** The confirmations to show: over the coins that count; in review and the like over all that are there. Null when one is unmined or there is none. */
+export function youngestCounting(it: Case): { height: number; currency: Coin['currency'] } | null {
+  const { status } = it.transaction;
+  const right = it.coins.filter((coin) => isRight(it, coin) && isLive(coin));
+  let counting = right;
+  if (status === 'pending') {
+    const late = lateCounts(it) === true;
+    counting = right.filter((coin) => countingMinor(coin, late) > 0n);
+    if (counting.length === 0) counting = right;
+  } else if (['confirmed', 'succeeded', 'settled', 'reimbursed'].includes(status)) {
+    counting = it.coins.filter((coin) => isLive(coin) && coin.credited > 0n);
+    if (counting.length === 0) counting = right;
+  } else if (status === 'review' && right.length === 0) {
+    counting = it.coins.filter(isLive);
+  }
+  let youngest: Coin | null = null;
+  for (const coin of counting) {
+    if (coin.height === null) return null;
+    if (youngest === null || confirmationsOf(it, coin) < confirmationsOf(it, youngest)) youngest = coin;
+  }
+  return youngest === null || youngest.height === null ? null : { height: youngest.height, currency: youngest.currency };
+}
+
+/** Σ of the payments in the transaction's currency on the best chain or in the mempool. */
+export function received(it: Case): bigint {
+  return sum(it.coins.filter((coin) => isRight(it, coin) && isLive(coin)).map((coin) => coin.amount));
+}
+export function suspenseOf(coins: readonly Coin[]): bigint {
+  return sum(coins.map((coin) => coin.inSuspense));
+}

@@ -1,0 +1,92 @@
+// Decides what has become of one transaction: applies the rules to the case until none of them has anything to say, and tells when to look
+// again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
+import type { Case } from './case.ts';
+import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, UNBOOKED_GONE_MS } from './case.ts';
+import { isBooked, isLive, nextHeight, received, youngestCounting } from './coins.ts';
+import { noticeCoins } from './notice.ts';
+import {
+  acceptLate,
+  announceReorged,
+  closeAfterLookup,
+  closeWindow,
+  confirmAndBook,
+  declineShort,
+  moveToSuspense,
+  ownTime,
+  type Rule,
+  returnFromLoss,
+  reviewAfterCancel,
+  settle,
+  takeBackLost,
+  withdraw,
+} from './rules.ts';
+
+/** In the order in which they are asked: losses before news, news before what waits. */
+const RULES: readonly Rule[] = [
+  takeBackLost,
+  noticeCoins,
+  announceReorged,
+  confirmAndBook,
+  moveToSuspense,
+  withdraw,
+  declineShort,
+  closeWindow,
+  closeAfterLookup,
+  reviewAfterCancel,
+  acceptLate,
+  returnFromLoss,
+  settle,
+];
+const MAX_ROUNDS = 10_000;
+const RATE_RETRY_MS = 5_000;
+
+export type Verdict = {
+  readonly receivedMinor: bigint;
+  /** From where confirmations are counted; null = 0. */
+  readonly youngest: { readonly height: number; readonly currency: string } | null;
+  /** On the chain's own clock; null = only an event wakes it. */
+  readonly dueAtMs: number | null;
+};
+
+/** Applies every rule until nothing changes. Changes the case in place; its steps are what the store has to write. */
+export function judge(it: Case): Verdict {
+  for (let round = 0; RULES.some((rule) => rule(it)); round++) {
+    if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
+  }
+  for (const coin of it.coins) coin.dueHeight = nextHeight(it, coin);
+  if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
+  return { receivedMinor: received(it), youngest: youngestCounting(it), dueAtMs: nextDue(it) };
+}
+
+function nextDue(it: Case): number | null {
+  const { transaction } = it;
+  const times: number[] = [];
+  switch (transaction.status) {
+    case 'started':
+      times.push(transaction.windowEndsAtMs);
+      break;
+    case 'pending':
+      times.push(transaction.windowEndsAtMs, transaction.windowEndsAtMs + GRACE_MS);
+      break;
+    case 'timedout':
+      if (!transaction.lookupWanted) times.push(transaction.createdAtMs + DAY_MS);
+      break;
+    case 'succeeded':
+      if (transaction.succeededAtMs !== null) times.push(transaction.succeededAtMs + it.settlementMs);
+      break;
+    default:
+      break;
+  }
+  for (const coin of it.coins) {
+    if (coin.state !== 'gone' || coin.goneSinceMs === null) continue;
+    if (isBooked(coin)) times.push(coin.goneSinceMs + BOOKED_GONE_MS);
+    else if (coin.present) times.push(coin.goneSinceMs + UNBOOKED_GONE_MS);
+  }
+  const now = ownTime(it);
+  const waitsForRate =
+    it.coins.some((coin) => isLive(coin) && coin.valueUsdMinor === null) ||
+    (transaction.status === 'pending' && it.rateNow === null && it.coins.length > 0);
+  if (waitsForRate) times.push(now + RATE_RETRY_MS);
+  const ahead = times.filter((time) => time > now);
+  return ahead.length === 0 ? null : Math.min(...ahead);
+}

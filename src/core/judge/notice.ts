@@ -1,0 +1,113 @@
+// A payment is seen for the first time (or is back): is it on time, and which rule does it meet. Rules 2, 3, 9, 10, 18, 21, 22.
+import { formatAmount, least, minus, sum } from '../money.ts';
+import { usdForCryptoDown } from '../rate.ts';
+import type { TransactionEvent } from '../transaction-states.ts';
+import type { Case, Coin, ReviewCause } from './case.ts';
+import { isBooked, isDead, isLive, isOnTime, isRight, presentRight } from './coins.ts';
+import { announce, happen } from './steps.ts';
+
+/** Takes note of every coin that is there and was not, and of every one that has left. True when anything changed. */
+export function noticeCoins(it: Case): boolean {
+  let changed = false;
+  for (const coin of it.coins) {
+    if (!isLive(coin)) {
+      changed ||= coin.present;
+      // an unbooked coin that is only out of the mempool for a while keeps its place until it is dead
+      if (isBooked(coin) || isDead(it, coin)) coin.present = false;
+      continue;
+    }
+    if (coin.valueUsdMinor === null && coin.arrivalRate !== null) {
+      coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, coin.arrivalRate);
+      changed = true;
+    }
+    if (coin.present) continue;
+    const known = coin.classified;
+    if (!coin.classified) classify(it, coin);
+    coin.present = true;
+    changed = true;
+    // booked, or lost and back: it has its place in the books already (rule 17)
+    if (isBooked(coin) || coin.wasLost || coin.owed > 0n) continue;
+    if (isRight(it, coin)) noticeRight(it, coin, known);
+    else noticeOther(it, coin, known);
+  }
+  return changed;
+}
+
+/** On time or late, once and for ever. A fee replacement is on time up to what it replaces; after a cancel every payment is late. */
+function classify(it: Case, coin: Coin): void {
+  const replaced = it.coins.filter(
+    (other) => other.classified && other.conflictTxid === coin.txid && other.currency === coin.currency,
+  );
+  const shared = it.coins.filter(
+    (other) => other.txid === coin.txid && other.currency === coin.currency && other.classified && other.id !== coin.id,
+  );
+  const inherited = minus(sum(replaced.map((other) => other.onTimeMinor)), sum(shared.map((other) => other.onTimeMinor)));
+  if (it.transaction.word === 'cancelled') coin.onTimeMinor = 0n;
+  else if (isOnTime(it.transaction, coin)) coin.onTimeMinor = coin.amount;
+  else coin.onTimeMinor = inherited > 0n ? least(coin.amount, inherited) : 0n;
+  coin.classified = true;
+}
+
+function noticeRight(it: Case, coin: Coin, known: boolean): void {
+  const onTime = coin.onTimeMinor > 0n;
+  const { transaction } = it;
+  switch (transaction.status) {
+    case 'started':
+    case 'timedout':
+    case 'timedout_checked':
+      enterOr(it, onTime);
+      return;
+    case 'pending':
+      happen(it, 'paid_more');
+      return;
+    case 'cancelled':
+      review(it, 'paid_late', 'late');
+      return;
+    case 'review': {
+      const onlyOtherCoins = presentRight(it).length === 1 && transaction.why === 'other';
+      if (onlyOtherCoins && onTime && transaction.word === 'none' && !transaction.barred) {
+        transaction.why = null;
+        happen(it, 'paid_on_time');
+      } else review(it, 'another_payment', 'late');
+      return;
+    }
+    case 'declined':
+      review(it, 'another_payment', 'late');
+      return;
+    case 'confirmed':
+    case 'succeeded':
+    case 'settled':
+    case 'reimbursed':
+      if (!known) announceExtra(it, coin);
+      return;
+  }
+}
+
+function enterOr(it: Case, onTime: boolean): void {
+  if (onTime) happen(it, 'paid_on_time');
+  else review(it, 'paid_late', 'late');
+}
+
+function noticeOther(it: Case, coin: Coin, known: boolean): void {
+  if (review(it, 'other_coin', 'other')) return;
+  if (!known) announceOther(it, coin);
+}
+
+/** Goes to review for `cause`; a review that is already there keeps its cause unless it was only about another coin. */
+export function review(it: Case, event: TransactionEvent, cause: ReviewCause): boolean {
+  const { transaction } = it;
+  const keeps = transaction.status === 'review' && transaction.why !== null && transaction.why !== 'other';
+  const moved = happen(it, event);
+  if (moved && !keeps) transaction.why = cause;
+  return moved;
+}
+
+function announceOther(it: Case, coin: Coin): void {
+  announce(it, 'transaction.other_asset', coinData(coin));
+}
+export function announceExtra(it: Case, coin: Coin): void {
+  announce(it, 'transaction.extra_payment', coinData(coin));
+}
+export function coinData(coin: Coin): Record<string, string> {
+  return { currency: coin.currency, txid: coin.txid, amount: formatAmount(coin.amount, coin.currency) };
+}

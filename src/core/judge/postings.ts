@@ -1,0 +1,177 @@
+// How each decision is booked: the posting templates of the ledger, one function each, applied to the case at once. Whatever enters a
+// merchant's available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
+import type { CurrencyCode } from '../currency.ts';
+import { basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
+import { BalancesNeeded, type Case, type Coin, type Line } from './case.ts';
+import { isBooked } from './coins.ts';
+
+const account = {
+  chain: (currency: CurrencyCode) => `asset:chain:${currency}`,
+  available: (it: Case, currency: CurrencyCode) => `merchant:${it.transaction.merchantId}:available:${currency}`,
+  receivable: (it: Case, currency: CurrencyCode) => `asset:receivable:merchant:${it.transaction.merchantId}:${currency}`,
+  suspense: (it: Case, currency: CurrencyCode) => `suspense:${it.transaction.id}:${currency}`,
+  refundPayable: (it: Case, currency: CurrencyCode) => `refund_payable:${it.transaction.id}:${currency}`,
+  feeIncome: (currency: CurrencyCode) => `income:fee:${currency}`,
+};
+
+function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; receivable: bigint } {
+  if (it.balances === null) throw new BalancesNeeded();
+  let balance = it.balances.get(currency);
+  if (balance === undefined) {
+    balance = { available: 0n, receivable: 0n };
+    it.balances.set(currency, balance);
+  }
+  return balance;
+}
+
+/** Lines that let `amount` enter available: the receivable is repaid first. */
+function enter(it: Case, currency: CurrencyCode, amount: bigint): Line[] {
+  if (amount === 0n) return [];
+  const balance = balanceOf(it, currency);
+  const repaid = least(balance.receivable, amount);
+  balance.receivable = minus(balance.receivable, repaid);
+  balance.available = plus(balance.available, minus(amount, repaid));
+  return [
+    { account: account.receivable(it, currency), amount: negated(repaid) },
+    { account: account.available(it, currency), amount: negated(minus(amount, repaid)) },
+  ];
+}
+
+function post(it: Case, entry: { key: string; kind: string; lines: Line[]; reversesKey?: string | null }): void {
+  const lines = entry.lines.filter((line) => line.amount !== 0n);
+  it.steps.push({ kind: 'post', entry: { key: entry.key, kind: entry.kind, lines, reversesKey: entry.reversesKey ?? null } });
+}
+
+/** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a coin that was lost and is back. */
+function depositKey(coin: Coin): string {
+  const base = `dep:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}`;
+  return coin.generation === 0 ? base : `${base}#${coin.generation + 1}`;
+}
+
+/** Books a coin for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense. */
+export function bookDeposit(it: Case, coin: Coin, credit: bigint): void {
+  if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
+  const fee = basisPointsDown(credit, it.feeBps);
+  const suspended = minus(coin.amount, credit);
+  const key = depositKey(coin);
+  post(it, {
+    key,
+    kind: 'deposit',
+    lines: [
+      { account: account.chain(coin.currency), amount: coin.amount },
+      ...enter(it, coin.currency, minus(credit, fee)),
+      { account: account.feeIncome(coin.currency), amount: negated(fee) },
+      { account: account.suspense(it, coin.currency), amount: negated(suspended) },
+    ],
+  });
+  Object.assign(coin, {
+    credited: credit,
+    inAvailable: credit,
+    fee,
+    suspended,
+    inSuspense: suspended,
+    depositEntryKey: key,
+    judgedBlockHash: coin.blockHash,
+  });
+  Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
+}
+
+/** Books a coin that is not (or no more) part of the price to suspense; what its earlier loss took from the merchant is restored first. */
+export function bookToSuspense(it: Case, coin: Coin): void {
+  if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
+  const restored = least(coin.owed, coin.amount);
+  const fee = least(coin.owedFee, minus(coin.amount, restored));
+  const suspended = minus(minus(coin.amount, restored), fee);
+  const key = depositKey(coin);
+  post(it, {
+    key,
+    kind: 'deposit',
+    lines: [
+      { account: account.chain(coin.currency), amount: coin.amount },
+      ...enter(it, coin.currency, restored),
+      { account: account.feeIncome(coin.currency), amount: negated(fee) },
+      { account: account.suspense(it, coin.currency), amount: negated(suspended) },
+    ],
+  });
+  const credited = plus(restored, fee);
+  // of what was restored, the part that had been sent back or promised before the loss is no longer the merchant's to give
+  const alreadyOut = least(credited, plus(coin.sentBack, coin.inRefund));
+  Object.assign(coin, {
+    credited,
+    inAvailable: minus(credited, alreadyOut),
+    fee,
+    suspended,
+    inSuspense: suspended,
+    depositEntryKey: key,
+    judgedBlockHash: coin.blockHash,
+  });
+  Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
+}
+
+/** Moves what these coins have in suspense to the merchant's available balance (rules 11, 12, excess). */
+export function acceptSuspense(it: Case, coins: readonly Coin[]): void {
+  for (const currency of new Set(coins.map((coin) => coin.currency))) {
+    const moved = coins.filter((coin) => coin.currency === currency && coin.inSuspense > 0n);
+    const total = sum(moved.map((coin) => coin.inSuspense));
+    if (total === 0n) continue;
+    const fees = moved.map((coin) => basisPointsDown(coin.inSuspense, it.feeBps));
+    post(it, {
+      key: `rev:${it.transaction.id}:accept:${it.transaction.sequence}:${currency.toLowerCase()}`,
+      kind: 'accepted',
+      lines: [
+        { account: account.suspense(it, currency), amount: total },
+        ...enter(it, currency, minus(total, sum(fees))),
+        { account: account.feeIncome(currency), amount: negated(sum(fees)) },
+      ],
+    });
+    moved.forEach((coin, index) => {
+      coin.fee = plus(coin.fee, fees[index] ?? 0n);
+      coin.credited = plus(coin.credited, coin.inSuspense);
+      coin.inAvailable = plus(coin.inAvailable, coin.inSuspense);
+      coin.inSuspense = 0n;
+    });
+  }
+}
+
+/**
+ * Takes back a lost coin: each unit from where it lies now (suspense, a reimbursement that was not sent, the fee, the merchant's available);
+ * only the rest, and what was already sent back, becomes the receivable.
+ */
+export function reverseDeposit(it: Case, coin: Coin): void {
+  const wasCounted = coin.inAvailable > 0n || coin.inRefund > 0n;
+  const wanted = minus(plus(coin.inAvailable, coin.sentBack), coin.fee);
+  const lines: Line[] = [{ account: account.chain(coin.currency), amount: negated(coin.amount) }];
+  if (wanted > 0n) {
+    const balance = balanceOf(it, coin.currency);
+    const taken = least(balance.available, wanted);
+    balance.available = minus(balance.available, taken);
+    balance.receivable = plus(balance.receivable, minus(wanted, taken));
+    lines.push({ account: account.available(it, coin.currency), amount: taken });
+    lines.push({ account: account.receivable(it, coin.currency), amount: minus(wanted, taken) });
+  }
+  lines.push({ account: account.feeIncome(coin.currency), amount: coin.fee });
+  lines.push({ account: account.suspense(it, coin.currency), amount: coin.inSuspense });
+  lines.push({ account: account.refundPayable(it, coin.currency), amount: coin.inRefund });
+  post(it, {
+    key: `reorg:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}:${coin.generation + 1}`,
+    kind: 'deposit_lost',
+    lines,
+    reversesKey: coin.depositEntryKey,
+  });
+  Object.assign(coin, {
+    owed: wanted,
+    owedFee: coin.fee,
+    wasLost: wasCounted,
+    generation: coin.generation + 1,
+    depositEntryKey: null,
+  });
+  Object.assign(coin, {
+    credited: 0n,
+    suspended: 0n,
+    fee: 0n,
+    inAvailable: 0n,
+    inSuspense: 0n,
+    inRefund: 0n,
+    judgedBlockHash: null,
+  });
+}

@@ -1,0 +1,76 @@
+// The merchant's word on one transaction: cancel (rule 20), accept (12), decline (14), and the excess of one that is paid. Each checks
+// what the rule asks for and refuses by name; the caller has let the judge decide everything that was due before.
+import { Refusal } from '../refusal.ts';
+import { BEFORE_BOOKING } from '../transaction-states.ts';
+import type { Case, Coin } from './case.ts';
+import { confirmationsOf, isBooked, isLive, isRight, reachesExcess, reachesOwn, suspenseOf } from './coins.ts';
+import { acceptSuspense } from './postings.ts';
+import { happen } from './steps.ts';
+
+/** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. Cancelled already: nothing changes. */
+export function cancel(it: Case): void {
+  const { transaction } = it;
+  if (transaction.word === 'cancelled' && (transaction.status === 'cancelled' || transaction.status === 'review')) return;
+  const confirmed = it.coins.some(
+    (coin) => isRight(it, coin) && isLive(coin) && (confirmationsOf(it, coin) > 0 || coin.lock !== null),
+  );
+  if (confirmed || !happen(it, 'cancelled_by_merchant')) {
+    throw new Refusal('transaction_not_cancellable', {
+      message: `The transaction is ${transaction.status}${confirmed && transaction.status === 'pending' ? ' and its payment has confirmations' : ''}; only a started one, or a pending one without confirmations, can be cancelled.`,
+    });
+  }
+  transaction.word = 'cancelled';
+}
+
+function notResolvable(message: string): Refusal {
+  return new Refusal('not_resolvable', { message });
+}
+
+function refuseWhileRefunding(it: Case): void {
+  if (it.refundOpen) throw notResolvable('A reimbursement of this transaction is under way.');
+}
+
+/** Accepts all coins in suspense: from review or declined to confirmed and succeeded. */
+export function accept(it: Case): void {
+  const { transaction } = it;
+  if (transaction.status !== 'review' && transaction.status !== 'declined') {
+    throw notResolvable(`The transaction is ${transaction.status}; only one in review or declined can be accepted.`);
+  }
+  refuseWhileRefunding(it);
+  const waiting = it.coins.filter(
+    (coin) => (isLive(coin) && !isBooked(coin)) || (coin.inSuspense > 0n && !(isLive(coin) && reachesOwn(it, coin))),
+  );
+  if (waiting.length > 0)
+    throw notResolvable('A payment of this transaction does not have the confirmations that its value needs yet.');
+  if (suspenseOf(it.coins) === 0n) throw notResolvable('Nothing of this transaction lies in suspense.');
+  transaction.word = 'accepted';
+  happen(it, 'resolved_accept');
+  acceptSuspense(it, it.coins);
+  happen(it, 'booked');
+}
+
+/** Refuses what is in review: it stays in suspense. */
+export function decline(it: Case): void {
+  if (it.transaction.status !== 'review') {
+    throw notResolvable(`The transaction is ${it.transaction.status}; only one in review can be declined.`);
+  }
+  refuseWhileRefunding(it);
+  happen(it, 'resolved_decline');
+  it.transaction.word = 'refused';
+}
+
+/** Accepts only what lies in suspense (an excess, another coin, a second payment); the status stays. */
+export function acceptExcess(it: Case): void {
+  const { transaction } = it;
+  if (BEFORE_BOOKING.has(transaction.status)) {
+    throw notResolvable(`The transaction is ${transaction.status}; an excess can be resolved once it is booked.`);
+  }
+  refuseWhileRefunding(it);
+  const coins: Coin[] = it.coins.filter((coin) => coin.inSuspense > 0n);
+  if (coins.length === 0) throw notResolvable('Nothing of this transaction lies in suspense.');
+  if (!coins.every((coin) => isLive(coin) && reachesExcess(it, coin))) {
+    throw notResolvable('The excess does not have the confirmations that its value needs yet.');
+  }
+  transaction.sequence += 1;
+  acceptSuspense(it, coins);
+}

@@ -1,0 +1,207 @@
+// The rules that wait for a condition: enough confirmed and booked (4, 5, 24), short (6), the window (7, 8), in flight after a cancel (9),
+// accepted by policy (11), withdrawn (15), lost and back (17), coins to suspense, settled (19). Each answers whether it did something.
+import { confirmationsToReach } from '../confirmations.ts';
+import { least, minus, plus, sum } from '../money.ts';
+import { usdForCryptoDown } from '../rate.ts';
+import { BEFORE_BOOKING } from '../transaction-states.ts';
+import { type Case, type Coin, DAY_MS, GRACE_MS } from './case.ts';
+import {
+  chainOf,
+  confirmationsOf,
+  countingMinor,
+  enough,
+  isBooked,
+  isDead,
+  isFinal,
+  isLive,
+  isLost,
+  isRight,
+  lateCounts,
+  presentRight,
+  reachesOwn,
+  reachesTransaction,
+  requiredOfTransaction,
+  suspenseOf,
+  tolerance,
+  toleranceUsd,
+} from './coins.ts';
+import { announceExtra, coinData, review } from './notice.ts';
+import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
+import { announce, happen } from './steps.ts';
+
+export type Rule = (it: Case) => boolean;
+
+/** A booked coin is lost: reversed once, from where its units lie (rule 17; in other statuses the status stays). */
+export const takeBackLost: Rule = (it) => {
+  const coin = it.coins.find((one) => isLost(it, one));
+  if (coin === undefined) return false;
+  const wasTheMerchants = coin.inAvailable > 0n || coin.inRefund > 0n;
+  reverseDeposit(it, coin);
+  coin.present = false;
+  if (wasTheMerchants && happen(it, 'booked_payment_lost')) it.transaction.why = 'loss';
+  return true;
+};
+
+/** A booked coin that a reorganisation moved to the mempool or to another block keeps its entry; it is announced once. */
+export const announceReorged: Rule = (it) => {
+  for (const coin of it.coins) {
+    if (!isBooked(coin) || !isLive(coin) || coin.judgedBlockHash === coin.blockHash) continue;
+    const moved = coin.judgedBlockHash !== null;
+    coin.judgedBlockHash = coin.blockHash;
+    if (moved) announce(it, 'transaction.reorged', coinData(coin));
+    return true;
+  }
+  return false;
+};
+
+/** A coin that is not part of the price is booked to suspense at the R of its own value. */
+export const moveToSuspense: Rule = (it) => {
+  const before = BEFORE_BOOKING.has(it.transaction.status);
+  const coin = it.coins.find(
+    (one) => one.present && isLive(one) && !isBooked(one) && (!isRight(it, one) || !before) && reachesOwn(it, one),
+  );
+  if (coin === undefined) return false;
+  bookToSuspense(it, coin);
+  return true;
+};
+
+/** Rules 4, 5 and 24: need − tol has R, so it is confirmed and booked in one go. */
+export const confirmAndBook: Rule = (it) => {
+  if (it.transaction.status !== 'pending') return false;
+  const late = lateCounts(it) === true;
+  const deep = presentRight(it).filter(
+    (coin) => !isBooked(coin) && reachesTransaction(it, coin) && countingMinor(coin, late) > 0n,
+  );
+  const total = sum(deep.map((coin) => countingMinor(coin, late)));
+  if (total < enough(it.transaction)) return false;
+  const tooLate = confirmedTooLate(it, deep, late);
+  if (tooLate === 'unknown') return false;
+  if (tooLate) {
+    // worth what they are worth then: rule 11 must not accept them at the price of their arrival
+    for (const coin of deep) coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, it.rateNow as bigint);
+    return review(it, 'confirmed_too_late', 'late');
+  }
+  happen(it, 'enough_confirmed');
+  let left = total <= plus(it.transaction.need, tolerance(it.transaction)) ? total : it.transaction.need;
+  for (const coin of deep) {
+    const credit = least(countingMinor(coin, late), left);
+    left = minus(left, credit);
+    bookDeposit(it, coin, credit);
+  }
+  happen(it, 'booked');
+  for (const coin of presentRight(it)) if (!isBooked(coin)) announceExtra(it, coin);
+  return true;
+};
+
+/** Rule 24: need − tol has R only by a block dated after W + 24 h, and is worth less than usd − tol by now. */
+function confirmedTooLate(it: Case, deep: readonly Coin[], late: boolean): boolean | 'unknown' {
+  const required = requiredOfTransaction(it);
+  const byHeight = deep
+    .map((coin) => {
+      const depth = confirmationsToReach(
+        coin.currency,
+        { confirmations: confirmationsOf(it, coin), coinbase: coin.coinbase, lock: coin.lock },
+        required,
+      );
+      return { coin, height: coin.height === null ? chainOf(it, coin).tipHeight : coin.height + Math.max(depth, 1) - 1 };
+    })
+    .sort((a, b) => a.height - b.height);
+  let reached = 0n;
+  let height = 0;
+  for (const one of byHeight) {
+    reached = plus(reached, countingMinor(one.coin, late));
+    height = one.height;
+    if (reached >= enough(it.transaction)) break;
+  }
+  const blockMs = it.blockTimes.get(height) ?? it.nowMs;
+  if (blockMs <= it.transaction.windowEndsAtMs + DAY_MS) return false;
+  if (it.rateNow === null) return 'unknown';
+  const worth = usdForCryptoDown(sum(deep.map((coin) => countingMinor(coin, late))), it.transaction.currency, it.rateNow);
+  return worth < minus(it.transaction.usdMinor, toleranceUsd(it.transaction));
+}
+
+/** Rule 6: the window and its minute have passed on the chain's own clock, everything that is there has R, and it is not enough. */
+export const declineShort: Rule = (it) => {
+  const { transaction } = it;
+  if (transaction.status !== 'pending' || ownTime(it) < transaction.windowEndsAtMs + GRACE_MS) return false;
+  const waiting = it.coins.filter((coin) => isRight(it, coin) && coin.classified && !isDead(it, coin));
+  if (waiting.length === 0 || !waiting.every((coin) => reachesTransaction(it, coin))) return false;
+  const late = lateCounts(it);
+  if (late === null) return false;
+  if (sum(waiting.map((coin) => countingMinor(coin, late))) >= enough(transaction)) return false;
+  return happen(it, 'short');
+};
+
+/** Rule 15: every payment is double-spent, replaced, or 72 hours out of the mempool. */
+export const withdraw: Rule = (it) => {
+  if (it.transaction.status !== 'pending') return false;
+  const coins = it.coins.filter((coin) => isRight(it, coin) && coin.classified);
+  if (coins.length === 0 || coins.some((coin) => !isDead(it, coin))) return false;
+  return happen(it, ownTime(it) < it.transaction.windowEndsAtMs ? 'all_gone_in_window' : 'all_gone');
+};
+
+/** Rule 7. */
+export const closeWindow: Rule = (it) =>
+  it.transaction.status === 'started' && ownTime(it) >= it.transaction.windowEndsAtMs && happen(it, 'window_passed');
+
+/** Rule 8: 24 hours after creation, once the chain was looked up again. */
+export const closeAfterLookup: Rule = (it) => {
+  const { transaction } = it;
+  const dayAfterMs = transaction.createdAtMs + DAY_MS;
+  if (transaction.status !== 'timedout' || ownTime(it) < dayAfterMs) return false;
+  if (transaction.lookedUpAtMs !== null && transaction.lookedUpAtMs >= dayAfterMs) {
+    transaction.lookupWanted = false;
+    return happen(it, 'nothing_on_chain');
+  }
+  if (transaction.lookupWanted) return false;
+  transaction.lookupWanted = true;
+  return true;
+};
+
+/** Rule 9 for coins that were in flight when the merchant cancelled. */
+export const reviewAfterCancel: Rule = (it) =>
+  it.transaction.status === 'cancelled' && presentRight(it).length > 0 && review(it, 'paid_late', 'late');
+
+/** Rule 11: a late payment is accepted by the merchant's policy, at the rate of its arrival; never against the merchant's word. */
+export const acceptLate: Rule = (it) => {
+  const { transaction } = it;
+  if (transaction.status !== 'review' || transaction.why !== 'late' || transaction.latePolicy !== 'accept') return false;
+  if (transaction.barred || transaction.word === 'cancelled' || transaction.word === 'refused' || it.refundOpen) return false;
+  const coins = presentRight(it);
+  if (coins.length === 0 || !coins.every((coin) => isBooked(coin) && reachesTransaction(it, coin) && reachesOwn(it, coin)))
+    return false;
+  if (coins.some((coin) => coin.valueUsdMinor === null)) return false;
+  const worth = sum(coins.map((coin) => coin.valueUsdMinor ?? 0n));
+  if (suspenseOf(coins) === 0n || worth < minus(transaction.usdMinor, toleranceUsd(transaction))) return false;
+  if (!happen(it, 'late_accepted')) return false;
+  acceptSuspense(it, it.coins);
+  return happen(it, 'booked');
+};
+
+/** Rule 17's way back: what is credited is enough again, or all that was lost is back. */
+export const returnFromLoss: Rule = (it) => {
+  const { transaction } = it;
+  if (transaction.status !== 'review' || transaction.why !== 'loss' || it.refundOpen) return false;
+  if (it.coins.some((coin) => coin.present && isLive(coin) && !isBooked(coin) && reachesOwn(it, coin))) return false;
+  if (sum(it.coins.map((coin) => coin.inAvailable)) === 0n) return false;
+  const right = it.coins.filter((coin) => isRight(it, coin));
+  const credited = sum(right.map((coin) => coin.inAvailable));
+  const allBack = it.coins.every((coin) => !coin.wasLost) && suspenseOf(right) === 0n;
+  if (credited < enough(transaction) && !allBack) return false;
+  if (!happen(it, 'lost_payment_back')) return false;
+  return happen(it, 'booked');
+};
+
+/** Rule 19: every credited payment is final, and the settlement time has passed since it succeeded. */
+export const settle: Rule = (it) => {
+  const { transaction } = it;
+  if (transaction.status !== 'succeeded' || transaction.succeededAtMs === null) return false;
+  if (ownTime(it) < transaction.succeededAtMs + it.settlementMs) return false;
+  if (it.coins.some((coin) => coin.inAvailable > 0n && !isFinal(it, coin))) return false;
+  return happen(it, 'final');
+};
+
+/** The own clock of the transaction's chain: it stands still while the watcher has not caught up. */
+export function ownTime(it: Case): number {
+  return it.chains.get(it.transaction.currency)?.timeMs ?? Number.NEGATIVE_INFINITY;
+}

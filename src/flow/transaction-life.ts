@@ -1,0 +1,136 @@
+// The life of a transaction, its verbs in the order of life: create, notice and everything the chain brings, cancel, resolve. Each opens one
+// database transaction, locks, lets core decide and writes; none of them asks the outside while it is open.
+import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
+import { sortableId } from '../core/ids.ts';
+import { accept, acceptExcess, cancel, decline } from '../core/judge/resolve.ts';
+import { formatAmount } from '../core/money.ts';
+import { formatRate, type Rate } from '../core/rate.ts';
+import { Refusal } from '../core/refusal.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { Context } from './context.ts';
+import { decide } from './decide.ts';
+import { quote } from './quote.ts';
+
+const WINDOW_MS = 15 * 60_000;
+
+export type CreatedTransaction = {
+  readonly transactionId: string;
+  readonly address: string;
+  /** What the QR code encodes: a BIP 321 URI with the amount. */
+  readonly uri: string;
+  readonly currency: CurrencyCode;
+  readonly cryptoMinor: bigint;
+  readonly usdMinor: bigint;
+  readonly rate: Rate;
+  readonly expiresAtMs: number;
+  readonly status: 'started';
+};
+
+/**
+ * Makes a payment request with an address of its own (rule 1).
+ * @param input.usdMinor cents; the amount's form was checked before
+ * @throws Refusal as {@link quote} does
+ */
+export async function createTransaction(
+  ctx: Context,
+  input: {
+    readonly merchantId: bigint;
+    readonly usdMinor: bigint;
+    readonly method: PaymentMethod;
+    readonly label: string | null;
+    readonly email: string | null;
+  },
+): Promise<CreatedTransaction> {
+  const priced = await quote(ctx, input.method, input.usdMinor);
+  const place = await ctx.desk.nextAddress(priced.currency);
+  if (place === null)
+    throw new Refusal('currency_unavailable', { message: `No account key of ${priced.currency} is known; see "bursar keys".` });
+  const nowMs = ctx.ports.clock.now();
+  const transactionId = sortableId('txn_', nowMs, ctx.ports.rng.bytes(10));
+  const made = await ctx.desk.insert({
+    id: transactionId,
+    merchantId: input.merchantId,
+    currency: priced.currency,
+    usdMinor: input.usdMinor,
+    need: priced.need,
+    rateText: formatRate(priced.rate),
+    rateAtMs: priced.rateAtMs,
+    rateSources: priced.rateSources,
+    label: input.label,
+    email: input.email,
+    address: place.address,
+    script: place.script,
+    addressIndex: place.index,
+    createdAtMs: nowMs,
+    windowEndsAtMs: nowMs + WINDOW_MS,
+  });
+  if (!made) throw new Error(`merchant ${input.merchantId} has no settings`);
+  return {
+    transactionId,
+    address: place.address,
+    uri: paymentUri(priced.currency, place.address, priced.need),
+    currency: priced.currency,
+    cryptoMinor: priced.need,
+    usdMinor: input.usdMinor,
+    rate: priced.rate,
+    expiresAtMs: nowMs + WINDOW_MS,
+    status: 'started',
+  };
+}
+
+/** BIP 321: scheme, address, amount in whole coins. A CashAddr brings its prefix, which is the scheme. */
+export function paymentUri(currency: CurrencyCode, address: string, amountMinor: bigint): string {
+  const body = address.slice(address.indexOf(':') + 1);
+  const scheme = address.includes(':') ? address.slice(0, address.indexOf(':')) : CURRENCIES[currency].uriScheme;
+  return `${scheme}:${body}?amount=${formatAmount(amountMinor, currency)}`;
+}
+
+/** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is none. */
+export async function reconsider(ctx: Context, transactionId: string): Promise<boolean> {
+  return (await ctx.db.transaction((sql) => decide(ctx, sql, transactionId))) !== null;
+}
+
+/** Rule 20. Twice is the same answer. */
+export async function cancelTransaction(
+  ctx: Context,
+  input: { readonly merchantId: bigint; readonly transactionId: string },
+): Promise<{ transactionId: string; status: 'cancelled'; message: string }> {
+  const after = await ctx.db.transaction((sql) =>
+    decide(ctx, sql, input.transactionId, { merchantId: input.merchantId, word: cancel }),
+  );
+  if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+  return { transactionId: input.transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
+}
+
+/**
+ * Rules 12 and 14, and the excess of a transaction that is paid.
+ * @throws Refusal transaction_not_found, not_resolvable; currency_unavailable for reimburse, whose rails come later
+ */
+export async function resolveTransaction(
+  ctx: Context,
+  input: {
+    readonly merchantId: bigint | null;
+    readonly transactionId: string;
+    readonly action: 'accept' | 'decline' | 'reimburse';
+    readonly part: 'excess' | null;
+    readonly destination: string | null;
+  },
+): Promise<{ transactionId: string; status: TransactionStatus }> {
+  if (input.action === 'decline' && input.part !== null) {
+    throw new Refusal('invalid_request', { param: 'part', message: 'part goes with accept or reimburse.' });
+  }
+  const word = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
+  const after = await ctx.db.transaction((sql) =>
+    decide(ctx, sql, input.transactionId, {
+      ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
+      word: (it) => {
+        if (input.action === 'reimburse') {
+          throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
+        }
+        word(it);
+      },
+    }),
+  );
+  if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+  return { transactionId: after.id, status: after.status };
+}

@@ -1,0 +1,313 @@
+// The judge's view: loads one transaction with its payments under the row lock, and writes what the verdict changed: status guarded by the
+// old one, history and event, ledger entries, payments. All in the caller's database transaction.
+import type { CurrencyCode } from '../core/currency.ts';
+import type { CaseTransaction, ChainView, Coin, CoinState, ReviewCause, Step, Word } from '../core/judge/case.ts';
+import type { Verdict } from '../core/judge/judge.ts';
+import { parseRate, type Rate } from '../core/rate.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { Sql } from './connect.ts';
+import { postEntry } from './ledger.ts';
+import { storedRate } from './transactions.ts';
+
+type TransactionRow = {
+  id: string;
+  merchant_id: bigint;
+  currency: CurrencyCode;
+  status: TransactionStatus;
+  usd_minor: bigint;
+  need: string;
+  rate: string;
+  tolerance_bps: number;
+  late_payments: 'accept' | 'review';
+  created_at: Date;
+  window_ends_at: Date;
+  confirmed_at: Date | null;
+  succeeded_at: Date | null;
+  word: Word;
+  why: ReviewCause | null;
+  barred: boolean;
+  looked_up_at: Date | null;
+  lookup_wanted: boolean;
+  sequence: number;
+};
+
+/** Reads a transaction and locks its row until the database transaction ends; null when there is none (of this merchant, where one is named). */
+export async function lockTransaction(sql: Sql, id: string, merchantId: bigint | null): Promise<CaseTransaction | null> {
+  const { rows } = await sql.query<TransactionRow>({
+    name: 'lock_transaction',
+    text: `select id, merchant_id, currency, status, usd_minor, need, rate, tolerance_bps, late_payments, created_at, window_ends_at, confirmed_at,
+                  succeeded_at, word, why, barred, looked_up_at, lookup_wanted, sequence
+             from transactions where id = $1 and ($2::bigint is null or merchant_id = $2) for update`,
+    values: [id, merchantId],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    id: row.id,
+    merchantId: row.merchant_id,
+    currency: row.currency,
+    status: row.status,
+    usdMinor: row.usd_minor,
+    need: BigInt(row.need),
+    rate: storedRate(row.rate),
+    toleranceBps: row.tolerance_bps,
+    latePolicy: row.late_payments,
+    createdAtMs: row.created_at.getTime(),
+    windowEndsAtMs: row.window_ends_at.getTime(),
+    confirmedAtMs: row.confirmed_at?.getTime() ?? null,
+    succeededAtMs: row.succeeded_at?.getTime() ?? null,
+    word: row.word,
+    why: row.why,
+    barred: row.barred,
+    lookedUpAtMs: row.looked_up_at?.getTime() ?? null,
+    lookupWanted: row.lookup_wanted,
+    sequence: row.sequence,
+  };
+}
+
+type CoinRow = {
+  id: bigint;
+  currency: CurrencyCode;
+  txid: string;
+  vout: number;
+  amount: string;
+  coinbase: boolean;
+  lock: 'instantsend' | 'chainlock' | null;
+  state: CoinState;
+  height: number | null;
+  block_hash: string | null;
+  block_time: Date | null;
+  seen_at: Date;
+  caught_up_at: Date;
+  found_mined: boolean;
+  gone_since: Date | null;
+  last_height: number | null;
+  conflict_txid: string | null;
+  arrival_rate: string | null;
+  noticed_at: Date | null;
+  present: boolean;
+  on_time_minor: string;
+  value_usd_minor: bigint | null;
+  judged_block_hash: string | null;
+  generation: number;
+  credited: string;
+  suspended: string;
+  fee: string;
+  in_available: string;
+  in_suspense: string;
+  in_refund: string;
+  sent_back: string;
+  owed: string;
+  owed_fee: string;
+  was_lost: boolean;
+  deposit_key: string | null;
+  due_height: number | null;
+};
+
+/** How old the rate of a payment's arrival may be. */
+const ARRIVAL_RATE_AGE = '10 minutes';
+
+/** The payments of a locked transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
+export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]> {
+  const { rows } = await sql.query<CoinRow>({
+    name: 'read_coins',
+    text: `
+      select p.*, coalesce(
+               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= p.seen_at and h.at >= p.seen_at - interval '${ARRIVAL_RATE_AGE}'
+                 order by h.at desc limit 1),
+               (select h.usd::text from rate_history h where h.currency = p.currency and h.at > p.seen_at order by h.at limit 1)) as arrival_rate
+        from payments p where p.transaction_id = $1 order by p.seen_at, p.id`,
+    values: [transactionId],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    currency: row.currency,
+    txid: row.txid,
+    vout: row.vout,
+    amount: BigInt(row.amount),
+    coinbase: row.coinbase,
+    lock: row.lock,
+    state: row.state,
+    height: row.height,
+    blockHash: row.block_hash,
+    blockTimeMs: row.block_time?.getTime() ?? null,
+    seenAtMs: row.seen_at.getTime(),
+    caughtUpAtMs: row.caught_up_at.getTime(),
+    foundMined: row.found_mined,
+    goneSinceMs: row.gone_since?.getTime() ?? null,
+    lastHeight: row.last_height,
+    conflictTxid: row.conflict_txid,
+    arrivalRate: row.arrival_rate === null ? null : parseRate(row.arrival_rate),
+    classified: row.noticed_at !== null,
+    present: row.present,
+    onTimeMinor: BigInt(row.on_time_minor),
+    valueUsdMinor: row.value_usd_minor,
+    judgedBlockHash: row.judged_block_hash,
+    generation: row.generation,
+    credited: BigInt(row.credited),
+    suspended: BigInt(row.suspended),
+    fee: BigInt(row.fee),
+    inAvailable: BigInt(row.in_available),
+    inSuspense: BigInt(row.in_suspense),
+    inRefund: BigInt(row.in_refund),
+    sentBack: BigInt(row.sent_back),
+    owed: BigInt(row.owed),
+    owedFee: BigInt(row.owed_fee),
+    wasLost: row.was_lost,
+    depositEntryKey: row.deposit_key,
+    dueHeight: row.due_height,
+  }));
+}
+
+/** How far each chain was read. */
+export async function readChainViews(sql: Sql): Promise<Map<CurrencyCode, ChainView>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; height: number; caught_up_at: Date }>({
+    name: 'read_chain_views',
+    text: 'select currency, height, caught_up_at from chain_cursors',
+    values: [],
+  });
+  return new Map(rows.map((row) => [row.currency, { tipHeight: row.height, timeMs: row.caught_up_at.getTime() }]));
+}
+
+/** Times of the blocks of a chain from a height on, by height. */
+export async function readBlockTimes(sql: Sql, currency: CurrencyCode, heights: readonly number[]): Promise<Map<number, number>> {
+  if (heights.length === 0) return new Map();
+  const { rows } = await sql.query<{ height: number; time: Date }>({
+    name: 'read_block_times',
+    text: 'select height, time from blocks where currency = $1 and height = any ($2)',
+    values: [currency, heights],
+  });
+  return new Map(rows.map((row) => [row.height, row.time.getTime()]));
+}
+
+/** The last good median that is at most five minutes old. */
+export async function readRateNow(sql: Sql, currency: CurrencyCode, nowMs: number): Promise<Rate | null> {
+  const { rows } = await sql.query<{ usd: string }>({
+    name: 'read_rate_now',
+    text: `select usd from rates where currency = $1 and at >= $2::timestamptz - interval '5 minutes'`,
+    values: [currency, new Date(nowMs)],
+  });
+  return rows[0] === undefined ? null : parseRate(rows[0].usd);
+}
+
+export type Judged = {
+  readonly before: TransactionStatus;
+  readonly transaction: CaseTransaction;
+  readonly coins: readonly Coin[];
+  readonly steps: readonly Step[];
+  readonly verdict: Verdict;
+  readonly nowMs: number;
+};
+
+/** Writes a verdict: ledger entries, events, the transaction (its old status is the guard), and the coins. */
+export async function writeCase(sql: Sql, judged: Judged): Promise<void> {
+  const { transaction, steps, nowMs } = judged;
+  for (const step of steps) {
+    if (step.kind === 'post') await postEntry(sql, step.entry, { transactionId: transaction.id, at: nowMs });
+  }
+  await insertEvents(sql, judged);
+  await updateTransaction(sql, judged);
+  await updateCoins(sql, judged.coins, nowMs);
+  if (steps.some((step) => step.kind === 'status')) {
+    await sql.query({
+      name: 'notify_transaction',
+      text: `select pg_notify('transaction_changed', $1)`,
+      values: [transaction.id],
+    });
+  }
+}
+
+async function insertEvents(sql: Sql, { before, transaction, steps, nowMs }: Judged): Promise<void> {
+  const told = steps.filter((step) => step.kind !== 'post');
+  if (told.length === 0) return;
+  const { rows } = await sql.query<{ last: number }>({
+    name: 'last_event',
+    text: 'select coalesce(max(sequence), 0) as last from events where object_id = $1',
+    values: [transaction.id],
+  });
+  let sequence = rows[0]?.last ?? 0;
+  let status: TransactionStatus = before;
+  for (const step of told) {
+    sequence += 1;
+    const previous = status;
+    if (step.kind === 'status') status = step.to;
+    await sql.query({
+      name: 'insert_event',
+      text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      values: [
+        transaction.merchantId,
+        transaction.id,
+        sequence,
+        step.kind === 'status' ? `transaction.${step.to}` : step.type,
+        status,
+        step.kind === 'status' ? previous : null,
+        step.kind === 'status' ? step.reason : step.type.replace('transaction.', '').replaceAll('_', ' '),
+        new Date(nowMs),
+        step.kind === 'status' ? JSON.stringify({ rule: step.rule }) : JSON.stringify(step.data),
+      ],
+    });
+  }
+}
+
+const asDate = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
+
+/** The one statement that writes a transaction's status. */
+async function updateTransaction(sql: Sql, { before, transaction, verdict }: Judged): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'update_transaction',
+    text: `update transactions set status = $3, word = $4, why = $5, barred = $6, confirmed_at = $7, succeeded_at = $8, lookup_wanted = $9,
+                  sequence = $10, crypto_received = $11, confirmed_from_height = $12, confirmed_from_currency = $13, due_at = $14
+            where id = $1 and status = $2`,
+    values: [
+      transaction.id,
+      before,
+      transaction.status,
+      transaction.word,
+      transaction.why,
+      transaction.barred,
+      asDate(transaction.confirmedAtMs),
+      asDate(transaction.succeededAtMs),
+      transaction.lookupWanted,
+      transaction.sequence,
+      verdict.receivedMinor.toString(),
+      verdict.youngest?.height ?? null,
+      verdict.youngest?.currency ?? null,
+      asDate(verdict.dueAtMs),
+    ],
+  });
+  if (rowCount !== 1) throw new Error(`the status of ${transaction.id} is no more ${before}`);
+}
+
+async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Promise<void> {
+  for (const coin of coins) {
+    await sql.query({
+      name: 'update_coin',
+      text: `update payments set noticed_at = case when $2 then coalesce(noticed_at, $3) end, present = $4, on_time_minor = $5, value_usd_minor = $6,
+                    judged_block_hash = $7, generation = $8, credited = $9, suspended = $10, fee = $11, in_available = $12, in_suspense = $13,
+                    in_refund = $14, sent_back = $15, owed = $16, owed_fee = $17, was_lost = $18, deposit_key = $19, due_height = $20
+              where id = $1`,
+      values: [
+        coin.id,
+        coin.classified,
+        new Date(nowMs),
+        coin.present,
+        coin.onTimeMinor,
+        coin.valueUsdMinor,
+        coin.judgedBlockHash,
+        coin.generation,
+        coin.credited,
+        coin.suspended,
+        coin.fee,
+        coin.inAvailable,
+        coin.inSuspense,
+        coin.inRefund,
+        coin.sentBack,
+        coin.owed,
+        coin.owedFee,
+        coin.wasLost,
+        coin.depositEntryKey,
+        coin.dueHeight,
+      ],
+    });
+  }
+}

@@ -1,0 +1,247 @@
+// Transactions as merchants see them: made in batches, checked in batches, listed. The judge's view of them is in cases.ts.
+import type { CurrencyCode } from '../core/currency.ts';
+import { parseRate, type Rate } from '../core/rate.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { Sql } from './connect.ts';
+
+export type NewTransaction = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly usdMinor: bigint;
+  readonly need: bigint;
+  readonly rateText: string;
+  readonly rateAtMs: number;
+  readonly rateSources: string;
+  readonly label: string | null;
+  readonly email: string | null;
+  readonly address: string;
+  readonly script: Uint8Array;
+  readonly addressIndex: number;
+  readonly createdAtMs: number;
+  readonly windowEndsAtMs: number;
+};
+
+/** Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings. */
+export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
+  const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
+  const times = (name: 'rateAtMs' | 'createdAtMs' | 'windowEndsAtMs') => rows.map((row) => new Date(row[name]).toISOString());
+  const result = await sql.query<{ object_id: string }>({
+    name: 'insert_transactions',
+    text: `
+      with input as (
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::timestamptz[], $8::jsonb[],
+                             $9::text[], $10::text[], $11::text[], $12::bytea[], $13::bigint[], $14::timestamptz[], $15::timestamptz[])
+          as t(id, merchant_id, currency, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script, address_index, created_at, window_ends_at)
+      ), made as (
+        insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script,
+                                  address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, i.rate, i.rate_at, i.rate_sources, i.label, i.email, i.address, i.script,
+               i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
+          from input i join merchant_settings s using (merchant_id)
+        returning id, merchant_id, created_at
+      )
+      insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+      select merchant_id, id, 1, 'transaction.started', 'started', 'created', created_at from made
+      returning object_id`,
+    values: [
+      column('id'),
+      column('merchantId'),
+      column('currency'),
+      column('usdMinor'),
+      column('need'),
+      column('rateText'),
+      times('rateAtMs'),
+      column('rateSources'),
+      column('label'),
+      column('email'),
+      column('address'),
+      column('script'),
+      column('addressIndex'),
+      times('createdAtMs'),
+      times('windowEndsAtMs'),
+    ],
+  });
+  const made = new Set(result.rows.map((row) => row.object_id));
+  return rows.map((row) => made.has(row.id));
+}
+
+export type CheckRow = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly status: TransactionStatus;
+  readonly currency: CurrencyCode;
+  readonly need: bigint;
+  readonly received: bigint;
+  readonly usdMinor: bigint;
+  readonly confirmations: number;
+  readonly createdAtMs: number;
+  readonly confirmedAtMs: number | null;
+  readonly sequence: number;
+};
+
+type RawCheck = {
+  id: string;
+  merchant_id: bigint;
+  status: TransactionStatus;
+  currency: CurrencyCode;
+  need: string;
+  crypto_received: string;
+  usd_minor: bigint;
+  confirmations: number;
+  created_at: Date;
+  confirmed_at: Date | null;
+  sequence: number;
+};
+
+const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.need, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
+  case when t.confirmed_from_height is null then 0 else greatest(0, c.height - t.confirmed_from_height + 1) end as confirmations`;
+
+function checkRow(row: RawCheck): CheckRow {
+  return {
+    id: row.id,
+    merchantId: row.merchant_id,
+    status: row.status,
+    currency: row.currency,
+    need: BigInt(row.need),
+    received: BigInt(row.crypto_received),
+    usdMinor: row.usd_minor,
+    confirmations: row.confirmations,
+    createdAtMs: row.created_at.getTime(),
+    confirmedAtMs: row.confirmed_at?.getTime() ?? null,
+    sequence: row.sequence,
+  };
+}
+
+/** What check_transaction shows, for each id asked for; null where there is none. Whose it is, the caller compares. */
+export async function readChecks(sql: Sql, ids: readonly string[]): Promise<readonly (CheckRow | null)[]> {
+  const { rows } = await sql.query<RawCheck>({
+    name: 'read_checks',
+    text: `select ${CHECK_COLUMNS} from transactions t left join chain_cursors c on c.currency = t.confirmed_from_currency where t.id = any ($1)`,
+    values: [ids],
+  });
+  const byId = new Map(rows.map((row) => [row.id, checkRow(row)]));
+  return ids.map((id) => byId.get(id) ?? null);
+}
+
+export type ListFilter = {
+  readonly merchantId: bigint;
+  readonly limit: number;
+  readonly startingAfter: string | null;
+  readonly status: TransactionStatus | null;
+  readonly currency: CurrencyCode | null;
+  readonly label: string | null;
+  readonly createdGteMs: number | null;
+  readonly createdLtMs: number | null;
+};
+export type ListedTransaction = CheckRow & {
+  readonly label: string | null;
+  readonly address: string;
+  readonly rate: Rate;
+  readonly expiresAtMs: number;
+};
+
+/** The merchant's transactions, newest first (ties by id), one more than `limit` where there are more. */
+export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise<ListedTransaction[]> {
+  const { rows } = await sql.query<RawCheck & { label: string | null; address: string; rate: string; window_ends_at: Date }>({
+    name: 'list_transactions',
+    text: `
+      select ${CHECK_COLUMNS}, t.label, t.address, t.rate, t.window_ends_at
+        from transactions t left join chain_cursors c on c.currency = t.confirmed_from_currency
+       where t.merchant_id = $1
+         and ($2::text is null or (t.created_at, t.id) < (select a.created_at, a.id from transactions a where a.id = $2 and a.merchant_id = $1))
+         and ($3::text is null or t.status = $3) and ($4::text is null or t.currency = $4) and ($5::text is null or t.label = $5)
+         and ($6::timestamptz is null or t.created_at >= $6) and ($7::timestamptz is null or t.created_at < $7)
+       order by t.created_at desc, t.id desc limit $8`,
+    values: [
+      filter.merchantId,
+      filter.startingAfter,
+      filter.status,
+      filter.currency,
+      filter.label,
+      filter.createdGteMs === null ? null : new Date(filter.createdGteMs),
+      filter.createdLtMs === null ? null : new Date(filter.createdLtMs),
+      filter.limit + 1,
+    ],
+  });
+  return rows.map((row) => ({
+    ...checkRow(row),
+    label: row.label,
+    address: row.address,
+    rate: storedRate(row.rate),
+    expiresAtMs: row.window_ends_at.getTime(),
+  }));
+}
+
+export type Expansion = {
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly rate: { readonly usd: Rate; readonly atMs: number; readonly sources: unknown };
+  readonly payments: readonly {
+    readonly txid: string;
+    readonly currency: CurrencyCode;
+    readonly amount: bigint;
+    readonly confirmations: number;
+    readonly seenAtMs: number;
+    readonly counted: boolean;
+  }[];
+  readonly events: readonly { readonly status: string; readonly type: string; readonly atMs: number; readonly reason: string }[];
+};
+
+/** What `expand` can show of one transaction; null when there is none. */
+export async function readExpansion(sql: Sql, id: string): Promise<Expansion | null> {
+  const head = await sql.query<{
+    merchant_id: bigint;
+    currency: CurrencyCode;
+    rate: string;
+    rate_at: Date;
+    rate_sources: unknown;
+  }>({
+    name: 'expand_transaction',
+    text: 'select merchant_id, currency, rate, rate_at, rate_sources from transactions where id = $1',
+    values: [id],
+  });
+  const row = head.rows[0];
+  if (row === undefined) return null;
+  const payments = await sql.query<{
+    txid: string;
+    currency: CurrencyCode;
+    amount: string;
+    confirmations: number;
+    seen_at: Date;
+    counted: boolean;
+  }>({
+    name: 'expand_payments',
+    text: `select p.txid, p.currency, p.amount, p.seen_at, case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations,
+                  p.state in ('mempool', 'mined') and (p.credited > 0 or (p.on_time_minor > 0 and t.status in ('pending', 'confirmed') and p.currency = t.currency)) as counted
+             from payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
+            where p.transaction_id = $1 order by p.seen_at, p.id`,
+    values: [id],
+  });
+  const events = await sql.query<{ status: string; type: string; at: Date; reason: string }>({
+    name: 'expand_events',
+    text: 'select status, type, at, reason from events where object_id = $1 order by sequence',
+    values: [id],
+  });
+  return {
+    merchantId: row.merchant_id,
+    currency: row.currency,
+    rate: { usd: storedRate(row.rate), atMs: row.rate_at.getTime(), sources: row.rate_sources },
+    payments: payments.rows.map((one) => ({
+      txid: one.txid,
+      currency: one.currency,
+      amount: BigInt(one.amount),
+      confirmations: one.confirmations,
+      seenAtMs: one.seen_at.getTime(),
+      counted: one.counted,
+    })),
+    events: events.rows.map((one) => ({ status: one.status, type: one.type, atMs: one.at.getTime(), reason: one.reason })),
+  };
+}
+
+/** A rate as the database keeps it. */
+export function storedRate(text: string): Rate {
+  const rate = parseRate(text);
+  if (rate === null) throw new Error(`the database holds the rate ${text}`);
+  return rate;
+}
