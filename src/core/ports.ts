@@ -12,7 +12,13 @@ export type Rng = { bytes(length: number): Uint8Array };
 
 /** The state of a node, told apart (issue: "a node that is down, warming up, …"). Only `ready` may be read from. */
 export type NodeCondition =
-  | { readonly state: 'ready'; readonly height: number; readonly hash: string; readonly tipTimeMs: number; readonly peers: number }
+  | {
+      readonly state: 'ready';
+      readonly height: number;
+      readonly hash: string;
+      readonly tipTimeMs: number;
+      readonly peers: number;
+    }
   | {
       readonly state: 'down' | 'warming_up' | 'busy' | 'wrong_network' | 'syncing' | 'stuck' | 'unauthorized' | 'bad_answer';
       readonly reason: string;
@@ -49,6 +55,11 @@ export type WatchList = {
   hasScript(bytes: Uint8Array, start: number, end: number): boolean;
   /** Whether the 36 bytes at start (txid in wire order, index little-endian) are a watched outpoint. */
   hasOutpoint(bytes: Uint8Array, start: number): boolean;
+  /**
+   * Takes in every transaction that was committed until now. The node adapter awaits it after bytes have arrived and before it looks at
+   * them: what a payer could pay before the node sent these bytes is watched then.
+   */
+  fresh(): Promise<void>;
 };
 
 export type MempoolPush = {
@@ -73,7 +84,7 @@ export type ChainPort = {
     txids: readonly string[],
     watch: WatchList,
   ): Promise<{ readonly read: number; readonly touched: readonly TransactionFacts[] }>;
-  /** Facts of a raw transaction that a push brought; null when it touches nothing watched. */
+  /** Facts of a raw transaction that a push brought; null when it touches nothing watched. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
   /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */
   mempoolSeenAtMs(txid: string): Promise<number | null>;
@@ -104,9 +115,56 @@ export type AddressDerivers = {
   rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
 };
 
+/** Argon2id with a bounded number at once; every call may be refused with `overloaded`. */
+export type Passwords = {
+  /** A PHC string with the current parameters and a salt of its own. */
+  hash(password: string): Promise<string>;
+  verify(hash: string, password: string): Promise<boolean>;
+  /** Costs what `verify` costs; for a user that does not exist. */
+  verifyNothing(password: string): Promise<void>;
+  /** Whether the hash was made with other parameters than today's. */
+  isOutdated(hash: string): boolean;
+};
+
+export type TokenKind = 'access' | 'refresh';
+export type TokenClaims = {
+  /** Whose: the merchant's affiliate_id. */
+  readonly sub: string;
+  /** The sign-in that the token belongs to. */
+  readonly sid: string;
+  /** The token's own identifier. */
+  readonly jti: string;
+  /** Seconds since 1970. */
+  readonly iat: number;
+  readonly exp: number;
+};
+/** The public half of a signing key. */
+export type VerificationKey = { readonly kid: string; readonly publicKeyPem: string };
+
+/** Signs and verifies access and refresh tokens (JWT, EdDSA). The private key lives in this process only. */
+export type Tokens = {
+  /** This process's own key, replaced when it is old; its public half must be stored for the others before a token signed with it is given out. */
+  signingKey(): VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number };
+  /** Accepts tokens signed by another process of ours. */
+  trust(key: VerificationKey): void;
+  /** Signs with {@link Tokens.signingKey}; the end follows from the kind. */
+  sign(
+    kind: TokenKind,
+    claims: { readonly sub: string; readonly sid: string; readonly jti: string; readonly iat: number },
+  ): string;
+  /** Throws Refusal invalid_token, token_expired or refresh_token_expired; answers `unknownKid` when no trusted key has that name. */
+  verify(
+    token: string,
+    kind: TokenKind,
+    options?: { readonly ignoreExpiry?: boolean },
+  ): TokenClaims | { readonly unknownKid: string };
+};
+
 export type Ports = {
   readonly clock: Clock;
   readonly rng: Rng;
+  readonly passwords: Passwords;
+  readonly tokens: Tokens;
   readonly chains: ReadonlyMap<UtxoCode, ChainPort>;
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;

@@ -1,0 +1,182 @@
+// Merchants and their users, as the operator makes and changes them. Called by the commands and by the sandbox's controls.
+import { isScope, passwordProblem, SCOPES, type Scope, usernameKey } from '../core/credentials.ts';
+import { sortableId } from '../core/ids.ts';
+import { Refusal } from '../core/refusal.ts';
+import { findMerchantId, insertMerchant, setSuspended } from '../store/merchants.ts';
+import { revokeSignInsOf } from '../store/sign-ins.ts';
+import { findUser, insertUser, updateUser } from '../store/users.ts';
+import type { Context } from './context.ts';
+import { forgetMerchant, forgetSignIn } from './sign-in.ts';
+
+export type NewMerchant = {
+  readonly username: string;
+  /** 12 to 128 characters, at most 512 bytes. */
+  readonly password: string;
+  readonly email: string;
+  readonly businessName: string;
+};
+
+/**
+ * Makes a merchant with its settings and a first user who may do everything.
+ * Refused: `invalid_request` with the field in `param`, also for a username that is taken.
+ */
+export async function addMerchant(ctx: Context, merchant: NewMerchant): Promise<{ readonly affiliateId: string }> {
+  const key = checkedUsername(merchant.username);
+  checkPassword(merchant.password);
+  const email = checkedEmail(merchant.email);
+  const businessName = checkedBusinessName(merchant.businessName);
+  const passwordHash = await ctx.ports.passwords.hash(merchant.password);
+  const now = ctx.ports.clock.now();
+  const affiliateId = sortableId('aff_', now, ctx.ports.rng.bytes(10));
+  const createdAt = new Date(now);
+  await ctx.db.transaction(async (sql) => {
+    const merchantId = await insertMerchant(sql, { affiliateId, email, businessName, createdAt });
+    const user = { merchantId, username: merchant.username, usernameKey: key, passwordHash, scopes: SCOPES, createdAt };
+    if (!(await insertUser(sql, user))) throw usernameTaken(merchant.username);
+  });
+  return { affiliateId };
+}
+
+/** Makes a further user of a merchant. Refused: `not_found` for an unknown merchant, else as {@link addMerchant}. */
+export async function addUser(
+  ctx: Context,
+  user: {
+    readonly affiliateId: string;
+    readonly username: string;
+    readonly password: string;
+    readonly scopes: readonly string[];
+  },
+): Promise<void> {
+  const key = checkedUsername(user.username);
+  checkPassword(user.password);
+  const scopes = checkedScopes(user.scopes);
+  const merchantId = await findMerchantId(ctx.db, storable(user.affiliateId));
+  if (merchantId === null) throw unknownMerchant();
+  const passwordHash = await ctx.ports.passwords.hash(user.password);
+  const createdAt = new Date(ctx.ports.clock.now());
+  const inserted = await insertUser(ctx.db, {
+    merchantId,
+    username: user.username,
+    usernameKey: key,
+    passwordHash,
+    scopes,
+    createdAt,
+  });
+  if (!inserted) throw usernameTaken(user.username);
+}
+
+/** Changes a user's password or scopes and revokes all of the user's sign-ins. Refused: `not_found`, else as {@link addMerchant}. */
+export async function setUser(
+  ctx: Context,
+  change: { readonly username: string; readonly password?: string | undefined; readonly scopes?: readonly string[] | undefined },
+): Promise<void> {
+  if (change.password === undefined && change.scopes === undefined) {
+    throw new Refusal('invalid_request', { message: 'Name a new password, new scopes, or both.', param: 'password' });
+  }
+  if (change.password !== undefined) checkPassword(change.password);
+  const scopes = change.scopes === undefined ? null : checkedScopes(change.scopes);
+  const key = usernameKey(change.username);
+  const user = key === null ? null : await findUser(ctx.db, key);
+  if (user === null) throw new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
+  const passwordHash = change.password === undefined ? null : await ctx.ports.passwords.hash(change.password);
+  const revoked = await ctx.db.transaction(async (sql) => {
+    // the row first: a sign-in that is being made holds it, and is seen by the revocation afterwards
+    await updateUser(sql, user.id, { passwordHash, scopes });
+    return revokeSignInsOf(sql, user.id, 'credentials_changed', new Date(ctx.ports.clock.now()));
+  });
+  for (const signInId of revoked) forgetSignIn(signInId);
+}
+
+/** Refuses all of a merchant's calls from now on. Refused: `not_found`. */
+export async function suspendMerchant(ctx: Context, of: { readonly affiliateId: string }): Promise<void> {
+  await changeSuspension(ctx, of.affiliateId, new Date(ctx.ports.clock.now()));
+}
+
+/** Ends a suspension. Refused: `not_found`. */
+export async function resumeMerchant(ctx: Context, of: { readonly affiliateId: string }): Promise<void> {
+  await changeSuspension(ctx, of.affiliateId, null);
+}
+
+/**
+ * Sees to it that the sandbox's merchant `demo` exists and can sign in with this password. Several processes may do so at once.
+ * @returns its affiliate_id, and whether it was made now
+ */
+export async function ensureDemoMerchant(
+  ctx: Context,
+  password: string,
+): Promise<{ readonly affiliateId: string; readonly made: boolean }> {
+  const username = 'demo';
+  const existing = await findUser(ctx.db, username);
+  if (existing === null) {
+    try {
+      const { affiliateId } = await addMerchant(ctx, {
+        username,
+        password,
+        email: 'demo@example.com',
+        businessName: 'Demo Shop',
+      });
+      return { affiliateId, made: true };
+    } catch (error) {
+      const other = error instanceof Refusal && error.param === 'username' ? await findUser(ctx.db, username) : null;
+      if (other === null) throw error;
+      return { affiliateId: other.affiliateId, made: false };
+    }
+  }
+  if (!(await ctx.ports.passwords.verify(existing.passwordHash, password))) await setUser(ctx, { username, password });
+  return { affiliateId: existing.affiliateId, made: false };
+}
+
+async function changeSuspension(ctx: Context, affiliateId: string, at: Date | null): Promise<void> {
+  const merchantId = await setSuspended(ctx.db, storable(affiliateId), at);
+  if (merchantId === null) throw unknownMerchant();
+  forgetMerchant(merchantId);
+}
+
+const unknownMerchant = (): Refusal =>
+  new Refusal('not_found', { message: 'There is no merchant with this affiliate_id.', param: 'affiliate_id' });
+const usernameTaken = (username: string): Refusal =>
+  new Refusal('invalid_request', { message: `username ${username} is taken.`, param: 'username' });
+/** PostgreSQL's text cannot hold NUL: what has one is nobody's id. */
+const storable = (text: string): string => text.replaceAll('\0', '?');
+
+function checkedUsername(username: string): string {
+  const key = usernameKey(username);
+  if (key !== null) return key;
+  const message =
+    'username must have 1 to 128 letters, digits or punctuation marks of ASCII, or letters of one alphabet that cannot be taken for another; no white space.';
+  throw new Refusal('invalid_request', { message, param: 'username' });
+}
+
+function checkPassword(password: string): void {
+  const message = passwordProblem(password);
+  if (message !== null) throw new Refusal('invalid_request', { message, param: 'password' });
+}
+
+function checkedScopes(scopes: readonly string[]): readonly Scope[] {
+  const known = scopes.filter(isScope);
+  if (known.length === scopes.length) return SCOPES.filter((scope) => known.includes(scope));
+  throw new Refusal('invalid_request', { message: `scopes may name ${SCOPES.join(', ')}.`, param: 'scopes' });
+}
+
+function checkedEmail(email: string): string {
+  const plain =
+    email.length <= 254 &&
+    /^[^\s@\p{C}"(),:;<>[\\\]]{1,64}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.)*[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?$/u.test(
+      email,
+    );
+  if (plain) return email;
+  throw new Refusal('invalid_request', {
+    message: 'email must be one address of at most 254 characters, such as shop@example.com.',
+    param: 'email',
+  });
+}
+
+function checkedBusinessName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed !== '' && [...trimmed].length <= 200 && trimmed.isWellFormed() && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(trimmed))
+    return trimmed;
+  throw new Refusal('invalid_request', {
+    message: 'business_name must have 1 to 200 characters and no control or invisible characters.',
+    param: 'business_name',
+  });
+}

@@ -1,0 +1,98 @@
+// Refresh tokens are used once and rotate (behaviour §2). A consumed one that comes back means a lost answer or a thief: `judgeRefresh` tells
+// which, exactly as the model RefreshRotation does. Called by the HTTP room for /auth_refresh.
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { Refusal } from '../core/refusal.ts';
+import { handOutAgain, lockRotation, notePresented, type Rotation, revokeSignIn, rotateSignIn } from '../store/sign-ins.ts';
+import type { Context } from './context.ts';
+import { forgetSignIn } from './sign-in.ts';
+import { hashOf, makePair, readToken, type TokenPair } from './token-pair.ts';
+
+/** A consumed token is answered again this long after its first use, while its successor's refresh token is not consumed … */
+const GRACE_MS = 30_000;
+/** … and this long while nobody has presented a token of the successor, so that its receiver cannot have had it. */
+const UNUSED_GRACE_MS = 900_000;
+/** In this many rotations in a row; whoever needs it in a third may be a thief riding along. */
+const MAX_GRACES_IN_A_ROW = 2;
+
+type Judgement = { readonly verdict: 'rotate' | 'again' | 'reused'; readonly gracesInARow: number };
+
+/**
+ * What a refresh with this token does to the sign-in.
+ * @param presented whether a token of the newest pair has been presented, now included
+ */
+export function judgeRefresh(
+  rotation: Pick<Rotation, 'refreshHash' | 'previous' | 'handedOutAgain' | 'gracesInARow'>,
+  use: { readonly refreshHash: Buffer; readonly presented: boolean; readonly nowMs: number },
+): Judgement {
+  const { previous, handedOutAgain } = rotation;
+  if (use.refreshHash.equals(rotation.refreshHash))
+    return { verdict: 'rotate', gracesInARow: handedOutAgain ? rotation.gracesInARow : 0 };
+  const reused: Judgement = { verdict: 'reused', gracesInARow: rotation.gracesInARow };
+  if (previous === null || !use.refreshHash.equals(previous.refreshHash)) return reused;
+  const sinceMs = use.nowMs - previous.consumedAt.getTime();
+  const inTime = sinceMs <= GRACE_MS || (sinceMs <= UNUSED_GRACE_MS && !use.presented);
+  if (!inTime || (!handedOutAgain && rotation.gracesInARow >= MAX_GRACES_IN_A_ROW)) return reused;
+  return { verdict: 'again', gracesInARow: handedOutAgain ? rotation.gracesInARow : rotation.gracesInARow + 1 };
+}
+
+/**
+ * Exchanges a pair for the next. The access token may have expired but must be of the same sign-in.
+ * Refused: `invalid_token` (also for a revoked sign-in, and for tokens that do not belong together), `refresh_token_expired`,
+ * `refresh_token_reused` (the sign-in is revoked then), `account_suspended` (nothing is consumed).
+ */
+export async function refresh(
+  ctx: Context,
+  sent: { readonly accessToken: string; readonly refreshToken: string },
+): Promise<TokenPair> {
+  const access = await readToken(ctx, sent.accessToken, 'access', { ignoreExpiry: true });
+  const claims = await readToken(ctx, sent.refreshToken, 'refresh');
+  const [accessHash, refreshHash] = [hashOf(access.jti), hashOf(claims.jti)];
+  const signInId = claims.sid;
+  if (access.sid !== signInId || access.sub !== claims.sub) {
+    await notePresented(ctx.db, { signInId: access.sid, hash: accessHash }, { signInId, hash: refreshHash });
+    throw new Refusal('invalid_token');
+  }
+  const outcome = await ctx.db.transaction(async (sql): Promise<TokenPair | Refusal> => {
+    const rotation = await lockRotation(sql, signInId);
+    if (rotation === null || rotation.affiliateId !== claims.sub) return new Refusal('invalid_token');
+    const nowMs = ctx.ports.clock.now();
+    const presented = rotation.presented || accessHash.equals(rotation.accessHash);
+    const { verdict, gracesInARow } = judgeRefresh(rotation, { refreshHash, presented, nowMs });
+    if (verdict === 'reused') {
+      await revokeSignIn(sql, signInId, 'refresh_token_reused', new Date(nowMs));
+      return new Refusal('refresh_token_reused');
+    }
+    if (rotation.suspended) return new Refusal('account_suspended');
+    if (verdict === 'again') {
+      await handOutAgain(sql, signInId, { gracesInARow, presented });
+      return unseal((rotation.previous as NonNullable<Rotation['previous']>).sealedPair, sent.refreshToken);
+    }
+    const { pair, hashes } = await makePair(ctx, sql, { id: signInId, affiliateId: claims.sub });
+    const sealedPair = seal(pair, sent.refreshToken, ctx.ports.rng.bytes(NONCE));
+    await rotateSignIn(sql, signInId, { ...hashes, gracesInARow, consumedAt: new Date(nowMs), sealedPair });
+    return pair;
+  });
+  if (!(outcome instanceof Refusal)) return outcome;
+  if (outcome.code === 'refresh_token_reused') forgetSignIn(signInId);
+  throw outcome;
+}
+
+// The pair is kept for the grace sealed under the consumed refresh token itself: whoever reads the database cannot open it, any process that
+// is shown the token again can, also after the one that signed the pair is gone.
+const NONCE = 12;
+const TAG = 16;
+const keyOf = (refreshToken: string): Buffer => Buffer.from(hkdfSync('sha256', refreshToken, '', 'bursar refresh grace', 32));
+
+function seal(pair: TokenPair, refreshToken: string, nonce: Uint8Array): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', keyOf(refreshToken), nonce);
+  const text = JSON.stringify([pair.accessToken, pair.refreshToken]);
+  return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+}
+
+function unseal(sealed: Buffer, refreshToken: string): TokenPair {
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(refreshToken), sealed.subarray(0, NONCE), { authTagLength: TAG });
+  decipher.setAuthTag(sealed.subarray(-TAG));
+  const text = decipher.update(sealed.subarray(NONCE, -TAG), undefined, 'utf8') + decipher.final('utf8');
+  const [accessToken, refreshToken2] = JSON.parse(text) as [string, string];
+  return { accessToken, refreshToken: refreshToken2 };
+}

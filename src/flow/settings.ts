@@ -1,0 +1,185 @@
+// What a merchant has set (behaviour §8), and when it counts: the two guards of payouts tighten at once and loosen after 24 h, so that who
+// steals a sign-in cannot empty the account before the merchant notices. Called by the HTTP room, and by whatever sends money out.
+import type { Scope } from '../core/credentials.ts';
+import { formatMinor, parseAmount } from '../core/money.ts';
+import { Refusal } from '../core/refusal.ts';
+import { type Guarded, type LatePolicy, lockSettings, readSettings, type SettingsRow, writeSettings } from '../store/settings.ts';
+import type { Context } from './context.ts';
+
+/** As it was sent last. The two times are there while a loosening waits: from then on it counts. */
+export type Settings = {
+  /** Percent with 2 decimals, `"0.00"` to `"5.00"`. */
+  readonly tolerancePercent: string;
+  readonly latePayments: LatePolicy;
+  /** Empty = off. */
+  readonly payoutAllowList: readonly string[];
+  /** USD with 2 decimals; null = no payout waits for approval. */
+  readonly payoutApprovalAbove: string | null;
+  readonly payoutAllowListFromMs?: number;
+  readonly payoutApprovalAboveFromMs?: number;
+};
+
+/** What of it was sent; what is undefined stays. Only for the approval null means something: off. */
+export type SettingsChange = {
+  readonly tolerancePercent?: string | undefined;
+  readonly latePayments?: string | undefined;
+  readonly payoutAllowList?: readonly string[] | undefined;
+  readonly payoutApprovalAbove?: string | null | undefined;
+};
+
+/** What holds for a payout now. */
+export type PayoutGuards = {
+  /** null = every destination. */
+  readonly allowed: ReadonlySet<string> | null;
+  /** Cents above which a payout waits for approval; null = none does. */
+  readonly approvalAbove: bigint | null;
+};
+
+const LOOSENING_WAITS_MS = 86_400_000;
+const MAX_TOLERANCE_BPS = 500n;
+const MAX_DESTINATIONS = 100;
+const MAX_DESTINATION_LENGTH = 2048;
+
+export async function getSettings(ctx: Context, of: { readonly merchantId: bigint }): Promise<Settings> {
+  return shown(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
+}
+
+/** What holds for a payout of this merchant at this moment, whatever waits. */
+export async function getPayoutGuards(ctx: Context, of: { readonly merchantId: bigint }): Promise<PayoutGuards> {
+  const row = await readSettings(ctx.db, of.merchantId);
+  const now = ctx.ports.clock.now();
+  const list = settled(row.allowList, now);
+  const off = list.waiting === null && list.sent.length === 0;
+  return {
+    allowed: off ? null : new Set(list.waiting?.inForce ?? list.sent),
+    approvalAbove: inForce(settled(row.approvalAbove, now)),
+  };
+}
+
+/**
+ * Changes what is sent. The two payout fields need the scope `payouts`, the others (and an empty change) `payments`, both kinds both.
+ * Refused: `insufficient_permissions`, then `invalid_request` or `invalid_amount` naming the field; nothing is changed then.
+ */
+export async function setSettings(
+  ctx: Context,
+  request: { readonly merchantId: bigint; readonly scopes: ReadonlySet<Scope>; readonly change: SettingsChange },
+): Promise<Settings> {
+  const { merchantId, change } = request;
+  checkScopes(request.scopes, change);
+  const sent = {
+    toleranceBps: change.tolerancePercent === undefined ? undefined : toleranceBps(change.tolerancePercent),
+    latePayments: change.latePayments === undefined ? undefined : latePolicy(change.latePayments),
+    allowList: change.payoutAllowList === undefined ? undefined : destinations(change.payoutAllowList),
+    approvalAbove: change.payoutApprovalAbove === undefined ? undefined : approvalLimit(change.payoutApprovalAbove),
+  };
+  return ctx.db.transaction(async (sql) => {
+    const row = await lockSettings(sql, merchantId);
+    const now = ctx.ports.clock.now();
+    const allowList = settled(row.allowList, now);
+    const approvalAbove = settled(row.approvalAbove, now);
+    const next: SettingsRow = {
+      toleranceBps: sent.toleranceBps ?? row.toleranceBps,
+      latePayments: sent.latePayments ?? row.latePayments,
+      allowList: sent.allowList === undefined ? allowList : nextAllowList(allowList, sent.allowList, now),
+      approvalAbove: sent.approvalAbove === undefined ? approvalAbove : nextApproval(approvalAbove, sent.approvalAbove, now),
+    };
+    await writeSettings(sql, merchantId, next);
+    return shown(next, now);
+  });
+}
+
+/** A loosening whose time has come no longer waits. */
+function settled<T>(guard: Guarded<T>, now: number): Guarded<T> {
+  return guard.waiting !== null && now >= guard.waiting.from.getTime() ? { sent: guard.sent, waiting: null } : guard;
+}
+
+function inForce<T>(guard: Guarded<T>): T {
+  return guard.waiting === null ? guard.sent : guard.waiting.inForce;
+}
+
+/** Whether `next` allows something that `list` (a list as sent: empty = everything) does not. */
+function allowsMore(next: readonly string[], list: readonly string[]): boolean {
+  return list.length > 0 && (next.length === 0 || next.some((destination) => !list.includes(destination)));
+}
+
+/** Asks for more than `limit` (null = no limit) would let pass without approval. */
+function letsPassMore(next: bigint | null, limit: bigint | null): boolean {
+  return limit !== null && (next === null || next > limit);
+}
+
+/**
+ * @param guard settled
+ * What a change takes away is gone at once; what it adds waits. What already waits keeps its time when the change adds nothing to it.
+ */
+function nextAllowList(guard: Guarded<readonly string[]>, sent: readonly string[], now: number): Guarded<readonly string[]> {
+  const { waiting } = guard;
+  // while something waits the list is on, even if nothing is on it
+  const loosens =
+    waiting === null ? allowsMore(sent, guard.sent) : sent.length === 0 || sent.some((to) => !waiting.inForce.includes(to));
+  if (!loosens) return { sent, waiting: null };
+  const holds = inForce(guard);
+  return {
+    sent,
+    waiting: {
+      inForce: sent.length === 0 ? holds : holds.filter((destination) => sent.includes(destination)),
+      from: waiting !== null && !allowsMore(sent, guard.sent) ? waiting.from : new Date(now + LOOSENING_WAITS_MS),
+    },
+  };
+}
+
+/** The same for the limit of approval: lower at once, higher or off later. */
+function nextApproval(guard: Guarded<bigint | null>, sent: bigint | null, now: number): Guarded<bigint | null> {
+  const holds = inForce(guard);
+  if (!letsPassMore(sent, holds)) return { sent, waiting: null };
+  const keepsTime = guard.waiting !== null && !letsPassMore(sent, guard.sent);
+  return { sent, waiting: { inForce: holds, from: keepsTime ? guard.waiting.from : new Date(now + LOOSENING_WAITS_MS) } };
+}
+
+function shown(row: SettingsRow, now: number): Settings {
+  const allowList = settled(row.allowList, now);
+  const approvalAbove = settled(row.approvalAbove, now);
+  return {
+    tolerancePercent: formatMinor(BigInt(row.toleranceBps), 2),
+    latePayments: row.latePayments,
+    payoutAllowList: allowList.sent,
+    payoutApprovalAbove: approvalAbove.sent === null ? null : formatMinor(approvalAbove.sent, 2),
+    ...(allowList.waiting === null ? {} : { payoutAllowListFromMs: allowList.waiting.from.getTime() }),
+    ...(approvalAbove.waiting === null ? {} : { payoutApprovalAboveFromMs: approvalAbove.waiting.from.getTime() }),
+  };
+}
+
+function checkScopes(scopes: ReadonlySet<Scope>, change: SettingsChange): void {
+  const guards = change.payoutAllowList !== undefined || change.payoutApprovalAbove !== undefined;
+  const plain = change.tolerancePercent !== undefined || change.latePayments !== undefined;
+  const missing = (scope: Scope): Refusal =>
+    new Refusal('insufficient_permissions', { message: `This change needs the scope ${scope}, which this user lacks.` });
+  if (guards && !scopes.has('payouts')) throw missing('payouts');
+  if ((plain || !guards) && !scopes.has('payments')) throw missing('payments');
+}
+
+function toleranceBps(text: string): number {
+  const parsed = parseAmount(text, 2);
+  if ('minor' in parsed && parsed.minor <= MAX_TOLERANCE_BPS) return Number(parsed.minor);
+  const message = 'tolerance_percent must be a decimal string from "0" to "5" with at most 2 decimals.';
+  throw new Refusal('invalid_request', { message, param: 'tolerance_percent' });
+}
+
+function latePolicy(text: string): LatePolicy {
+  if (text === 'accept' || text === 'review') return text;
+  throw new Refusal('invalid_request', { message: 'late_payments must be "accept" or "review".', param: 'late_payments' });
+}
+
+function destinations(list: readonly string[]): readonly string[] {
+  const plain = list.every((to) => typeof to === 'string' && to.length <= MAX_DESTINATION_LENGTH && /^[\x21-\x7e]+$/.test(to));
+  if (plain && list.length <= MAX_DESTINATIONS) return [...new Set(list)];
+  const message = `payout_allow_list must be a list of at most ${MAX_DESTINATIONS} destinations: addresses, Lightning addresses or bank accounts, without white space.`;
+  throw new Refusal('invalid_request', { message, param: 'payout_allow_list' });
+}
+
+function approvalLimit(text: string | null): bigint | null {
+  if (text === null) return null;
+  const parsed = parseAmount(text, 2);
+  if ('minor' in parsed) return parsed.minor;
+  const message = 'payout_approval_above must be null or an amount in USD such as "250.00", with at most 2 decimals.';
+  throw new Refusal('invalid_amount', { message, param: 'payout_approval_above' });
+}

@@ -1,0 +1,56 @@
+// Making and reading the tokens of a sign-in: what sign-in, refresh and the authenticator share. Here the public halves of the signing keys
+// go to the database and come back for the other processes.
+import { createHash } from 'node:crypto';
+import type { TokenClaims, TokenKind } from '../core/ports.ts';
+import { Refusal } from '../core/refusal.ts';
+import type { Sql } from '../store/connect.ts';
+import { findSigningKey, type PairHashes, publishSigningKey } from '../store/sign-ins.ts';
+import type { Context } from './context.ts';
+
+export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
+
+/** What of a token's identifier is stored. */
+export const hashOf = (jti: string): Buffer => createHash('sha256').update(jti).digest();
+
+/**
+ * Makes a new pair for a sign-in. The key's public half is stored by the same transaction, so that whoever gets the pair can use it
+ * everywhere.
+ */
+export async function makePair(
+  ctx: Context,
+  sql: Sql,
+  signIn: { readonly id: string; readonly affiliateId: string },
+): Promise<{ readonly pair: TokenPair; readonly hashes: PairHashes }> {
+  const { tokens, clock, rng } = ctx.ports;
+  const now = clock.now();
+  const iat = Math.floor(now / 1000);
+  const jti = (): string => Buffer.from(rng.bytes(16)).toString('base64url');
+  const [accessJti, refreshJti] = [jti(), jti()];
+  await publishSigningKey(sql, tokens.signingKey(), new Date(now));
+  const common = { sub: signIn.affiliateId, sid: signIn.id, iat };
+  return {
+    pair: {
+      accessToken: tokens.sign('access', { ...common, jti: accessJti }),
+      refreshToken: tokens.sign('refresh', { ...common, jti: refreshJti }),
+    },
+    hashes: { accessHash: hashOf(accessJti), refreshHash: hashOf(refreshJti), expiresAt: new Date((iat + 1_296_000) * 1000) },
+  };
+}
+
+/** Verifies a token, whichever of our processes signed it. Refused: invalid_token, token_expired, refresh_token_expired. */
+export async function readToken(
+  ctx: Context,
+  token: string,
+  kind: TokenKind,
+  options: { readonly ignoreExpiry?: boolean } = {},
+): Promise<TokenClaims> {
+  const { tokens } = ctx.ports;
+  const first = tokens.verify(token, kind, options);
+  if (!('unknownKid' in first)) return first;
+  const key = await findSigningKey(ctx.db, first.unknownKid);
+  if (key === null) throw new Refusal('invalid_token');
+  tokens.trust(key);
+  const second = tokens.verify(token, kind, options);
+  if ('unknownKid' in second) throw new Error(`the key ${key.kid} is not known after it was trusted`);
+  return second;
+}
