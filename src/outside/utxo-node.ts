@@ -1,0 +1,190 @@
+// One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
+// ZMQ as a hint where it has one. Made by by-currency.ts; used by the watchers through Context.ports.
+import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import type { BlockFacts, ChainPort, Clock, NodeCondition, TransactionFacts } from '../core/ports.ts';
+import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
+import { readBlockBytes, readTransactionBytes } from './utxo-block.ts';
+import { Malformed } from './utxo-bytes.ts';
+import { createRpc, type Rpc } from './utxo-rpc.ts';
+import { subscribeZmq } from './utxo-zmq.ts';
+
+export type UtxoNodeOptions = {
+  readonly currency: UtxoCode;
+  /** `http://user:password@host:port` of the node's JSON-RPC. */
+  readonly url: string;
+  readonly network: Network;
+  readonly clock: Clock;
+  /** Nothing from the node for this long is trouble (default 30 s). */
+  readonly silenceMs?: number;
+};
+
+export type UtxoNode = ChainPort & { close(): Promise<void> };
+
+const CONNECTIONS = 4;
+const MEMPOOL_BATCH = 250;
+/** A tip older than this many block times, with peers that know more, is a stuck node. */
+const STUCK_BLOCKS = 10;
+const HASH = /^[0-9a-f]{64}$/;
+
+/** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
+export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
+  const { currency } = options;
+  const row = utxoRow(currency);
+  const features = row.utxo.blockFeatures;
+  const rpc = createRpc({ url: options.url, silenceMs: options.silenceMs ?? 30_000, connections: CONNECTIONS });
+
+  return {
+    currency,
+    condition: () => readCondition(rpc, options),
+    async hashAt(height) {
+      const answer = await orRefusal(rpc.call('getblockhash', [height]));
+      if (answer instanceof RpcRefusal) return null; // -8 of bitcoind, -1 of bchd: beyond the tip
+      return asHash(rpc, 'getblockhash', answer);
+    },
+    async readBlock(hash, watch) {
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, row.code === 'DOGE' ? false : 0]));
+      await watch.fresh();
+      return understood(rpc, `block ${hash}`, (): BlockFacts => readBlockBytes(bytes, hash, features, watch));
+    },
+    async mempool() {
+      const answer = await refusalAsTrouble(rpc, rpc.call('getrawmempool'));
+      if (!Array.isArray(answer) || !answer.every((txid) => typeof txid === 'string' && HASH.test(txid))) {
+        throw new NodeTrouble('bad_answer', `${rpc.name}: getrawmempool did not answer a list of transactions`);
+      }
+      return answer;
+    },
+    async readMempoolTransactions(txids, watch) {
+      const raws = await fetchTransactions(rpc, txids);
+      await watch.fresh();
+      const touched: TransactionFacts[] = [];
+      for (const [txid, raw] of raws) {
+        const facts = understood(rpc, `transaction ${txid}`, () => readTransactionBytes(raw, txid, features, watch));
+        if (facts !== null) touched.push(facts);
+      }
+      return { read: raws.size, touched };
+    },
+    readRaw: (raw, watch) =>
+      understood(rpc, 'a pushed transaction', () => readTransactionBytes(Buffer.from(raw), null, features, watch)),
+    async mempoolSeenAtMs(txid) {
+      const answer = await orRefusal(rpc.call('getmempoolentry', [txid]));
+      if (answer instanceof RpcRefusal) return null; // not there any more, or a node that does not say
+      const time = (answer as { time?: unknown } | null)?.time;
+      return typeof time === 'number' && time > 0 ? time * 1000 : null;
+    },
+    subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
+    close: () => rpc.close(),
+  };
+}
+
+/** What the node says of itself, in one request (and one more for the age of its tip). Never throws NodeTrouble: that is its answer. */
+async function readCondition(rpc: Rpc, options: UtxoNodeOptions): Promise<NodeCondition> {
+  try {
+    return await judgeCondition(rpc, options);
+  } catch (error) {
+    if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
+    if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
+    throw error;
+  }
+}
+
+async function judgeCondition(rpc: Rpc, { currency, network, clock }: UtxoNodeOptions): Promise<NodeCondition> {
+  const { utxo } = utxoRow(currency);
+  const [chain, genesis, connections] = (await rpc.batch([
+    { method: 'getblockchaininfo' },
+    { method: 'getblockhash', params: [0] },
+    { method: 'getconnectioncount' },
+  ])) as [unknown, unknown, unknown];
+  for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
+  const expected = utxo.genesis[chainNetwork(network)];
+  if (genesis !== expected)
+    return trouble(
+      'wrong_network',
+      null,
+      `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`,
+    );
+  const info = chainInfo(rpc, chain);
+  const peers = typeof connections === 'number' ? connections : 0;
+  const own = network === 'regtest' || network === 'sandbox';
+  if (!own && info.initialBlockDownload)
+    return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
+  if (info.headers > info.blocks + 1 && peers > 0) {
+    return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks`);
+  }
+  const header = await rpc.call('getblockheader', [info.hash]);
+  const time = (header as { time?: unknown } | null)?.time;
+  if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
+  const tipTimeMs = time * 1000;
+  const ageMs = clock.now() - tipTimeMs;
+  if (!own && peers > 0 && ageMs > STUCK_BLOCKS * utxo.blockSeconds * 1000) {
+    return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, with ${peers} peers`);
+  }
+  return { state: 'ready', height: info.blocks, hash: info.hash, tipTimeMs, peers };
+}
+
+function trouble(state: TroubleState, height: number | null, reason: string): NodeCondition {
+  return { state, height, reason };
+}
+
+function chainInfo(rpc: Rpc, answer: unknown): { blocks: number; headers: number; hash: string; initialBlockDownload: boolean } {
+  const { blocks, headers, bestblockhash, initialblockdownload } = (answer ?? {}) as Record<string, unknown>;
+  if (typeof blocks !== 'number' || !Number.isSafeInteger(blocks) || blocks < 0) {
+    throw new NodeTrouble('bad_answer', `${rpc.name}: getblockchaininfo did not answer a height`);
+  }
+  return {
+    blocks,
+    headers: typeof headers === 'number' ? headers : blocks,
+    hash: asHash(rpc, 'getblockchaininfo', bestblockhash),
+    initialBlockDownload: initialblockdownload === true,
+  };
+}
+
+/** The raw bytes of those that the node still has. */
+async function fetchTransactions(rpc: Rpc, txids: readonly string[]): Promise<Map<string, Buffer>> {
+  const found = new Map<string, Buffer>();
+  for (let from = 0; from < txids.length; from += MEMPOOL_BATCH) {
+    const part = txids.slice(from, from + MEMPOOL_BATCH);
+    const answers = await rpc.batch(part.map((txid) => ({ method: 'getrawtransaction', params: [txid] })));
+    for (const [i, answer] of answers.entries()) {
+      if (answer instanceof RpcRefusal) continue;
+      const bytes = typeof answer === 'string' ? Buffer.from(answer, 'hex') : null;
+      if (bytes === null || bytes.length * 2 !== (answer as string).length) {
+        throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
+      }
+      found.set(part[i] as string, bytes);
+    }
+  }
+  return found;
+}
+
+function asHash(rpc: Rpc, method: string, value: unknown): string {
+  if (typeof value === 'string' && HASH.test(value)) return value;
+  throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a block hash`);
+}
+
+/** What the node sent and we do not understand is the node's trouble: nothing is booked from it, and it is asked again. */
+function understood<T>(rpc: Rpc, what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (cause instanceof Malformed) throw new NodeTrouble('bad_answer', `${rpc.name}: ${what}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}
+
+async function orRefusal(call: Promise<unknown>): Promise<unknown> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof RpcRefusal) return error;
+    throw error;
+  }
+}
+
+async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (cause) {
+    if (cause instanceof RpcRefusal) throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}

@@ -1,0 +1,195 @@
+// JSON-RPC over HTTP as bitcoind and its relatives speak it: keep-alive, Basic auth, batches, time-outs, numbers without loss, and every
+// way in which a node can fail told apart. Called by utxo-node.ts (reading) and later by the senders.
+import { isSafeNumber, parse as parseLossless } from 'lossless-json';
+import { errors, Pool } from 'undici';
+import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+
+export type RpcOptions = {
+  /** `http://user:password@host:port[/wallet/…]` */
+  readonly url: string;
+  /** Nothing from the node for this long is trouble. */
+  readonly silenceMs: number;
+  readonly connections: number;
+};
+export type RpcCall = { readonly method: string; readonly params?: readonly unknown[] };
+
+export type Rpc = {
+  /** Host and port, for messages: never the password. */
+  readonly name: string;
+  /** The result of one call. Whole numbers are numbers; every other number is the text that the node wrote. Throws NodeTrouble or RpcRefusal. */
+  call(method: string, params?: readonly unknown[]): Promise<unknown>;
+  /** The bytes of a result that is one hex string, without going through JSON. */
+  callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
+  /** Many calls in one request, answers in the same order; a refused call is an RpcRefusal in its place. */
+  batch(calls: readonly RpcCall[]): Promise<readonly unknown[]>;
+  close(): Promise<void>;
+};
+
+/** The largest answer that is taken: a 32 MB block as hex, and some. */
+const MAX_ANSWER_BYTES = 80 * 1024 * 1024;
+const WARMING_UP = -28;
+/** A number that a double cannot be trusted with: a fraction, an exponent, sixteen digits. */
+const DELICATE_NUMBER = /[[:,]\s*-?(?:\d{16}|\d+[.eE])/;
+
+/** @throws TypeError for something that is not an http(s) URL */
+export function createRpc(options: RpcOptions): Rpc {
+  const url = new URL(options.url);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new TypeError('a node URL must begin with http:// or https://');
+  const name = url.host;
+  const headers = { 'content-type': 'application/json', authorization: basicAuthorization(url) };
+  const path = url.pathname === '' ? '/' : url.pathname;
+  const pool = new Pool(url.origin, {
+    connections: options.connections,
+    connect: { timeout: Math.min(options.silenceMs, 5_000) },
+    headersTimeout: options.silenceMs,
+    bodyTimeout: options.silenceMs,
+    keepAliveTimeout: 10_000,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  });
+
+  async function post(body: string): Promise<{ status: number; bytes: Buffer }> {
+    try {
+      const reply = await pool.request({ method: 'POST', path, headers, body });
+      return { status: reply.statusCode, bytes: Buffer.from(await reply.body.arrayBuffer()) };
+    } catch (error) {
+      throw transportTrouble(name, error, options.silenceMs);
+    }
+  }
+
+  async function call(method: string, params: readonly unknown[] = []): Promise<unknown> {
+    const { status, bytes } = await post(JSON.stringify({ jsonrpc: '1.0', id: 0, method, params }));
+    const answer = readAnswer(name, status, bytes);
+    const refusal = refusalOf(name, method, answer);
+    if (refusal !== null) throw refusal;
+    return (answer as { result: unknown }).result;
+  }
+
+  return {
+    name,
+    call,
+    async callHex(method, params = []) {
+      const { status, bytes } = await post(JSON.stringify({ jsonrpc: '1.0', id: 0, method, params }));
+      const hex = status === 200 ? hexResult(bytes) : null;
+      if (hex !== null) return hex;
+      const answer = readAnswer(name, status, bytes);
+      const refusal = refusalOf(name, method, answer);
+      if (refusal !== null) throw refusal;
+      throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a hex string`);
+    },
+    async batch(calls) {
+      if (calls.length === 0) return [];
+      const body = calls.map((one, id) => ({ jsonrpc: '1.0', id, method: one.method, params: one.params ?? [] }));
+      const { status, bytes } = await post(JSON.stringify(body));
+      const answer = readAnswer(name, status, bytes);
+      if (!Array.isArray(answer)) {
+        const refusal = refusalOf(name, 'batch', answer);
+        throw refusal ?? new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
+      }
+      return inOrder(name, calls, answer);
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+function basicAuthorization(url: URL): string {
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return `Basic ${Buffer.from(credentials).toString('base64')}`;
+}
+
+function transportTrouble(name: string, error: unknown, silenceMs: number): NodeTrouble {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError) {
+    return new NodeTrouble('down', `${name}: no answer for ${silenceMs / 1000} s`, { cause });
+  }
+  if (cause instanceof errors.ResponseExceededMaxSizeError) {
+    return new NodeTrouble('bad_answer', `${name}: an answer is larger than ${MAX_ANSWER_BYTES} bytes`, { cause });
+  }
+  const inner = cause.cause instanceof Error ? cause.cause : cause;
+  const bodyCut =
+    cause instanceof errors.ResponseContentLengthMismatchError ||
+    /terminated|aborted|mismatch|Parse Error|HPE_|Response does not match/i.test(`${cause.message} ${inner.message}`);
+  if (bodyCut)
+    return new NodeTrouble('bad_answer', `${name}: the answer was cut off or is not HTTP (${inner.message})`, { cause });
+  const code = (inner as { code?: string }).code;
+  return new NodeTrouble('down', `${name}: ${code ?? inner.message}`, { cause });
+}
+
+/** The parsed body of an answer, whatever its status was: bitcoind sends errors as 404 and 500, others as 200. */
+function readAnswer(name: string, status: number, bytes: Buffer): unknown {
+  if (status === 401 || status === 403) throw new NodeTrouble('unauthorized', `${name}: wrong user or password (HTTP ${status})`);
+  if (status === 503) throw new NodeTrouble('busy', `${name}: ${excerpt(bytes) || 'work queue depth exceeded'} (HTTP 503)`);
+  const text = bytes.toString('utf8');
+  let answer: unknown;
+  try {
+    answer = DELICATE_NUMBER.test(text) ? parseLossless(text, undefined, exactNumber) : JSON.parse(text);
+  } catch (cause) {
+    throw new NodeTrouble('bad_answer', `${name}: HTTP ${status} without JSON: ${excerpt(bytes)}`, { cause });
+  }
+  if (typeof answer !== 'object' || answer === null) {
+    throw new NodeTrouble('bad_answer', `${name}: the answer is neither an object nor an array`);
+  }
+  return answer;
+}
+
+function exactNumber(text: string): number | string {
+  return /^-?\d+$/.test(text) && isSafeNumber(text) && Number.isSafeInteger(Number(text)) ? Number(text) : text;
+}
+
+function excerpt(bytes: Buffer): string {
+  return bytes
+    .subarray(0, 120)
+    .toString('latin1')
+    .replace(/\s+/g, ' ')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .trim();
+}
+
+/** The refusal in one answer, or null; a node that warms up refuses everything, so that is the node's trouble. */
+function refusalOf(name: string, method: string, answer: unknown): RpcRefusal | null {
+  const { error, result } = answer as { error?: unknown; result?: unknown };
+  if (error === null || error === undefined) {
+    if (result === undefined) throw new NodeTrouble('bad_answer', `${name}: ${method} answered neither result nor error`);
+    return null;
+  }
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code !== 'number') throw new NodeTrouble('bad_answer', `${name}: ${method} answered an error without a code`);
+  const text = typeof message === 'string' ? message : 'no message';
+  if (code === WARMING_UP) throw new NodeTrouble('warming_up', `${name}: ${text}`);
+  return new RpcRefusal(method, code, text);
+}
+
+function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unknown[]): unknown[] {
+  const results = new Array<unknown>(calls.length);
+  const missing = new Set(calls.keys());
+  for (const answer of answers) {
+    if (typeof answer !== 'object' || answer === null)
+      throw new NodeTrouble('bad_answer', `${name}: a batch holds something that is no answer`);
+    const { id } = answer as { id?: unknown };
+    if (typeof id !== 'number' || !missing.delete(id))
+      throw new NodeTrouble('bad_answer', `${name}: a batch answered an id that was not asked`);
+    const refusal = refusalOf(name, (calls[id] as RpcCall).method, answer);
+    results[id] = refusal ?? (answer as { result: unknown }).result;
+  }
+  if (missing.size > 0) throw new NodeTrouble('bad_answer', `${name}: a batch left ${missing.size} calls unanswered`);
+  return results;
+}
+
+const RESULT_KEY = Buffer.from('"result":');
+const QUOTE = 0x22;
+
+/** The hex string of `{"result":"…",…,"error":null,…}` as bytes; null when the answer does not look exactly like that. */
+function hexResult(bytes: Buffer): Buffer | null {
+  const key = bytes.indexOf(RESULT_KEY);
+  if (key < 0 || key > 64) return null;
+  let start = key + RESULT_KEY.length;
+  if (bytes[start] === 0x20) start++;
+  if (bytes[start] !== QUOTE) return null;
+  start++;
+  const end = bytes.indexOf(QUOTE, start);
+  if (end < 0 || (end - start) % 2 !== 0) return null;
+  const rest = bytes.toString('latin1', end + 1, Math.min(bytes.length, end + 200));
+  if (!/^\s*[,}]/.test(rest) || /"error":\s*[^n\s]/.test(rest) || !/\}\s*$/.test(rest)) return null;
+  const decoded = Buffer.from(bytes.toString('latin1', start, end), 'hex');
+  return decoded.length * 2 === end - start ? decoded : null;
+}

@@ -1,0 +1,74 @@
+// The node's own announcements (ZMQ), where it was built and configured with them: rawtx brings transactions, hashblock and rawblock say
+// "look now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment. Called by utxo-node.ts.
+import type { MempoolPush } from '../core/ports.ts';
+import { RpcRefusal } from './node-trouble.ts';
+import type { Rpc } from './utxo-rpc.ts';
+
+const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
+const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
+
+/** @returns null when the node has no ZMQ for blocks and transactions */
+export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): Promise<{ close(): Promise<void> } | null> {
+  const topics = await announced(rpc, host);
+  if (topics.length === 0) return null;
+  const { Subscriber } = await import('zeromq');
+  const sockets = topics.map(({ topic, address }) => {
+    const socket = new Subscriber({ linger: 0, receiveHighWaterMark: 50_000 });
+    socket.connect(address);
+    socket.subscribe(topic);
+    return { topic, socket };
+  });
+  const readers = sockets.map(({ topic, socket }) => follow(topic, socket, push));
+  return {
+    async close() {
+      for (const { socket } of sockets) socket.close();
+      await Promise.all(readers);
+    },
+  };
+}
+
+async function follow(topic: string, messages: AsyncIterable<readonly Buffer[]>, push: MempoolPush): Promise<void> {
+  let expected: number | null = null;
+  try {
+    for await (const [, body, counter] of messages) {
+      if (body === undefined) continue;
+      const number: number | null = counter?.length === 4 ? counter.readUInt32LE(0) : null;
+      const lost = expected !== null && number !== null && number !== expected;
+      expected = number === null ? null : (number + 1) >>> 0;
+      if (topic === 'rawtx') push.onTransaction(body);
+      if (topic !== 'rawtx' || lost) push.onHint();
+    }
+  } catch {
+    // the socket was closed
+  }
+}
+
+/** One block topic and one transaction topic, at the addresses where we can reach them. */
+async function announced(rpc: Rpc, host: string): Promise<readonly { topic: string; address: string }[]> {
+  let answer: unknown;
+  try {
+    answer = await rpc.call('getzmqnotifications');
+  } catch (error) {
+    if (error instanceof RpcRefusal) return []; // built without ZMQ
+    throw error;
+  }
+  if (!Array.isArray(answer)) return [];
+  const byTopic = new Map<string, string>();
+  for (const entry of answer as { type?: unknown; address?: unknown }[]) {
+    if (typeof entry?.type === 'string' && typeof entry.address === 'string')
+      byTopic.set(entry.type.replace(/^pub/, ''), reachable(entry.address, host));
+  }
+  const blockTopic = ['hashblock', 'rawblock'].find((topic) => byTopic.has(topic));
+  return [blockTopic, 'rawtx'].flatMap((topic) => {
+    const address = topic === undefined ? undefined : byTopic.get(topic);
+    return topic === undefined || address === undefined ? [] : [{ topic, address }];
+  });
+}
+
+/** The node says where it bound its sockets; what is its own host or "anywhere" to it is the host of its RPC to us. */
+function reachable(address: string, host: string): string {
+  const match = /^tcp:\/\/(\[?[^\]]*?\]?):(\d+)$/.exec(address);
+  if (match === null) return address;
+  const bound = (match[1] as string).replace(/^\[|\]$/g, '');
+  return ANYWHERE.has(bound) || LOOPBACK.has(bound) ? `tcp://${host}:${match[2]}` : address;
+}

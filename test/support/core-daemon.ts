@@ -1,0 +1,124 @@
+// Starts a real bitcoind or litecoind on free ports of the loopback, in a folder of its own, with a wallet; for the tests that must not
+// trust our own simulator. Called by bitcoind.ts and litecoind.ts.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export type CoreDaemon = {
+  /** What it says it is, e.g. `Satoshi:29.4.3`. */
+  readonly version: string;
+  /** With user and password, as the configuration wants it. */
+  readonly url: string;
+  readonly pid: number;
+  /** Calls the node (its wallet's methods too); throws with the node's text. */
+  rpc<T = unknown>(method: string, ...params: unknown[]): Promise<T>;
+  /** A new address of its wallet. */
+  address(): Promise<string>;
+  /** Mines to its own wallet; the hashes of the blocks. */
+  mine(blocks: number): Promise<string[]>;
+  /** Sends coins (decimal string) to an address; the txid. */
+  pay(address: string, amount: string): Promise<string>;
+  /** Stops it and keeps its folder. */
+  stop(): Promise<void>;
+  /** Starts it again on the same folder and port; `wait: false` returns at once, while it may still be warming up. */
+  start(options?: { wait?: boolean; extra?: readonly string[] }): Promise<void>;
+  /** Stops it and removes its folder. */
+  remove(): Promise<void>;
+};
+
+export type CoreDaemonOptions = {
+  readonly binary: string;
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly zmq: boolean;
+};
+
+export async function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreDaemon> {
+  const folder = mkdtempSync(join(tmpdir(), `${options.name}-`));
+  const port = await freePort();
+  const zmqPorts = options.zmq ? [await freePort(), await freePort()] : [];
+  const args = [
+    ...['-regtest', `-datadir=${folder}`, '-txindex=1', '-server=1', '-listen=0', '-dnsseed=0', '-discover=0', '-upnp=0'],
+    ...[
+      '-rpcbind=127.0.0.1',
+      '-rpcallowip=127.0.0.1',
+      `-rpcport=${port}`,
+      '-rpcuser=user',
+      '-rpcpassword=pa%ss',
+      '-fallbackfee=0.0001',
+    ],
+    ...(options.zmq ? [`-zmqpubrawtx=tcp://127.0.0.1:${zmqPorts[0]}`, `-zmqpubhashblock=tcp://127.0.0.1:${zmqPorts[1]}`] : []),
+    ...options.args,
+  ];
+  let child: ChildProcess | null = null;
+  let ended: Promise<void> = Promise.resolve();
+  const url = `http://user:pa%25ss@127.0.0.1:${port}`;
+
+  async function rpc<T>(method: string, ...params: unknown[]): Promise<T> {
+    const reply = await fetch(`http://127.0.0.1:${port}`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${Buffer.from('user:pa%ss').toString('base64')}` },
+      body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
+    });
+    const answer = (await reply.json()) as { result: T; error: { code: number; message: string } | null };
+    if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
+    return answer.result;
+  }
+  async function start(how: { wait?: boolean; extra?: readonly string[] } = {}): Promise<void> {
+    child = spawn(options.binary, [...args, ...(how.extra ?? [])], { stdio: 'ignore' });
+    const running = child;
+    ended = new Promise((resolve) => running.once('exit', () => resolve()));
+    if (how.wait === false) return;
+    const deadline = Date.now() + 30_000;
+    for (;;) {
+      if (running.exitCode !== null || Date.now() > deadline) throw new Error(`${options.name} did not start`);
+      if (
+        await rpc('getblockcount').then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    const wallets = await rpc<string[]>('listwallets');
+    if (wallets.length === 0) await rpc('loadwallet', 'w').catch(() => rpc('createwallet', 'w'));
+  }
+  async function stop(): Promise<void> {
+    child?.kill('SIGTERM');
+    await ended;
+    child = null;
+  }
+
+  await start();
+  const info = await rpc<{ subversion: string }>('getnetworkinfo');
+  const address = (): Promise<string> => rpc('getnewaddress', '', 'bech32');
+  return {
+    version: info.subversion.replaceAll('/', ''),
+    url,
+    get pid() {
+      return child?.pid ?? 0;
+    },
+    rpc,
+    address,
+    mine: async (blocks) => rpc('generatetoaddress', blocks, await address()),
+    pay: (to, amount) => rpc('sendtoaddress', to, amount),
+    stop,
+    start,
+    async remove() {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
