@@ -142,10 +142,10 @@ export const VARIABLES = {
     'shared rate limits of several servers',
     true,
   ),
-  seedPassphrase: optional(
-    'BURSAR_SEED_PASSPHRASE',
+  signerPassphrase: optional(
+    'BURSAR_SIGNER_PASSPHRASE',
     password,
-    'opens the encrypted seed of the signer; the sandbox makes its own',
+    'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
     true,
   ),
 
