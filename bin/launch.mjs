@@ -1,0 +1,56 @@
+// The first lines of every npm script. Plain JavaScript for the host's Node (18 or newer): installs what is missing, then hands over to
+// Node 24 from node_modules and passes signals on. `node bin/launch.mjs start|test|bench|check|cli [arguments]`
+import { spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { install } from './install.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const PROGRAMS = {
+  start: 'src/main/start.ts',
+  cli: 'src/main/cli.ts',
+  bench: 'bench/run.ts',
+  test: 'bin/test.mjs',
+  check: 'bin/check.mjs',
+};
+
+const [command = 'start', ...rest] = process.argv.slice(2);
+const program = PROGRAMS[command];
+if (program === undefined) {
+  console.error(`launch: unknown command ${command}; known are ${Object.keys(PROGRAMS).join(', ')}`);
+  process.exit(1);
+}
+
+try {
+  // what a command prints may be read by a program: only the start talks about the installation on standard output
+  const node = await install(root, command === 'start' ? console.log : console.error);
+  run(node, [join(root, program), ...rest]);
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
+}
+
+function run(node, args) {
+  // the channel tells the child when we are gone, however we went
+  const child = spawn(node, args, {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH ?? ''}` },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  // npm passes SIGTERM on, but cannot when it is killed: then our parent is another one
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.env.npm_lifecycle_event !== undefined && process.ppid !== parent) child.kill('SIGTERM');
+  }, 500);
+  watch.unref();
+  child.on('error', (error) => {
+    console.error(`${node} does not run: ${error.message}`);
+    process.exit(1);
+  });
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1);
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(name);
+    process.kill(process.pid, signal);
+    setTimeout(() => process.exit(1), 1000);
+  });
+}
