@@ -1,6 +1,6 @@
 // Receiving addresses of an account-level extended public key: BIP32 public derivation of chain 0 (m/purpose'/coin'/account'/0/i), some
 // 30 µs a child by libsecp256k1. Called through Context.ports.addresses by the address pool, and by the key commands to read a key.
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { createBase58check } from '@scure/base';
@@ -57,15 +57,21 @@ export type ExtendedPublicKey = { readonly point: Uint8Array; readonly chainCode
 
 /** CKDpub of BIP32 for a non-hardened index; throws UnderivableIndex where BIP32 says the index has no key. */
 export function childPublicKey(parent: ExtendedPublicKey, index: number, on: Curve = curve()): ExtendedPublicKey {
+  const { point, mac } = tweaked(parent.point, createSecretKey(parent.chainCode), index, on);
+  return { point, chainCode: mac.subarray(32) };
+}
+
+// the chain code comes as a prepared key: an HMAC over bytes spends four fifths of its time on preparing one
+function tweaked(parent: Uint8Array, chainCode: KeyObject, index: number, on: Curve): { point: Uint8Array; mac: Buffer } {
   if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
     throw new RangeError('index must be an integer from 0 to 2147483647');
   const data = new Uint8Array(37);
-  data.set(parent.point);
+  data.set(parent);
   new DataView(data.buffer).setUint32(33, index);
-  const mac = createHmac('sha512', parent.chainCode).update(data).digest();
-  const point = on.tweakAdd(parent.point, mac.subarray(0, 32));
+  const mac = createHmac('sha512', chainCode).update(data).digest();
+  const point = on.tweakAdd(parent, mac.subarray(0, 32));
   if (point === null) throw new UnderivableIndex(index);
-  return { point, chainCode: mac.subarray(32) };
+  return { point, mac };
 }
 
 const HARDENED = 0x8000_0000;
@@ -190,11 +196,13 @@ export function createAddressDeriver(from: {
 }): AddressDeriver {
   const on = from.on ?? curve();
   const receiving = childPublicKey(readAccountKey(from.currency, from.network, from.xpub), 0, on);
+  const chainCode = createSecretKey(receiving.chainCode);
   const encode = addressEncoder(from.currency, chainNetwork(from.network));
   return {
     currency: from.currency,
     derive(index) {
-      return { ...encode(childPublicKey(receiving, index, on).point), index };
+      const { address, script } = encode(tweaked(receiving.point, chainCode, index, on).point);
+      return { address, script, index };
     },
   };
 }
