@@ -1,0 +1,110 @@
+// One process of the group as its supervisor holds it: started, watched, started again when it dies (not too often), stopped. Used by
+// src/main/start.ts.
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type Identity, identityOf } from './process-identity.ts';
+import type { Word } from './process-life.ts';
+import { StartRefused } from './start-refused.ts';
+
+export type ChildOptions = {
+  readonly name: string;
+  /** File name of the entry in src/main. */
+  readonly entry: string;
+  readonly environment: NodeJS.ProcessEnv;
+  /** Heap limit and such, for node itself. */
+  readonly nodeFlags?: readonly string[];
+  /** It ended although nobody stopped it; it is being started again. */
+  readonly onRestart: (line: string) => void;
+  /** It dies too often, or refuses to start again: the group cannot go on. */
+  readonly onGiveUp: (line: string) => void;
+  /** Another process carries its name now. */
+  readonly onChange: () => void;
+};
+
+export type Child = {
+  readonly name: string;
+  /** Resolves with what it said when it was ready for the first time; rejects with StartRefused when it refused or ended before. */
+  readonly ready: Promise<string>;
+  identity(): Identity | null;
+  /** Stops it in order; after `graceMs` it is killed. */
+  stop(graceMs: number): Promise<void>;
+};
+
+const MOST_DEATHS = 5;
+const WITHIN_MS = 60_000;
+
+export function startChild(options: ChildOptions): Child {
+  const { name, onRestart, onGiveUp } = options;
+  let current: ChildProcess | null = null;
+  let exited: Promise<void> = Promise.resolve();
+  let stopping = false;
+  let isReady = false;
+  let pending: NodeJS.Timeout | null = null;
+  const deaths: number[] = [];
+  let settle: { resolve: (note: string) => void; reject: (error: Error) => void };
+  const ready = new Promise<string>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  ready.catch(() => undefined); // whoever awaits it hears it; a stop in between is nobody's error
+
+  function launch(): void {
+    const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), [], {
+      env: options.environment,
+      execArgv: [...(options.nodeFlags ?? [])],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    current = child;
+    let refusal: string | null = null;
+    child.on('message', (word: Word) => {
+      if (word.say === 'refused') refusal = word.line;
+      else {
+        isReady = true;
+        settle.resolve(word.note);
+      }
+    });
+    child.on('error', () => undefined);
+    exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        current = null;
+        resolve();
+        if (!stopping) died(refusal, signal ?? `exit ${code}`);
+      });
+    });
+    options.onChange();
+  }
+
+  function died(refusal: string | null, how: string): void {
+    if (refusal !== null || !isReady) {
+      const line = refusal ?? `${name} ended before it was ready (${how})`;
+      settle.reject(new StartRefused(line));
+      if (isReady) onGiveUp(line);
+      return;
+    }
+    const now = performance.now();
+    deaths.push(now);
+    const recent = deaths.filter((at) => now - at < WITHIN_MS).length;
+    if (recent > MOST_DEATHS) {
+      onGiveUp(`${name} died ${recent} times within a minute (last: ${how})`);
+      return;
+    }
+    onRestart(`${name} died (${how}); starting it again`);
+    // the first time at once; a process that dies at its start must not eat the machine
+    pending = setTimeout(launch, recent === 1 ? 10 : 200 * recent);
+  }
+
+  launch();
+  return {
+    name,
+    ready,
+    identity: () => (current?.pid === undefined ? null : identityOf(current.pid)),
+    async stop(graceMs) {
+      stopping = true;
+      if (pending !== null) clearTimeout(pending);
+      if (current === null) return;
+      current.kill('SIGTERM');
+      const killer = setTimeout(() => current?.kill('SIGKILL'), graceMs);
+      await exited;
+      clearTimeout(killer);
+    },
+  };
+}

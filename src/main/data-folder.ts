@@ -1,0 +1,20 @@
+// BURSAR_DATA_DIR: made on first use, in a form that the database's user may pass through. Called by every process of src/main.
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { StartRefused } from './start-refused.ts';
+
+/** Makes the folder when it is missing; returns its real path. Throws StartRefused when it cannot be made or written. */
+export function makeDataFolder(path: string): string {
+  try {
+    if (!existsSync(path)) {
+      mkdirSync(path, { recursive: true });
+      // others may pass through to what belongs to them (the database), but not look around
+      chmodSync(path, 0o711);
+    }
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(path);
+  } catch (error) {
+    throw new StartRefused(
+      `BURSAR_DATA_DIR: ${path} cannot be made or written (${(error as NodeJS.ErrnoException).code}): set it to another folder`,
+    );
+  }
+}

@@ -1,0 +1,66 @@
+// The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
+// tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
+import { StartRefused } from './start-refused.ts';
+
+/** What a process says to the one that started it. */
+export type Word = { readonly say: 'ready'; readonly note: string } | { readonly say: 'refused'; readonly line: string };
+
+/** What a running process gives back: how it stops, and what to say when it is ready (such as its address). */
+export type Running = { readonly note: string; stop(): Promise<void> };
+
+const STOP_WITHIN_MS = 4500;
+
+/**
+ * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a parent (an IPC
+ * channel is open) Ctrl-C is the parent's business; when the parent is gone, the process stops by itself.
+ */
+export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
+  const supervised = process.connected;
+  let running: Running | null = null;
+  let stopping = false;
+
+  async function stop(): Promise<void> {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
+    try {
+      await running?.stop();
+      process.exit(0);
+    } catch (error) {
+      console.error(`${name}: did not stop in order: ${(error as Error).stack}`);
+      process.exit(1);
+    }
+  }
+
+  // the terminal that read us may be gone: that is no reason to die
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  process.on('SIGTERM', () => void stop());
+  process.on('SIGHUP', () => void stop());
+  process.on('SIGINT', () => {
+    if (!supervised) void stop();
+  });
+  process.on('disconnect', () => void stop());
+  process.on('uncaughtException', (error) => {
+    console.error(`${name}: ${error.stack ?? String(error)}`);
+    process.exit(1);
+  });
+
+  try {
+    running = await start();
+    if (stopping) return await running.stop().then(() => process.exit(0));
+    tell({ say: 'ready', note: running.note });
+    if (!supervised) console.log(`${name}: ready ${running.note}`.trim());
+  } catch (error) {
+    if (stopping) process.exit(0);
+    const line =
+      error instanceof StartRefused ? error.message : `${name} does not start: ${(error as Error).stack ?? String(error)}`;
+    if (error instanceof StartRefused && process.connected) tell({ say: 'refused', line });
+    else console.error(line);
+    // a message that is still in the channel would be lost by process.exit
+    setTimeout(() => process.exit(1), 20);
+  }
+}
+
+function tell(word: Word): void {
+  if (process.connected) process.send?.(word);
+}

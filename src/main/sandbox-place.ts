@@ -1,0 +1,52 @@
+// Where the sandbox of a data folder keeps its things and where it answers: the service finds the simulated nodes and exchanges by the file
+// that the sandbox's process leaves. Used by src/main/wire.ts and src/main/sandbox-process.ts.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { UtxoCode } from '../core/currency.ts';
+import type { RateSourceName } from '../outside/rate-feeds.ts';
+import { StartRefused } from './start-refused.ts';
+
+/** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
+export type SandboxEndpoint = { readonly url: string; readonly secret: string };
+
+const KNOWN_WITHIN_MS = 30_000;
+
+export function sandboxFolder(dataFolder: string): string {
+  const folder = join(dataFolder, 'sandbox');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+export function clockFile(dataFolder: string): string {
+  return join(sandboxFolder(dataFolder), 'clock-offset');
+}
+
+/** Waits for the sandbox of this data folder to have told where it answers (at a first start it is being made meanwhile). */
+export async function sandboxEndpoint(dataFolder: string): Promise<SandboxEndpoint> {
+  const file = join(sandboxFolder(dataFolder), 'endpoints.json');
+  const until = performance.now() + KNOWN_WITHIN_MS;
+  for (;;) {
+    try {
+      const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
+      return { url, secret };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        throw new StartRefused(`${file} cannot be read: ${(error as Error).message}`);
+    }
+    if (performance.now() > until) throw new StartRefused(`no sandbox has run on ${dataFolder}: start one with npm start`);
+    await delay(20);
+  }
+}
+
+/** The RPC address of a simulated node. */
+export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: UtxoCode): string {
+  const node = new URL(`/node/${currency.toLowerCase()}`, url);
+  node.username = 'bursar';
+  node.password = secret;
+  return node.href;
+}
+
+export function sandboxRateUrl({ url }: SandboxEndpoint, source: RateSourceName): string {
+  return new URL(`/rates/${source}`, url).href;
+}

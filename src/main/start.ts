@@ -1,0 +1,210 @@
+// `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as
+// processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
+import { realpathSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { MigrationRefused, migrate } from '../store/migrate.ts';
+import { type Child, startChild } from './child.ts';
+import { type Config, childEnvironment, readConfig } from './config.ts';
+import { makeDataFolder } from './data-folder.ts';
+import { prepareDemo, printDemo } from './demo-merchant.ts';
+import { takeDataFolder, writeGroup } from './group-file.ts';
+import { type OpenDatabase, openDatabase } from './postgres.ts';
+import { type Identity, identityOf } from './process-identity.ts';
+import { StartRefused } from './start-refused.ts';
+
+const READY_WITHIN_MS = 80_000;
+const STOP_WITHIN_MS = 9500;
+const MOST_DATABASE_DEATHS = 5;
+
+const began = performance.now();
+// what is stopped, in the order of stopping: first who takes work in, last who others need
+const closers: (() => Promise<void>)[] = [];
+const children: Child[] = [];
+let stopping = false;
+let isReady = false;
+let url: string | null = null;
+let dataFolder = '';
+let exitCode = 0;
+
+function step(what: string, sinceMs: number): void {
+  console.log(`${what.padEnd(62, ' ')} ${((performance.now() - sinceMs) / 1000).toFixed(2)} s`);
+}
+
+/** Runs one step and says how long it took. */
+async function timed<T>(what: string | ((result: T) => string), work: () => Promise<T>): Promise<T> {
+  const since = performance.now();
+  const result = await work();
+  if (!stopping) step(typeof what === 'string' ? what : what(result), since);
+  return result;
+}
+
+function noteGroup(): void {
+  if (dataFolder === '') return;
+  const supervisor = identityOf(process.pid) ?? String(process.pid);
+  const processes = children.map((child) => child.identity()).filter((one): one is Identity => one !== null);
+  writeGroup(dataFolder, { supervisor, state: stopping ? 'stopping' : isReady ? 'ready' : 'starting', url, processes });
+}
+
+async function stopAll(code: number, line?: string): Promise<void> {
+  if (line !== undefined && !stopping) console.error(line);
+  exitCode = Math.max(exitCode, code);
+  if (stopping) return;
+  stopping = true;
+  const since = performance.now();
+  noteGroup();
+  const deadline = setTimeout(() => {
+    console.error('stop: not everything ended in time; killing what is left');
+    for (const child of children) {
+      const pid = Number.parseInt(child.identity() ?? '', 10);
+      if (pid > 0) process.kill(pid, 'SIGKILL');
+    }
+    process.exit(1);
+  }, STOP_WITHIN_MS);
+  for (const close of closers) {
+    await close().catch((error: Error) => {
+      console.error(`stop: ${error.message}`);
+      exitCode = 1;
+    });
+  }
+  if (dataFolder !== '') writeGroup(dataFolder, null);
+  clearTimeout(deadline);
+  if (isReady) step('stopped', since);
+  if (exitCode !== 0 && line !== undefined && isReady) console.error(line);
+  process.exit(exitCode);
+}
+
+function child(name: string, entry: string, environment: NodeJS.ProcessEnv): Child {
+  const started = startChild({
+    name,
+    entry,
+    environment,
+    onRestart: (line) => console.error(line),
+    onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
+    onChange: () => setImmediate(noteGroup),
+  });
+  children.push(started);
+  return started;
+}
+
+/** Refuses at once when somebody else listens where the API shall: before anything is started. */
+async function checkPort({ port, host }: Config): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${error.code})`;
+      reject(new StartRefused(`${host}:${port} ${why}: set PORT or HOST to another`));
+    });
+    server.listen(port, host, () => server.close(() => resolve()));
+  });
+}
+
+// Sessions find the server again by themselves; it only has to come back.
+function watchDatabase(database: OpenDatabase): void {
+  const deaths: number[] = [];
+  let busy = false;
+  const timer = setInterval(() => {
+    if (busy || stopping || database.isAlive()) return;
+    busy = true;
+    deaths.push(performance.now());
+    if (deaths.filter((at) => performance.now() - at < 60_000).length > MOST_DATABASE_DEATHS) {
+      return void stopAll(1, 'the whole service stops: PostgreSQL died too often within a minute');
+    }
+    console.error('PostgreSQL died; starting it again');
+    database.restart().then(
+      () => {
+        busy = false;
+      },
+      (error: Error) => void stopAll(1, `the whole service stops: ${error.message}`),
+    );
+  }, 200);
+  timer.unref();
+}
+
+async function untilReady(base: string): Promise<void> {
+  const until = performance.now() + READY_WITHIN_MS;
+  let last = '';
+  while (!stopping) {
+    try {
+      const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
+      if (answer.status === 200) return void (await answer.body?.cancel());
+      last = await answer.text();
+    } catch (error) {
+      last = (error as Error).message;
+    }
+    if (performance.now() > until) throw new StartRefused(`the service is not ready after ${READY_WITHIN_MS / 1000} s: ${last}`);
+    await delay(20);
+  }
+}
+
+async function stopChildren(...names: readonly string[]): Promise<void> {
+  const chosen = children.filter(({ name }) => names.includes(name));
+  await Promise.all(chosen.map((one) => one.stop(4500)));
+}
+
+async function main(): Promise<void> {
+  const config = readConfig();
+  dataFolder = makeDataFolder(config.dataFolder);
+  const lock = await takeDataFolder(realpathSync(dataFolder));
+  await checkPort(config);
+  noteGroup();
+  step('configuration, data folder and port', began);
+  if (stopping) return;
+
+  closers.push(() => stopChildren('api', 'worker'));
+  closers.push(() => stopChildren('signer', 'sandbox'));
+  const common = childEnvironment({});
+  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', common) : null;
+  const database = await timed(
+    (one: OpenDatabase) => one.description,
+    () => openDatabase(config),
+  );
+  closers.push(
+    () => database.close(),
+    () => lock.release(),
+  );
+  watchDatabase(database);
+  if (stopping) return;
+  await timed(
+    (applied: readonly string[]) =>
+      applied.length === 0 ? 'database schema is up to date' : `database schema: ${applied.length} migrations`,
+    () => migrate({ url: database.url }),
+  );
+  if (stopping) return;
+
+  const environment = childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
+  const signer = child('signer', 'signer.ts', environment);
+  const worker = child('worker', 'worker.ts', environment);
+  const api = child('api', 'api.ts', environment);
+  const demo = config.network === 'sandbox' ? prepareDemo(config, database.url) : Promise.resolve(null);
+  demo.catch(() => undefined);
+  await Promise.all([
+    sandbox === null ? null : timed('sandbox', () => sandbox.ready),
+    timed('signer', () => signer.ready),
+    timed('worker', () => worker.ready),
+    timed('API', async () => {
+      url = await api.ready;
+    }),
+  ]);
+  if (stopping || url === null) return;
+  await timed('nodes read, rates known', () => untilReady(url!));
+  const merchant = await demo;
+  if (stopping) return;
+  isReady = true;
+  noteGroup();
+  step('everything', began);
+  console.log(`ready ${url}`);
+  if (merchant !== null) printDemo(url, merchant);
+}
+
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopAll(0));
+process.on('disconnect', () => void stopAll(0));
+process.on('uncaughtException', (error) => {
+  const known = error instanceof StartRefused || error instanceof MigrationRefused;
+  void stopAll(1, known ? error.message : `the start broke: ${error.stack ?? String(error)}`);
+});
+main().catch((error: Error) => {
+  const known = error instanceof StartRefused || error instanceof MigrationRefused;
+  void stopAll(1, known ? error.message : `the start broke: ${error.stack ?? String(error)}`);
+});

@@ -1,0 +1,110 @@
+// Builds the object graph of a process: database, clock, nodes, price sources, keys, and the context of all verbs. The only place that
+// creates these things; called once by each process entry of src/main.
+import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import type { Clock, Ports } from '../core/ports.ts';
+import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
+import type { Context } from '../flow/context.ts';
+import { createDesk } from '../flow/desk.ts';
+import type { SignInContext } from '../flow/token-pair.ts';
+import { createAddressDerivers } from '../outside/address-derivers.ts';
+import { createChainNodes } from '../outside/by-currency.ts';
+import { openMovableClock, systemClock } from '../outside/clock.ts';
+import { createTokens } from '../outside/jwt.ts';
+import { createPasswords } from '../outside/password.ts';
+import { PUBLIC_RATE_URLS, type RateSourceName, rateFeeds } from '../outside/rate-feeds.ts';
+import { systemRng } from '../outside/rng.ts';
+import { connect } from '../store/connect.ts';
+import type { Config } from './config.ts';
+import { clockFile, type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox-place.ts';
+
+export type WireOptions = {
+  /** What the database's list of sessions shows. */
+  readonly applicationName: string;
+  readonly maxConnections: number;
+};
+
+export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
+
+/** Address indexes reserved at once: what a restart can lose, against one write to the database for as many addresses. */
+const ADDRESS_RANGE = 200;
+
+/** What it takes to make merchants and users and to sign in. `config.databaseUrl` must be given. */
+export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
+  const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...options });
+  const clock = serviceClock(config);
+  const ports = {
+    clock,
+    rng: systemRng,
+    passwords: createPasswords(),
+    tokens: createTokens({ clock, audience: config.network }),
+  };
+  return {
+    ctx: { db, ports },
+    async close() {
+      await db.close();
+      clock.close();
+    },
+  };
+}
+
+/** The whole context. `config.databaseUrl` must be given; in the sandbox, waits until its nodes' address is known. */
+export async function wire(config: Config, options: WireOptions): Promise<Wired<Context>> {
+  const sandbox = config.network === 'sandbox' ? await sandboxEndpoint(config.dataFolder) : null;
+  const signIn = wireSignIn(config, options);
+  const { db } = signIn.ctx;
+  const { clock } = signIn.ctx.ports;
+  const nodes = createChainNodes({ network: config.network, clock, urls: nodeUrls(config, sandbox) });
+  const ports: Ports = {
+    ...signIn.ctx.ports,
+    chains: nodes.chains,
+    rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox) }),
+    addresses: createAddressDerivers(config.network),
+  };
+  const pools = new Map<UtxoCode, AddressPool>(
+    WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, { rangeSize: ADDRESS_RANGE })]),
+  );
+  const ctx: Context = {
+    db,
+    ports,
+    network: config.network,
+    feeBps: config.feeBps,
+    settlementSeconds: config.settlementSeconds,
+    desk: createDesk(db, async (currency) => pools.get(currency)!.next()),
+  };
+  return {
+    ctx,
+    async close() {
+      await nodes.close();
+      await signIn.close();
+    },
+  };
+}
+
+function databaseUrl(config: Config): string {
+  if (config.databaseUrl === null) throw new Error('the database must be opened before anything is wired to it');
+  return config.databaseUrl;
+}
+
+function serviceClock(config: Config): Clock & { close(): void } {
+  return config.network === 'sandbox'
+    ? openMovableClock(clockFile(config.dataFolder))
+    : { ...systemClock, close: () => undefined };
+}
+
+function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<UtxoCode, string> {
+  if (sandbox !== null) return new Map(WATCHED_CODES.map((currency) => [currency, sandboxNodeUrl(sandbox, currency)]));
+  const given: Record<UtxoCode, string | null> = {
+    BTC: config.btcRpcUrl,
+    LTC: config.ltcRpcUrl,
+    BCH: config.bchRpcUrl,
+    DASH: config.dashRpcUrl,
+    DOGE: config.dogeRpcUrl,
+  };
+  return new Map(WATCHED_CODES.flatMap((currency) => (given[currency] === null ? [] : [[currency, given[currency]] as const])));
+}
+
+function rateUrls(sandbox: SandboxEndpoint | null): Readonly<Record<RateSourceName, string>> {
+  if (sandbox === null) return PUBLIC_RATE_URLS;
+  const names = Object.keys(PUBLIC_RATE_URLS) as RateSourceName[];
+  return Object.fromEntries(names.map((name) => [name, sandboxRateUrl(sandbox, name)])) as Record<RateSourceName, string>;
+}
