@@ -6,9 +6,10 @@ import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type ChainView, type Coin } from '../core/judge/case.ts';
 import { judge, type Verdict } from '../core/judge/judge.ts';
 import type { Rate } from '../core/rate.ts';
-import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow, writeCase } from '../store/cases.ts';
+import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow } from '../store/cases.ts';
 import type { Sql } from '../store/connect.ts';
 import { lockBalances } from '../store/ledger.ts';
+import { writeCase } from '../store/verdicts.ts';
 import type { Context } from './context.ts';
 
 type Facts = {

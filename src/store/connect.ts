@@ -1,6 +1,7 @@
 // The way into PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
 // serialization failure or a deadlock. All SQL lives in this folder; callers never see a client outside a closure.
 import pg from 'pg';
+import { openListener } from './listen.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -14,8 +15,21 @@ export type Database = Sql & {
   /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. No call to the outside inside. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
   /** A session of its own that listens to notifications; reconnects by itself. `onLost` is told when messages may have been missed. */
-  listen(channels: readonly string[], onMessage: (channel: string, payload: string) => void, onLost: () => void): Promise<() => Promise<void>>;
+  listen(
+    channels: readonly string[],
+    onMessage: (channel: string, payload: string) => void,
+    onLost: () => void,
+  ): Promise<() => Promise<void>>;
+  /** A lock that one session of all processes can hold; nothing is opened before it is asked for. */
+  sessionLock(name: string): SessionLock;
   close(): Promise<void>;
+};
+
+/** Held until released, or until its session ends (the process died, the connection broke): it elects, it does not protect. */
+export type SessionLock = {
+  /** Whether we hold it now; tries to take it when we do not. */
+  acquire(): Promise<boolean>;
+  release(): Promise<void>;
 };
 
 export type ConnectOptions = {
@@ -72,47 +86,42 @@ export function connect(options: ConnectOptions): Database {
     async listen(channels, onMessage, onLost) {
       return openListener(base, channels, onMessage, onLost);
     },
+    sessionLock: (name) => openSessionLock(base, name),
     close: () => pool.end(),
   };
 }
 
-async function openListener(
-  config: pg.ClientConfig,
-  channels: readonly string[],
-  onMessage: (channel: string, payload: string) => void,
-  onLost: () => void,
-): Promise<() => Promise<void>> {
-  let client: pg.Client | null = null;
-  let closed = false;
-  async function open(): Promise<void> {
-    const next = new pg.Client({ ...config, keepAlive: true });
-    next.on('notification', (message) => onMessage(message.channel, message.payload ?? ''));
-    next.on('error', () => undefined);
-    next.on('end', () => {
-      if (closed) return;
-      onLost();
-      void reopen();
-    });
-    await next.connect();
-    for (const channel of channels) await next.query(`listen ${channel}`);
-    client = next;
+function openSessionLock(config: pg.ClientConfig, name: string): SessionLock {
+  let session: pg.Client | null = null;
+  let held = false;
+  function dropped(client: pg.Client): void {
+    if (session !== client) return;
+    session = null;
+    held = false;
   }
-  async function reopen(): Promise<void> {
-    while (!closed) {
-      try {
-        await open();
-        onLost();
-        return;
-      } catch {
-        await new Promise((resolve) => {
-          setTimeout(resolve, 500).unref();
-        });
-      }
-    }
+  async function open(): Promise<pg.Client> {
+    const client = new pg.Client({ ...config, keepAlive: true });
+    client.on('error', () => dropped(client));
+    client.on('end', () => dropped(client));
+    await client.connect();
+    session = client;
+    return client;
   }
-  await open();
-  return async () => {
-    closed = true;
-    await client?.end();
+  return {
+    async acquire() {
+      if (held && session !== null) return true;
+      const client = session ?? (await open());
+      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock(hashtextextended($1, 0)) as taken', [
+        name,
+      ]);
+      held = session === client && rows[0]?.taken === true;
+      return held;
+    },
+    async release() {
+      const client = session;
+      session = null;
+      held = false;
+      await client?.end();
+    },
   };
 }

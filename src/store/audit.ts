@@ -1,0 +1,160 @@
+// The invariants of the books as questions to the database: each finds the rows that break it and is answered by none. Called by the audit.
+import type { Sql } from './connect.ts';
+
+export type Finding = { readonly what: string };
+type Question = { readonly id: string; readonly says: string; readonly text: string; readonly values?: readonly unknown[] };
+
+const QUESTIONS: readonly Question[] = [
+  {
+    id: 'INV-1',
+    says: 'every entry sums to zero in each currency and has at least two lines',
+    text: `select 'entry ' || entry_id || ' is off by ' || sum(amount) || ' ' || currency as what from ledger.posting group by entry_id, currency having sum(amount) <> 0
+           union all
+           select 'entry ' || e.id || ' has fewer than two lines' from ledger.entry e
+            where (select count(*) from ledger.posting p where p.entry_id = e.id) < 2`,
+  },
+  {
+    id: 'INV-2',
+    says: 'no account is overdrawn',
+    text: `select code || ' holds ' || amount as what from ledger.account_balance b join ledger.account_kind k using (kind) where b.amount < 0 and not k.allow_negative`,
+  },
+  {
+    id: 'INV-3',
+    says: 'every balance is the sum of its postings',
+    text: `select b.code || ' shows ' || b.amount || ', its postings say ' || coalesce(s.total, 0) as what
+             from ledger.account_balance b
+             left join (select p.account_id, sum(p.amount) * a.normal_side as total from ledger.posting p join ledger.account a on a.id = p.account_id
+                         group by p.account_id, a.normal_side) s using (account_id)
+            where b.amount <> coalesce(s.total, 0)`,
+  },
+  {
+    id: 'INV-4',
+    says: 'all accounts of a currency together sum to zero',
+    text: `select b.currency || ' is off by ' || sum(b.amount * a.normal_side) as what
+             from ledger.account_balance b join ledger.account a on a.id = b.account_id
+            group by b.currency having sum(b.amount * a.normal_side) <> 0`,
+  },
+  {
+    id: 'INV-7',
+    says: 'the coins that the ledger holds on a chain are the payments that are booked',
+    text: `select coalesce(l.currency, p.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payments ' || coalesce(p.amount, 0) as what
+             from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_chain' group by currency) l
+             full join (select currency, sum(amount) as amount from payments where deposit_key is not null group by currency) p on p.currency = l.currency
+            where coalesce(l.amount, 0) <> coalesce(p.amount, 0)`,
+  },
+  {
+    id: 'INV-8',
+    says: 'every booked payment has its deposit entry, and every deposit entry that was not taken back its payment',
+    text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what
+             from payments p left join ledger.entry e on e.key = p.deposit_key
+            where p.deposit_key is not null and (e.id is null or exists (select 1 from ledger.entry r where r.reverses_id = e.id))
+           union all
+           select 'deposit ' || e.key || ' has no payment' from ledger.entry e
+            where e.kind = 'deposit' and not exists (select 1 from ledger.entry r where r.reverses_id = e.id)
+              and not exists (select 1 from payments p where p.deposit_key = e.key)`,
+  },
+  {
+    id: 'INV-9',
+    says: 'no unit of a payment lies in two places, and none is nowhere',
+    text: `select 'payment ' || txid || ':' || vout || ' of ' || amount || ' is booked as ' || (in_available + in_suspense + in_refund + sent_back) as what
+             from payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
+  },
+  {
+    id: 'INV-10',
+    says: 'what lies in suspense is what the payments of the transaction say',
+    text: `select coalesce(s.code, p.code) || ' holds ' || coalesce(s.amount, 0) || ', its payments say ' || coalesce(p.amount, 0) as what
+             from (select code, amount from ledger.account_balance where kind = 'suspense' and amount <> 0) s
+             full join (select 'suspense:' || transaction_id || ':' || currency as code, sum(in_suspense) as amount from payments
+                         group by 1 having sum(in_suspense) <> 0) p on p.code = s.code
+            where coalesce(s.amount, 0) <> coalesce(p.amount, 0)`,
+  },
+  {
+    id: 'INV-11',
+    says: 'what a merchant has, less what is owed, is what the payments say',
+    text: `select 'merchant ' || coalesce(b.merchant_id, p.merchant_id) || ' ' || coalesce(b.currency, p.currency) || ': ledger ' || coalesce(b.amount, 0)
+                  || ', payments ' || coalesce(p.amount, 0) as what
+             from (select merchant_id, currency, sum(case kind when 'receivable' then -amount else amount end) as amount from ledger.account_balance
+                    where kind in ('available', 'held', 'receivable') group by 1, 2) b
+             full join (select t.merchant_id, p.currency, sum(p.in_available - p.fee - p.owed) as amount
+                          from payments p join transactions t on t.id = p.transaction_id group by 1, 2) p
+               on p.merchant_id = b.merchant_id and p.currency = b.currency
+            where coalesce(b.amount, 0) <> coalesce(p.amount, 0)`,
+  },
+  {
+    id: 'INV-13',
+    says: 'a paid transaction has money behind it, and every payment that is deep enough is booked',
+    text: `select t.id || ' is ' || t.status || ' without a credited payment' as what from transactions t
+            where t.status in ('succeeded', 'settled') and not exists (select 1 from payments p where p.transaction_id = t.id and p.credited > 0)
+           union all
+           select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is final and not booked'
+             from payments p join transactions t on t.id = p.transaction_id join chain_cursors c on c.currency = p.currency
+            where p.state = 'mined' and p.deposit_key is null and c.height - p.height + 1 >= 400 and t.status not in ('started', 'pending', 'confirmed')`,
+  },
+  {
+    id: 'INV-14',
+    says: 'every history is a path of the table of transitions and ends in the status that is shown',
+    text: `with told as (
+             select object_id, sequence, status, previous, lag(status) over (partition by object_id order by sequence) as before,
+                    row_number() over (partition by object_id order by sequence desc) as last
+               from events where object_id like 'txn\\_%')
+           select object_id || ' event ' || sequence || ': ' || coalesce(previous, 'nothing') || ' to ' || status || ' is no transition' as what
+             from told where (previous is not null and previous || ' ' || status <> all ($1)) or (before is null and status <> 'started')
+           union all
+           select object_id || ' event ' || sequence || ' says it was ' || previous || ', before that it was ' || before
+             from told where previous is not null and before is not null and previous <> before
+           union all
+           select t.id || ' is ' || t.status || ', its history ends in ' || coalesce(e.status, 'nothing')
+             from transactions t left join told e on e.object_id = t.id and e.last = 1 where e.status is distinct from t.status`,
+  },
+  {
+    id: 'INV-16',
+    says: 'no address index of an account key was used twice',
+    text: `select address || ' belongs to ' || count(*) || ' transactions' as what from transactions group by currency, address having count(*) > 1`,
+  },
+  {
+    id: 'CHAIN-1',
+    says: 'the blocks that were read form a chain that ends at the cursor',
+    text: `select b.currency || ' block ' || b.height || ' does not follow its predecessor' as what
+             from blocks b join blocks a on a.currency = b.currency and a.height = b.height - 1 where b.previous <> a.hash
+           union all
+           select c.currency || ': the cursor at ' || c.height || ' is not the block that was read there'
+             from chain_cursors c join blocks b on b.currency = c.currency and b.height = c.height where b.hash <> c.hash`,
+  },
+  {
+    id: 'CHAIN-2',
+    says: 'every mined payment lies in a block of the best chain as it was read',
+    text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' is said to be in block ' || p.height || ', which is another one' as what
+             from payments p join blocks b on b.currency = p.currency and b.height = p.height where p.block_hash <> b.hash`,
+  },
+];
+
+export type Answer = { readonly id: string; readonly says: string; readonly findings: readonly string[]; readonly more: boolean };
+const SHOWN = 20;
+
+/**
+ * Asks every question on one snapshot.
+ * @param paths the allowed steps as `from to`
+ */
+export async function askAll(sql: Sql, paths: readonly string[]): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const question of QUESTIONS) {
+    const { rows } = await sql.query<Finding>({
+      name: `audit_${question.id.toLowerCase().replace('-', '_')}`,
+      text: `select what from (${question.text}) q limit ${SHOWN + 1}`,
+      values: question.text.includes('$1') ? [paths] : [],
+    });
+    answers.push({
+      id: question.id,
+      says: question.says,
+      findings: rows.slice(0, SHOWN).map((row) => row.what),
+      more: rows.length > SHOWN,
+    });
+  }
+  return answers;
+}
+
+/** A repeatable-read snapshot for a long reading, with a time limit of its own. */
+export async function readSnapshot(sql: Sql): Promise<void> {
+  await sql.query({ text: 'set transaction isolation level repeatable read read only' });
+  await sql.query({ text: `set local statement_timeout = '10min'` });
+}

@@ -1,0 +1,81 @@
+// What is due: transactions that the judge must look at, look-ups that rule 8 wants, and whether everything due has been done. Due times
+// are compared with the own clock of each transaction's chain, so nothing of a chain that was not read to its end ever falls due.
+import type { CurrencyCode } from '../core/currency.ts';
+import type { Sql } from './connect.ts';
+
+/** Ids of transactions that are due, the longest waiting first. */
+export async function dueTransactions(
+  sql: Sql,
+  options: { readonly limit: number; readonly except: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'due_transactions',
+    text: `
+      (select t.id from chain_cursors c cross join lateral (
+         select id, due_at from transactions where currency = c.currency and due_at <= c.caught_up_at and id <> all ($2) order by due_at limit $1) t
+        order by t.due_at limit $1)
+      union
+      (select p.transaction_id from chain_cursors c join payments p on p.currency = c.currency and p.due_height <= c.height
+        where p.transaction_id <> all ($2) limit $1)`,
+    values: [options.limit, options.except],
+  });
+  return rows.map((row) => row.id);
+}
+
+export type WantedLookup = {
+  readonly currency: CurrencyCode;
+  readonly ids: readonly string[];
+  readonly scripts: readonly Uint8Array[];
+  readonly fromHeight: number;
+};
+
+/** The transactions that rule 8 wants to have looked up once more, together for each chain, and the height before the oldest of them. */
+export async function wantedLookups(sql: Sql): Promise<WantedLookup[]> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; ids: string[]; scripts: Uint8Array[]; from_height: number }>({
+    name: 'wanted_lookups',
+    text: `
+      select w.currency, w.ids, w.scripts,
+             coalesce((select min(b.height) from blocks b where b.currency = w.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height
+        from (select currency, array_agg(id) as ids, array_agg(script) as scripts, min(created_at) as oldest
+                from transactions where lookup_wanted and status = 'timedout' and script is not null group by currency) w
+        join chain_cursors c on c.currency = w.currency`,
+    values: [],
+  });
+  return rows.map((row) => ({ currency: row.currency, ids: row.ids, scripts: row.scripts, fromHeight: row.from_height }));
+}
+
+/** The chain was looked up for these transactions, begun at `atMs`; they are due again. */
+export async function finishLookup(sql: Sql, ids: readonly string[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'finish_lookup',
+    text: `update transactions set looked_up_at = $2, lookup_wanted = false, due_at = '-infinity'
+            where id in (select id from transactions where id = any ($1) and lookup_wanted order by id for update)`,
+    values: [ids, new Date(atMs)],
+  });
+}
+
+/** Asks every worker to look now. */
+export async function hurry(sql: Sql): Promise<void> {
+  await sql.query({ name: 'hurry', text: `select pg_notify('hurry', '')`, values: [] });
+}
+
+/**
+ * Whether all that was due at `sinceMs` has been done once: every chain that can be read was read since then, the rate sources were asked
+ * since then, and no transaction is due and no look-up wanted on a chain that can be read.
+ */
+export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
+  const { rows } = await sql.query<{ settled: boolean }>({
+    name: 'is_settled',
+    text: `
+      select not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
+                          where n.checked_at < $1 or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < $1)))
+         and not exists (select 1 from rates having max(checked_at) < $1)
+         and not exists (select 1 from chain_cursors c where
+               exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at)
+            or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height)
+            or exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
+                        where t.currency = c.currency and t.lookup_wanted)) as settled`,
+    values: [new Date(sinceMs)],
+  });
+  return rows[0]?.settled ?? false;
+}

@@ -1,0 +1,78 @@
+// The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
+import type { UtxoCode } from '../core/currency.ts';
+import { runAudit } from '../flow/audit.ts';
+import type { Context } from '../flow/context.ts';
+import { finishLookup, wantedLookups } from '../store/due.ts';
+import { rollUp } from '../store/ledger.ts';
+import type { ChainWatcher } from './chain-watcher.ts';
+import { createJudgeDue } from './judge-due.ts';
+import type { Job } from './loop.ts';
+import { pollRates } from './rate-poller.ts';
+import { deepScan, lookUpAgain } from './rescan.ts';
+
+export type Told = (job: string, error: unknown) => void;
+
+const SECOND_MS = 1_000;
+const ROLL_UP_BATCH = 5_000;
+const LOOKUP_SHARE = 10;
+
+export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
+  const judgeDue = createJudgeDue(ctx, (id, error) => told(`judge ${id}`, error));
+  return [
+    ...[...watchers].map(
+      ([currency, watcher]): Job => ({
+        name: `chain ${currency}`,
+        everyMs: SECOND_MS / 2,
+        run: async () => (await watcher.pass()).more,
+      }),
+    ),
+    { name: 'rates', everyMs: 5 * SECOND_MS, run: async () => nothingMore(pollRates(ctx)) },
+    { name: 'judge', everyMs: SECOND_MS / 4, run: judgeDue },
+    lookups(ctx),
+    { name: 'roll-up', everyMs: 10 * SECOND_MS, run: async () => (await rollUp(ctx.db, ROLL_UP_BATCH)) === ROLL_UP_BATCH },
+    ...[...watchers.keys()].map(
+      (currency): Job => ({
+        name: `deep scan ${currency}`,
+        everyMs: 600 * SECOND_MS,
+        run: async () => nothingMore(deepScan(ctx, currency)),
+      }),
+    ),
+    { name: 'audit', everyMs: 3_600 * SECOND_MS, run: async () => nothingMore(audit(ctx, told)) },
+  ];
+}
+
+async function nothingMore(work: Promise<unknown>): Promise<boolean> {
+  await work;
+  return false;
+}
+
+/** Rule 8's last look-up, all due ones of a chain in one reading; it rests for ten times as long as it took. */
+function lookups(ctx: Context): Job {
+  let restUntil = 0;
+  return {
+    name: 'look-up',
+    everyMs: SECOND_MS,
+    run: async () => {
+      if (performance.now() < restUntil) return false;
+      const beganMs = ctx.ports.clock.now();
+      const began = performance.now();
+      for (const wanted of await wantedLookups(ctx.db)) {
+        const complete = await lookUpAgain(ctx, wanted.currency as UtxoCode, {
+          fromHeight: wanted.fromHeight,
+          scripts: wanted.scripts,
+        });
+        if (complete) await finishLookup(ctx.db, wanted.ids, beganMs);
+      }
+      const took = performance.now() - began;
+      restUntil = took < SECOND_MS ? 0 : performance.now() + took * LOOKUP_SHARE;
+      return false;
+    },
+  };
+}
+
+async function audit(ctx: Context, told: Told): Promise<void> {
+  const report = await runAudit(ctx);
+  for (const answer of report.answers) {
+    for (const finding of answer.findings) told('audit', new Error(`${answer.id} is red: ${finding}`));
+  }
+}
