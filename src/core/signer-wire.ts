@@ -1,0 +1,73 @@
+// What is said over the signer's unix socket: frames of a four-byte length (big-endian) and that many bytes of JSON in UTF-8. Spoken by
+// signer/server.ts and outside/signer-client.ts. No message carries a key that can spend.
+import type { Network, UtxoCode } from './currency.ts';
+
+/** An account of the signer: its path, and the public key that receiving addresses are derived from. */
+export type SignerAccount = {
+  readonly currency: UtxoCode;
+  readonly network: Network;
+  readonly path: string;
+  readonly xpub: string;
+};
+
+export type SignerRequest =
+  | { readonly op: 'ping' }
+  | { readonly op: 'xpubs' }
+  | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string };
+
+export type SignerReplies = {
+  readonly ping: { readonly network: Network; readonly keys: 'present' | 'absent' };
+  readonly xpubs: { readonly accounts: readonly SignerAccount[] };
+  /** Whether the signer's own account of this currency has exactly this key. */
+  readonly confirm_xpub: { readonly confirmed: boolean; readonly path: string | null };
+};
+
+export type SignerError = 'bad_request' | 'no_keys' | 'failed';
+
+/** Every request has a number of its own on its connection; answers carry it and may come in any order. */
+export type SignerRequestFrame = SignerRequest & { readonly id: number };
+export type SignerReplyFrame =
+  | { readonly id: number; readonly ok: true; readonly reply: SignerReplies[keyof SignerReplies] }
+  | { readonly id: number | null; readonly ok: false; readonly error: SignerError; readonly message: string };
+
+export const MAX_FRAME_BYTES = 65_536;
+const PREFIX_BYTES = 4;
+
+/** A message as one frame. */
+export function encodeFrame(message: SignerRequestFrame | SignerReplyFrame): Uint8Array {
+  const body = new TextEncoder().encode(JSON.stringify(message));
+  if (body.length > MAX_FRAME_BYTES) throw new Error(`a frame of the signer has at most ${MAX_FRAME_BYTES} bytes`);
+  const frame = new Uint8Array(PREFIX_BYTES + body.length);
+  new DataView(frame.buffer).setUint32(0, body.length);
+  frame.set(body, PREFIX_BYTES);
+  return frame;
+}
+
+export type FrameReader = {
+  /** Takes the next bytes of the stream; returns the messages that are complete now. Throws when the other side does not speak this. */
+  push(bytes: Uint8Array): readonly unknown[];
+};
+
+export function createFrameReader(): FrameReader {
+  let held = new Uint8Array(0);
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  return {
+    push(bytes) {
+      const all = new Uint8Array(held.length + bytes.length);
+      all.set(held);
+      all.set(bytes, held.length);
+      const view = new DataView(all.buffer);
+      const messages: unknown[] = [];
+      let start = 0;
+      while (all.length - start >= PREFIX_BYTES) {
+        const length = view.getUint32(start);
+        if (length > MAX_FRAME_BYTES) throw new Error('the frame is too long');
+        if (all.length - start < PREFIX_BYTES + length) break;
+        messages.push(JSON.parse(decoder.decode(all.subarray(start + PREFIX_BYTES, start + PREFIX_BYTES + length))));
+        start += PREFIX_BYTES + length;
+      }
+      held = all.slice(start);
+      return messages;
+    },
+  };
+}

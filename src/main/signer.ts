@@ -1,0 +1,66 @@
+// The signer's process: it alone opens the seed. It gives the database the account keys that it has, confirms those that are there, and
+// answers on its unix socket. Started by `npm start`, or alone by `bursar signer`.
+
+import type { SignerAccount } from '../core/signer-wire.ts';
+import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { createKeyring } from '../signer/keyring.ts';
+import { SeedTrouble } from '../signer/seed-file.ts';
+import { serveSigner } from '../signer/server.ts';
+import { connect } from '../store/connect.ts';
+import { migrate } from '../store/migrate.ts';
+import { type Config, readConfig } from './config.ts';
+import { makeDataFolder } from './data-folder.ts';
+import { openDatabase } from './postgres.ts';
+import { tryLock } from './process-identity.ts';
+import { type Running, runProcess } from './process-life.ts';
+import { keyringOptions, signerSocket } from './signer-place.ts';
+import { StartRefused } from './start-refused.ts';
+
+async function start(): Promise<Running> {
+  const config = readConfig();
+  const dataFolder = makeDataFolder(config.dataFolder);
+  const options = keyringOptions(config, dataFolder);
+  const lock = await tryLock(dataFolder, 'signer');
+  if (lock === null) throw new StartRefused(`a signer already runs on ${dataFolder}`);
+  const keyring = createKeyring(options);
+  const accounts = await keyring.accounts().catch((error: unknown) => {
+    throw error instanceof SeedTrouble ? new StartRefused(`signer: ${error.message}`) : error;
+  });
+  if (accounts === null) {
+    const how = 'make one with "bursar keys init", or receive to keys kept elsewhere with "bursar keys import-xpub"';
+    console.error(`signer: there is no seed in ${options.folder}: ${how}`);
+  } else await confirmStoredKeys(config, accounts);
+  const socket = signerSocket(dataFolder);
+  const server = await serveSigner(socket, keyring, (error) => console.error(`signer: ${(error as Error).message}`));
+  return {
+    note: socket,
+    async stop() {
+      await server.close();
+      await lock.release();
+    },
+  };
+}
+
+/** Throws StartRefused, loudly, when the database calls a key ours that is not. */
+async function confirmStoredKeys(config: Config, accounts: readonly SignerAccount[]): Promise<void> {
+  const database = await openDatabase(config);
+  try {
+    // alone it may be the first to come; in a group the start has done it
+    if (!process.connected) await migrate({ url: database.url });
+    const db = connect({ url: database.url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
+    try {
+      const comparison = await compareKeys(db, accounts, new Date());
+      const mismatch = mismatchMessage(comparison);
+      if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
+      if (comparison.retiredMismatched.length > 0) {
+        console.error(`signer: earlier account keys of ${comparison.retiredMismatched.join(', ')} are not of this seed`);
+      }
+    } finally {
+      await db.close();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+await runProcess('signer', start);

@@ -1,0 +1,48 @@
+// The signer's accounts: the path of each coin, and the account-level public keys that a seed gives. Called when a seed is made or opened.
+import { HDKey } from '@scure/bip32';
+import { entropyToMnemonic, mnemonicToSeedSync } from '@scure/bip39';
+import { wordlist } from '@scure/bip39/wordlists/english.js';
+import { CURRENCIES, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import type { SignerAccount } from '../core/signer-wire.ts';
+
+const VERSIONS = {
+  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
+  test: { public: 0x043587cf, private: 0x04358394 },
+} as const;
+
+/** The coins that the signer has an account for. */
+export const ACCOUNT_CODES: readonly UtxoCode[] = Object.values(CURRENCIES).flatMap((row) =>
+  row.utxo === null ? [] : [row.code as UtxoCode],
+);
+
+/**
+ * The BIP44 path of a coin's account. Outside mainnet every coin has the type 1 (SLIP-44), and coins would share keys and so output
+ * scripts: there the coin's own number is the account.
+ */
+export function accountPath(currency: UtxoCode, network: Network): string {
+  const { purpose, slip44 } = utxoRow(currency).utxo;
+  return network === 'mainnet' ? `m/${purpose}'/${slip44}'/0'` : `m/${purpose}'/1'/${slip44}'`;
+}
+
+/** The 24 words of 256 bits (BIP39, English). */
+export function mnemonicOf(entropy: Uint8Array): string {
+  return entropyToMnemonic(entropy, wordlist);
+}
+
+/** The account-level public keys of a seed; the private ones are wiped before this returns. */
+export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
+  const seed = mnemonicToSeedSync(mnemonicOf(entropy));
+  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  try {
+    return ACCOUNT_CODES.map((currency) => {
+      const path = accountPath(currency, network);
+      const account = root.derive(path);
+      const xpub = account.publicExtendedKey;
+      account.wipePrivateData();
+      return { currency, network, path, xpub };
+    });
+  } finally {
+    seed.fill(0);
+    root.wipePrivateData();
+  }
+}

@@ -1,0 +1,52 @@
+// Compares the account keys in the database with the signer's own, and gives a currency without a key the signer's. Called when the signer
+// starts and by `bursar keys init` and `verify`. Nothing is derived from a signer's key that was not confirmed here.
+import type { UtxoCode } from '../core/currency.ts';
+import type { SignerAccount } from '../core/signer-wire.ts';
+import type { Database } from '../store/connect.ts';
+import { addSignerKey, confirmKey, distrustKey, listKeys } from '../store/xpubs.ts';
+
+export type KeyComparison = {
+  readonly confirmed: readonly UtxoCode[];
+  readonly added: readonly UtxoCode[];
+  /** Currencies that receive to a key kept elsewhere. */
+  readonly imported: readonly UtxoCode[];
+  /** Keys in use that the database calls the signer's and that are not: a changed database or another seed. Distrusted from now on. */
+  readonly mismatched: readonly UtxoCode[];
+  /** The same among keys that are not in use any more: coins that arrive there cannot be spent by this signer. */
+  readonly retiredMismatched: readonly UtxoCode[];
+};
+
+export async function compareKeys(db: Database, accounts: readonly SignerAccount[], at: Date): Promise<KeyComparison> {
+  const own = new Map(accounts.map((account) => [account.currency, account.xpub]));
+  const outcome = { confirmed: [], added: [], imported: [], mismatched: [], retiredMismatched: [] } as Record<
+    keyof KeyComparison,
+    UtxoCode[]
+  >;
+  const before = await listKeys(db);
+  const inUse = new Set(before.filter((key) => key.retiredAt === null).map((key) => key.currency));
+  for (const [currency, xpub] of own) {
+    if (!inUse.has(currency) && (await addSignerKey(db, { currency, xpub, at }))) outcome.added.push(currency);
+  }
+  for (const key of await listKeys(db)) {
+    const used = key.retiredAt === null;
+    if (key.origin === 'imported') {
+      if (used) outcome.imported.push(key.currency);
+    } else if (own.get(key.currency) === key.xpub) {
+      await confirmKey(db, key.id, at);
+      if (used && !outcome.added.includes(key.currency)) outcome.confirmed.push(key.currency);
+    } else {
+      await distrustKey(db, key.id);
+      outcome[used ? 'mismatched' : 'retiredMismatched'].push(key.currency);
+    }
+  }
+  return outcome;
+}
+
+/** The loud sentence for keys that do not match; null when all do. */
+export function mismatchMessage(comparison: KeyComparison): string | null {
+  if (comparison.mismatched.length === 0) return null;
+  return (
+    `the database holds account keys of ${comparison.mismatched.join(', ')} that this signer's seed does not give: nothing is derived from ` +
+    'them any more. Either the database or the signer folder belongs to another installation, or the stored key was changed.'
+  );
+}

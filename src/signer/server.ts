@@ -1,0 +1,123 @@
+// The signer's door: a unix socket that only this user may open, and three questions that can be asked there. It gives out public keys
+// only. Called by main/signer.ts.
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import {
+  createFrameReader,
+  encodeFrame,
+  type SignerError,
+  type SignerReplies,
+  type SignerReplyFrame,
+  type SignerRequest,
+} from '../core/signer-wire.ts';
+import type { Keyring } from './keyring.ts';
+
+export type SignerServer = { close(): Promise<void> };
+
+const MAX_CONNECTIONS = 64;
+
+class RequestTrouble extends Error {
+  readonly error: SignerError;
+  constructor(error: SignerError, message: string) {
+    super(message);
+    this.error = error;
+  }
+}
+
+/**
+ * Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that lies there is a dead signer's.
+ * @param onTrouble is told what went wrong inside, for the log
+ */
+export async function serveSigner(path: string, keyring: Keyring, onTrouble: (error: unknown) => void): Promise<SignerServer> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    converse(socket, keyring, onTrouble);
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  await rm(path, { force: true });
+  const umask = process.umask(0o177);
+  try {
+    await listen(server, path);
+  } finally {
+    process.umask(umask);
+  }
+  await chmod(path, 0o600);
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of open) socket.destroy();
+      }),
+  };
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.removeListener('error', reject);
+      resolve();
+    });
+  });
+}
+
+function converse(socket: Socket, keyring: Keyring, onTrouble: (error: unknown) => void): void {
+  const reader = createFrameReader();
+  let unanswered = 0;
+  let asksNoMore = false;
+  const send = (frame: SignerReplyFrame): void => {
+    if (socket.writable) socket.write(encodeFrame(frame));
+  };
+  const endWhenAnswered = (): void => {
+    if (asksNoMore && unanswered === 0) socket.end();
+  };
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (bytes: Buffer) => {
+    let messages: readonly unknown[];
+    try {
+      messages = reader.push(bytes);
+    } catch {
+      send({ id: null, ok: false, error: 'bad_request', message: 'this is not the protocol of the signer' });
+      socket.end();
+      return;
+    }
+    for (const message of messages) {
+      unanswered++;
+      void reply(message, keyring, onTrouble).then((frame) => {
+        send(frame);
+        unanswered--;
+        endWhenAnswered();
+      });
+    }
+  });
+  socket.on('end', () => {
+    asksNoMore = true;
+    endWhenAnswered();
+  });
+}
+
+async function reply(message: unknown, keyring: Keyring, onTrouble: (error: unknown) => void): Promise<SignerReplyFrame> {
+  const { id } = (message ?? {}) as { id?: unknown };
+  if (typeof id !== 'number') return { id: null, ok: false, error: 'bad_request', message: 'id must be a number' };
+  try {
+    return { id, ok: true, reply: await answer(message as SignerRequest, keyring) };
+  } catch (error) {
+    if (error instanceof RequestTrouble) return { id, ok: false, error: error.error, message: error.message };
+    onTrouble(error);
+    return { id, ok: false, error: 'failed', message: error instanceof Error ? error.message : 'the signer failed' };
+  }
+}
+
+async function answer(request: SignerRequest, keyring: Keyring): Promise<SignerReplies[keyof SignerReplies]> {
+  const accounts = await keyring.accounts();
+  if (request.op === 'ping') return { network: keyring.network, keys: accounts === null ? 'absent' : 'present' };
+  if (accounts === null) throw new RequestTrouble('no_keys', 'there is no seed yet: make one with "bursar keys init"');
+  if (request.op === 'xpubs') return { accounts };
+  if (request.op === 'confirm_xpub' && typeof request.currency === 'string' && typeof request.xpub === 'string') {
+    const account = accounts.find((one) => one.currency === request.currency);
+    return { confirmed: account?.xpub === request.xpub, path: account?.path ?? null };
+  }
+  throw new RequestTrouble('bad_request', 'op must be one of ping, xpubs, confirm_xpub (with currency and xpub)');
+}

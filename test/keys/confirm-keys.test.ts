@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { verifyAddress, verifyAddresses } from '../../src/flow/address-check.ts';
+import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { accountsOf } from '../../src/signer/accounts.ts';
+import { compareKeys, mismatchMessage } from '../../src/signer/confirm-keys.ts';
+import { importKey, listKeys } from '../../src/store/xpubs.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { keyContext } from './context.ts';
+import { account } from './vectors.ts';
+
+const at = new Date('2026-01-01T00:00:00Z');
+const accounts = accountsOf(new Uint8Array(32).fill(1), 'regtest');
+const others = accountsOf(new Uint8Array(32).fill(2), 'regtest');
+const ALL = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];
+let world: Awaited<ReturnType<typeof freshDatabase>>;
+beforeAll(async () => {
+  world = await freshDatabase();
+});
+afterAll(() => world.drop());
+beforeEach(async () => {
+  await world.db.query({ text: 'delete from account_xpubs' });
+});
+
+describe('the signer and the stored keys', () => {
+  it('gives its keys to a new database and confirms them at each start', async () => {
+    expect(await compareKeys(world.db, accounts, at)).toMatchObject({ added: ALL, confirmed: [], mismatched: [] });
+    const later = new Date('2026-01-02T00:00:00Z');
+    const again = await compareKeys(world.db, accounts, later);
+    expect(again).toMatchObject({ added: [], confirmed: ALL, mismatched: [] });
+    expect(mismatchMessage(again)).toBeNull();
+    for (const key of await listKeys(world.db)) expect(key.confirmedAt).toEqual(later);
+  });
+
+  it('stores each key once when two signers start at the same time', async () => {
+    await Promise.all([compareKeys(world.db, accounts, at), compareKeys(world.db, accounts, at)]);
+    expect(await listKeys(world.db)).toHaveLength(5);
+  });
+
+  it('is loud about a key that was changed in the database, and nothing is derived from it', async () => {
+    await compareKeys(world.db, accounts, at);
+    const thief = others[0]!.xpub;
+    await world.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'BTC'", values: [thief] });
+    const comparison = await compareKeys(world.db, accounts, at);
+    expect(comparison).toMatchObject({ mismatched: ['BTC'], confirmed: ['LTC', 'BCH', 'DASH', 'DOGE'] });
+    expect(mismatchMessage(comparison)).toMatch(/BTC.*this signer's seed does not give/);
+    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { rangeSize: 10 });
+    await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+  });
+
+  it('leaves imported keys alone, and only mentions retired ones of another seed', async () => {
+    await compareKeys(world.db, others, at);
+    for (const [index, { currency }] of others.entries()) {
+      const xpub = account('BTC', 'regtest').deriveChild(index).publicExtendedKey;
+      await importKey(world.db, { currency, xpub, at });
+    }
+    const comparison = await compareKeys(world.db, accounts, at);
+    expect(comparison).toEqual({ confirmed: [], added: [], imported: ALL, mismatched: [], retiredMismatched: ALL });
+    expect(mismatchMessage(comparison)).toBeNull();
+  });
+});
+
+describe('the self-check of addresses', () => {
+  it('knows the addresses of every key that was in use, and no other', async () => {
+    await compareKeys(world.db, accounts, at);
+    const ctx = keyContext(world.db, 'regtest');
+    const pools = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).map((currency) => ({
+      currency,
+      pool: createAddressPool(ctx, currency, { rangeSize: 10 }),
+    }));
+    const early = await Promise.all(
+      pools.map(async ({ currency, pool }) => ({ ...(await pool.next()), currency, transactionId: 'txn_1' })),
+    );
+    await importKey(world.db, { currency: 'BTC', xpub: account('BTC', 'regtest').publicExtendedKey, at });
+    const keys = await listKeys(world.db);
+    for (const one of early) {
+      expect(await verifyAddress(ctx, one, keys)).toBe(true);
+      expect(await verifyAddress(ctx, { ...one, index: one.index + 1 }, keys)).toBe(false);
+      expect(await verifyAddress(ctx, { ...one, script: one.script.toReversed() }, keys)).toBe(false);
+    }
+    expect(await verifyAddresses(ctx, 100)).toEqual({ checked: 0, wrong: [] });
+  });
+});
