@@ -36,6 +36,7 @@ export function within(ctx: Context, sql: Sql): Context {
       }
     },
     listen: (channels, onMessage, onLost) => ctx.db.listen(channels, onMessage, onLost),
+    sessionLock: (name) => ctx.db.sessionLock(name),
     close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
   };
   return { ...ctx, db, desk: deskWithin(ctx.desk, db) };
