@@ -1,9 +1,8 @@
 // What an endpoint is: one row of the table from which validation, mounting, serialisers, rate limits and OpenAPI are made.
 import type { z } from 'zod';
+import type { Scope } from '../core/credentials.ts';
 import type { RefusalCode } from '../core/refusal.ts';
 import type { Field, Fields } from './fields.ts';
-
-export type Scope = 'read' | 'payments' | 'payouts';
 
 /** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
@@ -11,11 +10,15 @@ export type CallLimit = { readonly perMinute: number; readonly burst?: number };
 export type Access =
   /** No token: sign-in itself. Its calls are counted per IP. */
   | { readonly kind: 'open' }
-  /** A token and these scopes; where the body decides, `scopes` is told the body (unchecked) and `inWords` is for the documents. */
+  /**
+   * A token and these scopes. Where the body decides, `scopes` is told the body (unchecked); `inWords` is for the documents. `askNow`: the
+   * database is asked about the token every time (what moves money out).
+   */
   | {
       readonly kind: 'token';
       readonly scopes: (body: Readonly<Record<string, unknown>>) => readonly Scope[];
       readonly inWords: string;
+      readonly askNow: boolean;
     };
 
 export type Endpoint = {
@@ -36,7 +39,7 @@ export type Endpoint = {
 /** Any signed-in user with this scope. */
 export function needs(scope: Scope): Access {
   const scopes = [scope];
-  return { kind: 'token', scopes: () => scopes, inWords: `scope \`${scope}\`` };
+  return { kind: 'token', scopes: () => scopes, inWords: `scope \`${scope}\``, askNow: scope === 'payouts' };
 }
 export const OPEN: Access = { kind: 'open' };
 

@@ -273,8 +273,22 @@ export function token(about: string): Field<string, true> {
 }
 
 /** A field whose explicit null is a value of its own, `'none'`; absent it is null like every other field. */
-export function removable<T>(field: Field<T>): Field<T | 'none', false> {
-  return { ...field, required: false, ofNull: 'none', schema: { ...field.schema, type: [field.schema.type, 'null'] } };
+export function removable<T>({ about, refusal, schema, read }: Field<T>): Field<T | 'none', false> {
+  return { required: false, about, refusal, schema: { ...schema, type: [schema.type, 'null'] }, read, ofNull: 'none' };
+}
+
+/** The id of a ledger entry: a number in a string. */
+export function entryId(about: string): Field<bigint, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'string', pattern: '^[0-9]{1,18}$' },
+    read(value, name) {
+      if (typeof value !== 'string' || !/^[0-9]{1,18}$/.test(value)) throw wrong('invalid_request', name, 'an entry_id');
+      return BigInt(value);
+    },
+  };
 }
 
 /** One of the eleven statuses. */

@@ -17,6 +17,7 @@ const resolveAccess: Access = {
   kind: 'token',
   scopes: (body) => (body.action === 'reimburse' ? ['payouts'] : ['payments']),
   inWords: 'scope `payments`; `payouts` for `reimburse`',
+  askNow: true,
 };
 const settingsAccess: Access = {
   kind: 'token',
@@ -29,6 +30,7 @@ const settingsAccess: Access = {
     return others ? ['payments', 'payouts'] : ['payouts'];
   },
   inWords: 'scope `payments`; `payouts` for the two payout fields',
+  askNow: true,
 };
 
 export const MERCHANT_API = {
@@ -194,7 +196,7 @@ export const MERCHANT_API = {
       tolerance_percent: field.optional(payout.percent('0 to 5 with at most 2 decimals.')),
       late_payments: field.optional(field.choice('What happens to payments after the window.', ['accept', 'review'])),
       payout_allow_list: field.optional(payout.destinations('Destinations payouts may go to; empty = any.')),
-      payout_approval_above: field.removable(field.usdAmount('Payouts above this many USD wait for approval; null = none do.')),
+      payout_approval_above: field.removable(payout.usdText('Payouts above this many USD wait for approval; null = none do.')),
     },
     reply: reply.settingsReply,
     refusals: [],
@@ -209,7 +211,7 @@ export const MERCHANT_API = {
     fields: {
       currency: field.optional(field.balanceCurrency('Only this currency.')),
       limit,
-      starting_after: field.optional(field.text('The last entry_id of the page before.', { max: 64 })),
+      starting_after: field.optional(field.entryId('The last entry_id of the page before.')),
     },
     reply: reply.entryList,
     refusals: [],
@@ -229,7 +231,7 @@ export const MERCHANT_API = {
     path: '/sign_out',
     summary: 'Sign out',
     about: 'Revokes every token of this sign-in.',
-    access: { kind: 'token', scopes: () => [], inWords: 'any signed-in user' },
+    access: { kind: 'token', scopes: () => [], inWords: 'any signed-in user', askNow: false },
     limit: ORDINARY,
     keyKept: 'a day',
     fields: {},

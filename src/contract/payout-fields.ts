@@ -2,7 +2,7 @@
 // for what depends on two fields (amount and method), by the handler of /request_payout.
 import { parseAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
-import { type Field, readAmount, wrong } from './fields.ts';
+import { type Field, readAmount, usdAmount, wrong } from './fields.ts';
 
 export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
 
@@ -50,7 +50,7 @@ export function payoutMinor(method: PayoutMethod, amount: string): bigint | null
   return minor;
 }
 
-const LONGEST_DESTINATION = 4096;
+const LONGEST_DESTINATION = 2048;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 const isDestination = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= LONGEST_DESTINATION && PRINTABLE.test(value);
@@ -96,8 +96,8 @@ export function destinations(about: string): Field<readonly string[], true> {
 
 const MAX_TOLERANCE_BPS = 500n;
 
-/** A percentage from 0 to 5 with at most 2 decimals; comes out in basis points. */
-export function percent(about: string): Field<number, true> {
+/** A percentage from 0 to 5 with at most 2 decimals, as it was sent. */
+export function percent(about: string): Field<string, true> {
   return {
     required: true,
     about,
@@ -108,7 +108,22 @@ export function percent(about: string): Field<number, true> {
       if (parsed === null || !('minor' in parsed) || parsed.minor > MAX_TOLERANCE_BPS) {
         throw wrong('invalid_request', name, 'a decimal string from "0" to "5" with at most 2 decimals');
       }
-      return Number(parsed.minor);
+      return value as string;
+    },
+  };
+}
+
+/** An amount in USD, as it was sent. */
+export function usdText(about: string): Field<string, true> {
+  const { read, schema, refusal } = usdAmount(about);
+  return {
+    required: true,
+    about,
+    refusal,
+    schema,
+    read(value, name) {
+      read(value, name);
+      return value as string;
     },
   };
 }

@@ -1,0 +1,68 @@
+// Doing a thing once: the verb of an idempotency key and the row of its answer are one database transaction, so that a crash leaves both or
+// neither. Called by the http room for every write that carries a key.
+import { Refusal, type RefusalCode } from '../core/refusal.ts';
+import type { Sql } from '../store/connect.ts';
+import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/idempotency.ts';
+import { type Context, within } from './context.ts';
+
+export type Once = KeyOf & {
+  /** sha256 of what the request asks for. */
+  readonly bodyHash: Buffer;
+  readonly kept: 'a day' | 'for ever';
+};
+/** What was answered, byte for byte. */
+export type Answer = { readonly httpStatus: number; readonly text: string; readonly replayed: boolean };
+
+const DAY_MS = 86_400_000;
+/** Refusals about a state: they are answers to remember, everything else may be tried again. */
+const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
+  'transaction_not_cancellable',
+  'payout_not_cancellable',
+  'not_resolvable',
+  'invoice_already_used',
+]);
+
+/**
+ * Runs `work` unless this key was answered before.
+ * @param work gets a context inside the transaction and returns the text of a 2xx answer
+ * @param refusalText the text of the answer to a refusal about a state, which is stored too
+ * @returns the answer, new or stored
+ * Refused: request_in_progress (the first request is still running), idempotency_conflict (another body), and whatever `work` refuses.
+ */
+export async function once(
+  ctx: Context,
+  key: Once,
+  work: (ctx: Context) => Promise<string>,
+  refusalText: (refusal: Refusal) => string,
+): Promise<Answer> {
+  return await ctx.db.transaction(async (sql) => {
+    if (!(await tryLockKey(sql, key))) throw new Refusal('request_in_progress');
+    const nowMs = ctx.ports.clock.now();
+    const stored = await findAnswer(sql, key, nowMs);
+    if (stored !== null) {
+      if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
+      return { httpStatus: stored.httpStatus, text: stored.answer, replayed: true };
+    }
+    const fresh = await perform(within(ctx, sql), sql, work, refusalText);
+    const answer: StoredAnswer = { bodyHash: key.bodyHash, ...fresh };
+    await saveAnswer(sql, key, answer, nowMs, key.kept === 'a day' ? nowMs + DAY_MS : null);
+    return { httpStatus: fresh.httpStatus, text: fresh.answer, replayed: false };
+  });
+}
+
+/** The effect behind a savepoint: a remembered refusal leaves nothing of it. */
+async function perform(
+  ctx: Context,
+  sql: Sql,
+  work: (ctx: Context) => Promise<string>,
+  refusalText: (refusal: Refusal) => string,
+): Promise<{ httpStatus: number; answer: string }> {
+  await sql.query({ text: 'savepoint effect' });
+  try {
+    return { httpStatus: 200, answer: await work(ctx) };
+  } catch (error) {
+    if (!(error instanceof Refusal) || !REMEMBERED.has(error.code)) throw error;
+    await sql.query({ text: 'rollback to savepoint effect' });
+    return { httpStatus: error.httpStatus, answer: refusalText(error) };
+  }
+}

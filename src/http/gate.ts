@@ -1,0 +1,24 @@
+// At most so many at once, the others in line: keeps work that holds a database connection while it may need a second one from taking them
+// all. Used by server.ts for keyed writes.
+import { Refusal } from '../core/refusal.ts';
+
+export type Gate = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Refused: overloaded, when `maxWaiting` are in line already. */
+export function createGate(atOnce: number, maxWaiting: number): Gate {
+  let running = 0;
+  const line: (() => void)[] = [];
+  return async (work) => {
+    if (running >= atOnce) {
+      if (line.length >= maxWaiting) throw new Refusal('overloaded');
+      await new Promise<void>((resolve) => line.push(resolve));
+    } else running += 1;
+    try {
+      return await work();
+    } finally {
+      const next = line.shift();
+      if (next === undefined) running -= 1;
+      else next(); // the place is handed over
+    }
+  };
+}

@@ -1,0 +1,94 @@
+// What the http room is handed when it is made, and what every route of it shares: the address-counted calls, the wish for TLS, the answers to
+// what went wrong. Called by server.ts, mount.ts and the routes.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Network } from '../core/currency.ts';
+import { Refusal } from '../core/refusal.ts';
+import type { Context } from '../flow/context.ts';
+import type { Authenticator } from '../flow/sign-in.ts';
+import type { StatusBell } from '../flow/transaction-reads.ts';
+import { addressKey, isSecure } from './client-address.ts';
+import { createGate, type Gate } from './gate.ts';
+import { createFailureCount, createLimiter, type FailureCount, type Limiter } from './rate-limit.ts';
+import type { JsonObject } from './read-body.ts';
+import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
+
+/** Hands a control of the sandbox on; the answer goes out as it is. */
+export type SandboxForward = (
+  control: string,
+  body: JsonObject,
+) => Promise<{ readonly httpStatus: number; readonly json: string }>;
+
+export type ServerOptions = {
+  readonly ctx: Context;
+  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
+  readonly bell: StatusBell;
+  readonly network: Network;
+  /** Where clients reach this server, without a slash at the end; null: the address they called. */
+  readonly publicUrl: string | null;
+  /** Multiplies every limit. */
+  readonly rateLimitScale: number;
+  /** Addresses and networks whose X-Forwarded-* count. */
+  readonly trustedProxies: readonly string[];
+  /** null: this network has no controls. */
+  readonly sandbox: SandboxForward | null;
+  /** Told of every bug and every failure of the database. */
+  readonly report: Report;
+  /** The service's version, for the documents. */
+  readonly version: string;
+};
+
+export type House = ServerOptions & {
+  readonly now: () => number;
+  /** Aborts when the server begins to close: whoever waits is answered. */
+  readonly closing: AbortSignal;
+  /** Calls that are not signed in, by address. */
+  readonly anonymous: Limiter<string>;
+  /** Failed sign-ins by address and username. */
+  readonly failures: FailureCount;
+  /** Runs a keyed write. It holds a connection while it may need another (a fresh range of addresses), so the pool must be larger. */
+  readonly keyed: Gate;
+  /** The refusal of a call that is not over TLS and must be; null when it may pass. */
+  insecure(request: FastifyRequest): Refusal | null;
+  /** Answers an error; what counts the call writes its headers. */
+  fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: { limiter: Limiter<Key>; key: Key }): void;
+  /** Answers an error of a call that is not signed in: it is counted by address, and refused when that is used up. */
+  failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
+};
+
+const ANONYMOUS = { perMinute: 60 };
+const KEYED_AT_ONCE = 6;
+const KEYED_WAITING = 1000;
+
+export function createHouse(options: ServerOptions, closing: AbortSignal): House {
+  const { clock } = options.ctx.ports;
+  const needsTls = options.network !== 'sandbox';
+  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale);
+  const house: House = {
+    ...options,
+    closing,
+    anonymous,
+    failures: createFailureCount(options.rateLimitScale),
+    keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),
+    now: () => clock.now(),
+    insecure: (request) => (needsTls && !isSecure(request) ? new Refusal('https_required') : null),
+    fail(request, reply, error, { limiter, key }) {
+      const refusal = refusalOf(error);
+      if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
+      reply.header('x-request-id', request.id);
+      limiter.describe(reply, key, clock.now());
+      sendRefusal(reply, refusal);
+    },
+    failAnonymous(request, reply, error) {
+      const key = addressKey(request.ip);
+      const nowMs = clock.now();
+      const counted = { limiter: anonymous, key };
+      if (anonymous.take(key, nowMs)) house.fail(request, reply, error, counted);
+      else house.fail(request, reply, rateLimited(anonymous, key, nowMs), counted);
+    },
+  };
+  return house;
+}
+
+export function rateLimited<Key>(limiter: Limiter<Key>, key: Key, nowMs: number): Refusal {
+  return new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) });
+}

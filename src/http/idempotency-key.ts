@@ -1,0 +1,54 @@
+// The key of a write that must happen once: where it stands, what it may be, and what of the body it stands for (behaviour §1). Called by
+// mount.ts; the doing is flow/once.ts.
+import { createHash } from 'node:crypto';
+import { Refusal } from '../core/refusal.ts';
+import type { JsonObject } from './read-body.ts';
+
+const MAX_LENGTH = 255;
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+
+/**
+ * The key of the `Idempotency-Key` header or of the field `idempotency_key`; null when there is none.
+ * Refused with invalid_request: not 1 to 255 printable characters, or both places with different keys.
+ */
+export function presentedKey(body: JsonObject, header: string | string[] | undefined): string | null {
+  const inHeader = header === undefined ? null : checked(fromHeader(String(header)));
+  const inBody = body.idempotency_key === undefined || body.idempotency_key === null ? null : checked(body.idempotency_key);
+  if (inHeader !== null && inBody !== null && inHeader !== inBody) {
+    throw new Refusal('invalid_request', {
+      message: 'idempotency_key and the Idempotency-Key header differ.',
+      param: 'idempotency_key',
+    });
+  }
+  return inHeader ?? inBody;
+}
+
+function checked(key: unknown): string {
+  if (typeof key !== 'string' || key === '' || [...key].length > MAX_LENGTH || UNPRINTABLE.test(key)) {
+    throw new Refusal('invalid_request', {
+      message: `The idempotency key must have 1 to ${MAX_LENGTH} printable characters.`,
+      param: 'idempotency_key',
+    });
+  }
+  return key;
+}
+
+/** Header bytes arrive as Latin-1; what was sent in UTF-8 is read as that, so that the same key is the same in both places. */
+function fromHeader(latin1: string): string {
+  if (!/[\x80-\xff]/.test(latin1)) return latin1;
+  const utf8 = Buffer.from(latin1, 'latin1').toString('utf8');
+  return utf8.includes('\ufffd') ? latin1 : utf8;
+}
+
+/** sha256 of the body without its token and its key, whatever the order of its fields. */
+export function bodyHash(body: JsonObject): Buffer {
+  const { access_token: _token, idempotency_key: _key, ...rest } = body;
+  return createHash('sha256').update(canonical(rest)).digest();
+}
+
+function canonical(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, item]) => `${JSON.stringify(name)}:${canonical(item)}`).join(',')}}`;
+}

@@ -1,0 +1,175 @@
+// The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, verb, reply out. Called by mount.ts
+// when everything that does not depend on the operation has been checked.
+import { payoutMinor } from '../contract/payout-fields.ts';
+import { formatAmount } from '../core/money.ts';
+import { Refusal } from '../core/refusal.ts';
+import { getAccount } from '../flow/account.ts';
+import { getRates } from '../flow/rates.ts';
+import { refresh } from '../flow/refresh.ts';
+import { getSettings, type Settings, setSettings } from '../flow/settings.ts';
+import { signOut } from '../flow/sign-in.ts';
+import type { TokenPair } from '../flow/token-pair.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../flow/transaction-life.ts';
+import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transaction-reads.ts';
+import type { MerchantHandlers } from './mount.ts';
+import { guardedSignIn } from './sign-in-guard.ts';
+import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
+import { waitForAnswer } from './wait.ts';
+
+const DEFAULT_PAGE = 20;
+
+export const MERCHANT_HANDLERS: MerchantHandlers = {
+  auth: async (call, body) => pairReply(await guardedSignIn(call, body)),
+
+  async refresh({ ctx }, body) {
+    return pairReply(await refresh(ctx, { accessToken: body.access_token, refreshToken: body.refresh_token }));
+  },
+
+  async createTransaction({ ctx, caller }, body) {
+    const { merchantId } = caller;
+    const made = await createTransaction(ctx, {
+      merchantId,
+      usdMinor: body.amount,
+      method: body.crypto_selected,
+      label: body.label,
+      email: body.email,
+    });
+    const more = await expansion(ctx, { merchantId, transactionId: made.transactionId }, body.expand);
+    return { ...createdReply(made), ...more };
+  },
+
+  async checkTransaction(call, body) {
+    const of = { merchantId: call.caller.merchantId, transactionId: body.transaction_id };
+    const seconds = body.wait_seconds ?? 0;
+    const view =
+      seconds === 0
+        ? await checkTransaction(call.ctx, of)
+        : await waitForAnswer(call, of, { seconds, statusWas: body.status_was });
+    const reply = checkedReply(view);
+    return body.expand === null ? reply : { ...reply, ...(await expansion(call.ctx, of, body.expand)) };
+  },
+
+  async cancelTransaction({ ctx, caller }, body) {
+    const of = { merchantId: caller.merchantId, transactionId: body.transaction_id };
+    const { transactionId, status, message } = await cancelTransaction(ctx, of);
+    return { transaction_id: transactionId, status, message, ...(await expansion(ctx, of, body.expand)) };
+  },
+
+  async requestPayout(_call, body) {
+    payoutMinor(body.method, body.amount);
+    throw new Refusal('currency_unavailable', { message: `Payouts by ${body.method} are not available on this server yet.` });
+  },
+
+  async getAccountInfo({ ctx, caller }) {
+    const account = await getAccount(ctx, { merchantId: caller.merchantId });
+    const { BTC, LTC, ETH, BCH, DASH, DOGE, USDT } = account.balances;
+    return {
+      success: true,
+      account: {
+        affiliate_id: account.affiliateId,
+        email: account.email,
+        business_name: account.businessName,
+        created_at: isoTime(account.createdAtMs),
+      },
+      balances: {
+        BTC: formatAmount(BTC, 'BTC'),
+        LTC: formatAmount(LTC, 'LTC'),
+        ETH: formatAmount(ETH, 'ETH'),
+        BCH: formatAmount(BCH, 'BCH'),
+        DASH: formatAmount(DASH, 'DASH'),
+        DOGE: formatAmount(DOGE, 'DOGE'),
+        USDT: formatAmount(USDT, 'USDT'),
+      },
+    };
+  },
+
+  async listTransactions({ ctx, caller }, body) {
+    const { merchantId } = caller;
+    if (body.starting_after !== null) await checkTransaction(ctx, { merchantId, transactionId: body.starting_after });
+    // no transaction is paid over Lightning yet
+    if (body.crypto_selected === 'BTC-LN') return { success: true, data: [], has_more: false };
+    const list = await listTransactions(ctx, {
+      merchantId,
+      limit: body.limit ?? DEFAULT_PAGE,
+      startingAfter: body.starting_after,
+      status: body.status,
+      currency: body.crypto_selected,
+      label: body.label,
+      createdGteMs: body.created_gte,
+      createdLtMs: body.created_lt,
+    });
+    return listReply(list);
+  },
+
+  async resolveTransaction({ ctx, caller }, body) {
+    if (body.action === 'reimburse' && body.destination === null) {
+      throw new Refusal('missing_field', { message: 'destination is required to reimburse.', param: 'destination' });
+    }
+    const { transactionId, status } = await resolveTransaction(ctx, {
+      merchantId: caller.merchantId,
+      transactionId: body.transaction_id,
+      action: body.action,
+      part: body.part,
+      destination: body.destination,
+    });
+    return { success: true, transaction: { transaction_id: transactionId, status } };
+  },
+
+  async getSettings({ ctx, caller }) {
+    return settingsReply(await getSettings(ctx, { merchantId: caller.merchantId }));
+  },
+
+  async setSettings({ ctx, caller }, body) {
+    const above = body.payout_approval_above;
+    const settings = await setSettings(ctx, {
+      merchantId: caller.merchantId,
+      scopes: caller.scopes,
+      change: {
+        tolerancePercent: body.tolerance_percent ?? undefined,
+        latePayments: body.late_payments ?? undefined,
+        payoutAllowList: body.payout_allow_list ?? undefined,
+        payoutApprovalAbove: above === null ? undefined : above === 'none' ? null : above,
+      },
+    });
+    return settingsReply(settings);
+  },
+
+  async listBalanceEntries({ ctx, caller }, body) {
+    const entries = await listBalanceEntries(ctx, {
+      merchantId: caller.merchantId,
+      currency: body.currency,
+      limit: body.limit ?? DEFAULT_PAGE,
+      startingAfter: body.starting_after,
+    });
+    return entriesReply(entries);
+  },
+
+  async getRates({ ctx }) {
+    const rates = Object.entries(await getRates(ctx)).map(([code, rate]) => [code, rateReply(rate)]);
+    return { success: true, rates: Object.fromEntries(rates) };
+  },
+
+  async signOut({ ctx, caller }) {
+    await signOut(ctx, { signInId: caller.signInId });
+    return { success: true };
+  },
+};
+
+function pairReply({ accessToken, refreshToken }: TokenPair) {
+  return { access_token: accessToken, token_type: 'bearer' as const, refresh_token: refreshToken };
+}
+
+function settingsReply(settings: Settings) {
+  const { payoutAllowListFromMs: listFrom, payoutApprovalAboveFromMs: approvalFrom } = settings;
+  return {
+    success: true as const,
+    settings: {
+      tolerance_percent: settings.tolerancePercent,
+      late_payments: settings.latePayments,
+      payout_allow_list: [...settings.payoutAllowList],
+      payout_approval_above: settings.payoutApprovalAbove,
+      ...(listFrom === undefined ? {} : { payout_allow_list_from: isoTime(listFrom) }),
+      ...(approvalFrom === undefined ? {} : { payout_approval_above_from: isoTime(approvalFrom) }),
+    },
+  };
+}

@@ -1,0 +1,195 @@
+// From a row of the endpoint table and its handler to a route. The order of checks is behaviour §1's: size, media type, JSON → token →
+// account and scope → rate limit → fields → the handler (existence, state, money). Called by server.ts.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { Access, Endpoint } from '../contract/endpoint.ts';
+import { type BodyOf, readFields } from '../contract/fields.ts';
+import { serializerSchema } from '../contract/json-schema.ts';
+import type { MerchantApi } from '../contract/merchant-api.ts';
+import type { Context } from '../flow/context.ts';
+import { type Answer, once } from '../flow/once.ts';
+import type { Caller } from '../flow/sign-in.ts';
+import { addressKey } from './client-address.ts';
+import { bearer, checkScope, presentedToken } from './credentials.ts';
+import { type House, rateLimited } from './house.ts';
+import { bodyHash, presentedKey } from './idempotency-key.ts';
+import { createLimiter, type Limiter } from './rate-limit.ts';
+import { checkMediaType, type JsonObject, parseObject, readBytes } from './read-body.ts';
+import { errorBody, JSON_TYPE } from './reply-error.ts';
+
+/** What a handler may need besides its body. */
+export type Call = {
+  /** Inside the open transaction where a key came along. */
+  readonly ctx: Context;
+  readonly house: House;
+  readonly request: FastifyRequest;
+};
+export type SignedInCall = Call & { readonly caller: Caller };
+type Handler<E extends Endpoint> = (
+  call: E['access'] extends { readonly kind: 'open' } ? Call : SignedInCall,
+  body: BodyOf<E['fields']>,
+) => Promise<z.infer<E['reply']>>;
+/** One handler for each row: a missing one does not compile. */
+export type MerchantHandlers = { readonly [K in keyof MerchantApi]: Handler<MerchantApi[K]> };
+type AnyHandler = (call: SignedInCall, body: Record<string, unknown>) => Promise<unknown>;
+type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key };
+
+/** Mounts an endpoint at its path and below /v1. */
+export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, handler: AnyHandler): void {
+  const { access } = endpoint;
+  const answer = access.kind === 'open' ? openRoute(house, endpoint, handler) : tokenRoute(house, endpoint, access, handler);
+  function route(request: FastifyRequest, reply: FastifyReply): void {
+    const insecure = house.insecure(request);
+    if (insecure !== null) {
+      house.failAnonymous(request, reply, insecure);
+      return;
+    }
+    readBytes(request.raw, (refusal, bytes) => {
+      let body: JsonObject;
+      try {
+        if (refusal !== null) throw refusal;
+        checkMediaType(request.raw);
+        body = parseObject(bytes);
+      } catch (error) {
+        house.failAnonymous(request, reply, error);
+        return;
+      }
+      answer(request, reply, body);
+    });
+  }
+  const schema = { response: { 200: serializerSchema(endpoint.reply) } };
+  for (const url of [endpoint.path, `/v1${endpoint.path}`]) app.route({ method: 'POST', url, schema, handler: route });
+}
+
+type Route = (request: FastifyRequest, reply: FastifyReply, body: JsonObject) => void;
+
+/** Sign-in and refresh: counted by address. */
+function openRoute(house: House, endpoint: Endpoint, handler: AnyHandler): Route {
+  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale);
+  return (request, reply, body) => {
+    const counted = { limiter, key: addressKey(request.ip) };
+    const nowMs = house.now();
+    if (!limiter.take(counted.key, nowMs)) {
+      house.fail(request, reply, rateLimited(limiter, counted.key, nowMs), counted);
+      return;
+    }
+    // tokens must not stay in caches (RFC 6749 §5.1)
+    reply.header('cache-control', 'no-store');
+    run(house, request, reply, counted, () => {
+      const sent = withHeaderToken(endpoint, body, request);
+      return handler({ ctx: house.ctx, house, request } as SignedInCall, readFields(endpoint.fields, sent));
+    });
+  };
+}
+
+/** Where access_token is a field of the operation itself, the header may carry it too. */
+function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyRequest): JsonObject {
+  const { authorization } = request.raw.headers;
+  if (!('access_token' in endpoint.fields) || bearer(authorization) === null) return body;
+  return { ...body, access_token: presentedToken(body, authorization) };
+}
+
+function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
+  const limiter = createLimiter<bigint>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale);
+  const authenticate = access.askNow ? house.authenticator.authenticateNow : house.authenticator.authenticate;
+
+  function proceed(request: FastifyRequest, reply: FastifyReply, body: JsonObject, caller: Caller): void {
+    const counted = { limiter, key: caller.merchantId };
+    try {
+      checkScope(caller, access, body);
+      const nowMs = house.now();
+      if (!limiter.take(counted.key, nowMs)) throw rateLimited(limiter, counted.key, nowMs);
+    } catch (error) {
+      house.fail(request, reply, error, counted);
+      return;
+    }
+    if (endpoint.keyKept === null) {
+      run(house, request, reply, counted, () =>
+        handler({ ctx: house.ctx, house, request, caller }, readFields(endpoint.fields, body)),
+      );
+    } else runKeyed(house, { endpoint, handler, request, reply, body, caller }, counted);
+  }
+
+  return (request, reply, body) => {
+    let caller: Caller | Promise<Caller>;
+    try {
+      caller = authenticate(presentedToken(body, request.raw.headers.authorization));
+    } catch (error) {
+      house.failAnonymous(request, reply, error);
+      return;
+    }
+    if (!(caller instanceof Promise)) {
+      proceed(request, reply, body, caller);
+      return;
+    }
+    caller.then(
+      (found) => proceed(request, reply, body, found),
+      (error) => house.failAnonymous(request, reply, error),
+    );
+  };
+}
+
+/** Runs the handler and sends what it answers. */
+function run<Key>(
+  house: House,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  counted: Counted<Key>,
+  work: () => Promise<unknown>,
+): void {
+  let answer: Promise<unknown>;
+  try {
+    answer = work();
+  } catch (error) {
+    house.fail(request, reply, error, counted);
+    return;
+  }
+  answer.then(
+    (value) => {
+      reply.header('x-request-id', request.id);
+      counted.limiter.describe(reply, counted.key, house.now());
+      reply.send(value);
+    },
+    (error) => house.fail(request, reply, error, counted),
+  );
+}
+
+type KeyedCall = {
+  readonly endpoint: Endpoint;
+  readonly handler: AnyHandler;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly body: JsonObject;
+  readonly caller: Caller;
+};
+
+/** The same for a write, whose key, if there is one, makes it happen once. */
+function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void {
+  const { endpoint, handler, request, reply, body, caller } = call;
+  const perform = async (ctx: Context, fields: Record<string, unknown>): Promise<string> =>
+    reply.serialize((await handler({ ctx, house, request, caller }, fields)) as object) as string;
+  async function answer(): Promise<Answer> {
+    const fields = readFields(endpoint.fields, body);
+    const key = presentedKey(body, request.raw.headers['idempotency-key']);
+    if (key === null) return { httpStatus: 200, text: await perform(house.ctx, fields), replayed: false };
+    const of = {
+      merchantId: caller.merchantId,
+      operation: endpoint.path,
+      key,
+      bodyHash: bodyHash(body),
+      kept: endpoint.keyKept ?? 'a day',
+    };
+    return await house.keyed(() => once(house.ctx, of, (ctx) => perform(ctx, fields), errorBody));
+  }
+  answer().then(
+    ({ httpStatus, text, replayed }) => {
+      reply.code(httpStatus);
+      reply.header('x-request-id', request.id);
+      if (replayed) reply.header('idempotent-replayed', 'true');
+      counted.limiter.describe(reply, counted.key, house.now());
+      reply.header('content-type', JSON_TYPE);
+      reply.send(text);
+    },
+    (error) => house.fail(request, reply, error, counted),
+  );
+}

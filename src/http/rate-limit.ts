@@ -1,0 +1,119 @@
+// Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Also the count of
+// failed sign-ins. Used by mount.ts, which writes the headers onto every answer.
+import type { FastifyReply } from 'fastify';
+import type { CallLimit } from '../contract/endpoint.ts';
+
+export type Bucket = { tokens: number; atMs: number };
+export type Limiter<Key> = {
+  /** Takes one call if there is one left. The bucket is live: read it at once. */
+  take(key: Key, nowMs: number): boolean;
+  /** Writes RateLimit-Policy, RateLimit and X-RateLimit-* as they stand for this caller (IETF draft-ietf-httpapi-ratelimit-headers-10). */
+  describe(reply: FastifyReply, key: Key, nowMs: number): void;
+  /** Whole seconds until the next call is possible, at least 1. */
+  retryAfterSeconds(key: Key, nowMs: number): number;
+};
+
+const MINUTE_MS = 60_000;
+const MAX_BUCKETS = 100_000;
+
+/**
+ * @param name of the policy in the headers
+ * @param scale multiplies every number (BURSAR_RATE_LIMIT_SCALE)
+ */
+export function createLimiter<Key extends string | bigint>(name: string, limit: CallLimit, scale: number): Limiter<Key> {
+  const perMinute = scaled(limit.perMinute, scale);
+  const capacity = scaled(limit.burst ?? limit.perMinute, scale);
+  const perMs = perMinute / MINUTE_MS;
+  const policy = `"${name}";q=${perMinute};w=60${limit.burst === undefined ? '' : `;burst=${capacity}`}`;
+  const current = `"${name}";r=`;
+  const limitText = String(perMinute);
+  const buckets = new Map<Key, Bucket>();
+
+  function filled(key: Key, nowMs: number): Bucket {
+    const bucket = buckets.get(key);
+    if (bucket === undefined) {
+      if (buckets.size >= MAX_BUCKETS) makeRoom(nowMs);
+      const fresh = { tokens: capacity, atMs: nowMs };
+      buckets.set(key, fresh);
+      return fresh;
+    }
+    const elapsed = nowMs - bucket.atMs;
+    if (elapsed !== 0) {
+      if (elapsed > 0) bucket.tokens = Math.min(capacity, bucket.tokens + elapsed * perMs);
+      bucket.atMs = nowMs;
+    }
+    return bucket;
+  }
+  /** Forgets every bucket that is full again by now; if none is, the oldest tenth. */
+  function makeRoom(nowMs: number): void {
+    for (const [key, bucket] of buckets) if (bucket.tokens + (nowMs - bucket.atMs) * perMs >= capacity) buckets.delete(key);
+    let excess = buckets.size - MAX_BUCKETS * 0.9;
+    for (const key of buckets.keys()) {
+      if (excess-- <= 0) return;
+      buckets.delete(key);
+    }
+  }
+
+  return {
+    take(key, nowMs) {
+      const bucket = filled(key, nowMs);
+      if (bucket.tokens < 1) return false;
+      bucket.tokens -= 1;
+      return true;
+    },
+    describe(reply, key, nowMs) {
+      const { tokens } = filled(key, nowMs);
+      const remaining = String(Math.floor(tokens));
+      const reset = String(Math.ceil((capacity - tokens) / perMs / 1000));
+      reply.header('ratelimit-policy', policy);
+      reply.header('ratelimit', `${current}${remaining};t=${reset}`);
+      reply.header('x-ratelimit-limit', limitText);
+      reply.header('x-ratelimit-remaining', remaining);
+      reply.header('x-ratelimit-reset', reset);
+    },
+    retryAfterSeconds: (key, nowMs) => Math.max(1, Math.ceil((1 - filled(key, nowMs).tokens) / perMs / 1000)),
+  };
+}
+
+function scaled(count: number, scale: number): number {
+  return Math.max(1, Math.floor(count * scale));
+}
+
+export type FailureCount = {
+  /** Seconds until this name may be tried again from there; 0 when it may be tried now. */
+  blockedSeconds(key: string, nowMs: number): number;
+  add(key: string, nowMs: number): void;
+};
+
+const FAILURES = 5;
+const FAILURE_WINDOW_MS = 15 * MINUTE_MS;
+
+/** Failed sign-ins by username and IP: from the fifth on, everything is refused until 15 minutes after the first have passed. */
+export function createFailureCount(scale: number): FailureCount {
+  const allowed = scaled(FAILURES, scale);
+  const windows = new Map<string, { count: number; endsAtMs: number }>();
+  return {
+    blockedSeconds(key, nowMs) {
+      const window = windows.get(key);
+      if (window === undefined || nowMs >= window.endsAtMs || window.count < allowed) return 0;
+      return Math.ceil((window.endsAtMs - nowMs) / 1000);
+    },
+    add(key, nowMs) {
+      const window = windows.get(key);
+      if (window !== undefined && nowMs < window.endsAtMs) {
+        window.count += 1;
+        return;
+      }
+      if (windows.size >= MAX_BUCKETS) {
+        for (const [other, { endsAtMs }] of windows) if (nowMs >= endsAtMs) windows.delete(other);
+        // all are running: the oldest gives way, which is the one that ends first
+        for (const oldest of windows.keys()) {
+          if (windows.size < MAX_BUCKETS) break;
+          windows.delete(oldest);
+        }
+      }
+      windows.delete(key);
+      windows.set(key, { count: 1, endsAtMs: nowMs + FAILURE_WINDOW_MS });
+    },
+  };
+}

@@ -1,0 +1,89 @@
+// From the socket to one checked JSON object: size, media type, UTF-8, JSON, depth and keys, in this order (behaviour §1). Called by mount.ts
+// and the sandbox's route before anything else is looked at.
+import { isAscii, isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { Refusal } from '../core/refusal.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const MAX_BYTES = 65_536;
+/** What is read and thrown away after a refusal, so that the client gets to read the answer; beyond it the connection is cut. */
+const MAX_DISCARDED = 8 * 1024 * 1024;
+const MAX_DEPTH = 5;
+const JSON_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*"?utf-8"?[ \t]*)?;?$/i;
+
+/**
+ * Reads the whole body. `done` is called once, unless the client goes away first.
+ * @param done gets the bytes, or the refusal `payload_too_large`
+ */
+export function readBytes(raw: IncomingMessage, done: (refusal: Refusal | null, bytes: Buffer) => void): void {
+  let first: Buffer | null = null;
+  let more: Buffer[] | null = null;
+  let length = 0;
+  let refused = false;
+  function refuse(): void {
+    refused = true;
+    more = null;
+    done(new Refusal('payload_too_large'), EMPTY);
+  }
+  raw.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    if (refused) {
+      if (length > MAX_DISCARDED) raw.destroy();
+    } else if (length > MAX_BYTES) refuse();
+    else if (first === null) first = chunk;
+    else if (more === null) more = [first, chunk];
+    else more.push(chunk);
+  });
+  raw.on('end', () => {
+    if (!refused) done(null, more === null ? (first ?? EMPTY) : Buffer.concat(more, length));
+  });
+  raw.on('error', () => undefined); // the client went away: nobody is left to answer
+  if (Number(raw.headers['content-length']) > MAX_BYTES) refuse();
+}
+const EMPTY = Buffer.alloc(0);
+
+/** Refuses every media type but JSON in UTF-8, and every content coding. */
+export function checkMediaType(raw: IncomingMessage): void {
+  const type = raw.headers['content-type'];
+  if (type !== 'application/json' && (type === undefined || !JSON_TYPE.test(type))) throw new Refusal('unsupported_media_type');
+  const coding = raw.headers['content-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+    throw new Refusal('unsupported_media_type', { message: 'The body must be sent without a Content-Encoding.' });
+  }
+}
+
+/** One JSON object (RFC 8259) in strict UTF-8, at most 5 levels deep; of duplicate keys the last counts. */
+export function parseObject(bytes: Buffer): JsonObject {
+  const value = parse(bytes);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('invalid_json');
+  checkObject(value, 1);
+  return value as JsonObject;
+}
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  if (isAscii(bytes)) text = bytes.toString('latin1');
+  else if (isUtf8(bytes)) text = bytes.toString('utf8');
+  else throw new Refusal('invalid_json', { message: 'The body is not valid UTF-8.' });
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal('invalid_json');
+  }
+}
+
+function checkObject(value: object, depth: number): void {
+  if (depth > MAX_DEPTH) throw new Refusal('invalid_json', { message: 'The body may be nested at most 5 levels deep.' });
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object' && item !== null) checkObject(item, depth + 1);
+    return;
+  }
+  for (const key in value) {
+    if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
+      throw new Refusal('invalid_request', { message: `${key} cannot be the name of a field.`, param: key });
+    }
+    const item = (value as Record<string, unknown>)[key];
+    if (typeof item === 'object' && item !== null) checkObject(item, depth + 1);
+  }
+}

@@ -1,0 +1,50 @@
+// How every "no" is written: {error, message, param?} as JSON, never a stack. Called wherever something was thrown.
+import type { FastifyReply } from 'fastify';
+import { Refusal } from '../core/refusal.ts';
+
+/** What the http room tells the operator; main hands a logger in. */
+export type Report = (
+  event: { readonly requestId: string; readonly path: string; readonly error: unknown },
+  message: string,
+) => void;
+
+/** PostgreSQL unreachable, shutting down, out of connections, or a statement that ran out of time: worth another try. */
+const PASSING = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  '53300',
+  '57P01',
+  '57P02',
+  '57P03',
+  '57014',
+  '55P03',
+]);
+
+/** The refusal that answers an error: itself, or `overloaded` where a retry may help, or `internal_error` (a bug). */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code === 'string' && PASSING.has(code)) return new Refusal('overloaded');
+  if (typeof message === 'string' && /^(Connection terminated|timeout exceeded when trying to connect)/.test(message)) {
+    return new Refusal('overloaded');
+  }
+  return new Refusal('internal_error');
+}
+
+/** The body of a refusal. */
+export function errorBody(refusal: Refusal): string {
+  const body: { error: string; message: string; param?: string } = { error: refusal.code, message: refusal.message };
+  if (refusal.param !== null) body.param = refusal.param;
+  return JSON.stringify(body);
+}
+
+export function sendRefusal(reply: FastifyReply, refusal: Refusal): void {
+  reply.code(refusal.httpStatus);
+  if (refusal.retryAfterSeconds !== null) reply.header('retry-after', String(refusal.retryAfterSeconds));
+  reply.header('content-type', JSON_TYPE);
+  reply.send(errorBody(refusal));
+}
+export const JSON_TYPE = 'application/json; charset=utf-8';

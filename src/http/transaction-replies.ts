@@ -1,0 +1,132 @@
+// What the verbs answer, as it is written on the wire (behaviour §1: decimal strings, UTC with milliseconds). Called by the handlers.
+import type { z } from 'zod';
+import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
+import { formatAmount, formatMinor } from '../core/money.ts';
+import { formatRate } from '../core/rate.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { Context } from '../flow/context.ts';
+import { type CreatedTransaction, paymentUri } from '../flow/transaction-life.ts';
+import {
+  expandTransaction,
+  type listBalanceEntries,
+  type TransactionList,
+  type TransactionView,
+} from '../flow/transaction-reads.ts';
+import { qrDataUri } from './qr.ts';
+
+/** UTC, ISO 8601 with milliseconds and Z. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** A price as sources are stored with it. */
+export function rateReply(rate: { readonly usd: bigint; readonly atMs: number; readonly sources: unknown }) {
+  return {
+    usd: formatRate(rate.usd),
+    at: isoTime(rate.atMs),
+    sources: rate.sources as { source: string; usd: string; at: string }[],
+  };
+}
+
+export function createdReply(made: CreatedTransaction): z.infer<typeof createdTransaction> {
+  return {
+    transaction_id: made.transactionId,
+    wallet_address: made.address,
+    qr_code: qrDataUri(made.uri),
+    crypto_amount: formatAmount(made.cryptoMinor, made.currency),
+    usd_amount: formatMinor(made.usdMinor, 2),
+    exchange_rate: formatRate(made.rate),
+    expires_at: isoTime(made.expiresAtMs),
+    status: made.status,
+  };
+}
+
+export function checkedReply(view: TransactionView): z.infer<typeof checkedTransaction> {
+  return {
+    transaction_id: view.transactionId,
+    status: view.status,
+    crypto_amount: formatAmount(view.cryptoMinor, view.currency),
+    crypto_received: formatAmount(view.receivedMinor, view.currency),
+    confirmations: view.confirmations,
+    usd_amount: formatMinor(view.usdMinor, 2),
+    created_at: isoTime(view.createdAtMs),
+    confirmed_at: view.confirmedAtMs === null ? null : isoTime(view.confirmedAtMs),
+  };
+}
+
+/** One sentence for each status, for people. */
+const SENTENCES: Readonly<Record<TransactionStatus, string>> = {
+  started: 'Waiting for the payment.',
+  pending: 'A payment was seen and waits for confirmations.',
+  confirmed: 'The payment is confirmed.',
+  succeeded: 'Paid and credited to the balance.',
+  timedout: 'Not paid in time; the address is still watched.',
+  cancelled: 'Cancelled by the merchant.',
+  declined: 'The wrong amount was received.',
+  review: 'Something unexpected was received; the merchant decides.',
+  reimbursed: 'Returned to the customer.',
+  settled: 'Paid, credited and final.',
+  timedout_checked: 'No payment within 24 hours.',
+};
+
+export function listReply(list: TransactionList): z.infer<typeof transactionList> {
+  return {
+    success: true,
+    data: list.data.map((item) => ({
+      ...checkedReply(item),
+      wallet_address: item.address,
+      qr_code: qrDataUri(paymentUri(item.currency, item.address, item.cryptoMinor)),
+      exchange_rate: formatRate(item.rate),
+      expires_at: isoTime(item.expiresAtMs),
+      message: SENTENCES[item.status],
+      crypto_selected: item.currency,
+      label: item.label,
+    })),
+    has_more: list.hasMore,
+  };
+}
+
+export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntries>>): z.infer<typeof entryList> {
+  return {
+    success: true,
+    data: entries.data.map((entry) => ({
+      entry_id: String(entry.entryId),
+      currency: entry.currency,
+      amount: formatAmount(entry.amount, entry.currency),
+      balance_after: formatAmount(entry.balanceAfter, entry.currency),
+      kind: entry.kind,
+      ...(entry.transactionId === null ? {} : { transaction_id: entry.transactionId }),
+      ...(entry.payoutId === null ? {} : { payout_id: entry.payoutId }),
+      created_at: isoTime(entry.createdAtMs),
+    })),
+    has_more: entries.hasMore,
+  };
+}
+
+type Name = 'payments' | 'events' | 'refund' | 'rate';
+
+/** The fields that `expand` names; nothing is read when it names none. */
+export async function expansion(
+  ctx: Context,
+  of: { readonly merchantId: bigint; readonly transactionId: string },
+  names: readonly Name[] | null,
+): Promise<Pick<z.infer<typeof checkedTransaction>, Name>> {
+  if (names === null || names.length === 0) return {};
+  const found = await expandTransaction(ctx, of);
+  const all = {
+    payments: () =>
+      found.payments.map((payment) => ({
+        txid: payment.txid,
+        amount: formatAmount(payment.amount, payment.currency),
+        confirmations: payment.confirmations,
+        seen_at: isoTime(payment.seenAtMs),
+        counted: payment.counted,
+      })),
+    events: () =>
+      found.events.map((event) => ({ status: event.status as TransactionStatus, at: isoTime(event.atMs), reason: event.reason })),
+    // no rail sends money back yet
+    refund: () => null,
+    rate: () => rateReply(found.rate),
+  };
+  return Object.fromEntries(names.map((name) => [name, all[name]()]));
+}
