@@ -1,0 +1,180 @@
+// A block of the simulated chains: header, Merkle root, coinbase (BIP34 height, BIP141 commitment) and the work that regtest asks for.
+// Called by the chain when it makes blocks and when it reads them back from the journal.
+import { compactSize, hash256, i32, shown, take, takeI32, takeU32, u32, wire } from './bytes.ts';
+import type { Dialect } from './dialects.ts';
+import { coinbaseInput, type Output, sealed, type Transaction } from './transaction.ts';
+
+export type Header = {
+  readonly version: number;
+  readonly previousHash: string;
+  readonly merkleRoot: string;
+  readonly time: number;
+  readonly bits: number;
+  readonly nonce: number;
+};
+export type Block = Header & {
+  readonly hash: string;
+  readonly height: number;
+  /** Median time of this block and the ten before it. */
+  readonly medianTime: number;
+  readonly headerBytes: Buffer;
+  readonly transactions: readonly Transaction[];
+};
+
+const WITNESS_RESERVED = Buffer.alloc(32);
+const COMMITMENT_HEAD = Buffer.from('6a24aa21a9ed', 'hex');
+/** OP_TRUE-like filler: a coinbase's script must have at least two bytes at any height. */
+const COINBASE_TAIL = Buffer.from('/bursar sandbox/', 'latin1');
+
+export function headerBytes(header: Header): Buffer {
+  return Buffer.concat([
+    i32(header.version),
+    wire(header.previousHash),
+    wire(header.merkleRoot),
+    u32(header.time),
+    u32(header.bits),
+    u32(header.nonce),
+  ]);
+}
+
+export function readHeader(bytes: Buffer): Header {
+  const cursor = { bytes, at: 0 };
+  return {
+    version: takeI32(cursor),
+    previousHash: shown(take(cursor, 32)),
+    merkleRoot: shown(take(cursor, 32)),
+    time: takeU32(cursor),
+    bits: takeU32(cursor),
+    nonce: takeU32(cursor),
+  };
+}
+
+/** The Merkle root of hashes in wire order; an odd one is paired with itself. */
+export function merkleRoot(hashes: readonly Buffer[]): Buffer {
+  let row = hashes;
+  while (row.length > 1) {
+    const next: Buffer[] = [];
+    for (let i = 0; i < row.length; i += 2) {
+      const left = row[i] as Buffer;
+      next.push(hash256(Buffer.concat([left, row[i + 1] ?? left])));
+    }
+    row = next;
+  }
+  return row[0] as Buffer;
+}
+
+const meetsRegtestTarget = (headerHash: Buffer): boolean => (headerHash[31] as number) < 0x80;
+
+/** The header with the first nonce whose hash meets 0x207fffff, where the coin proves its work with the block's hash. */
+function withWork(header: Header, dialect: Dialect): Header {
+  if (!dialect.workIsBlockHash) return header;
+  for (let nonce = header.nonce; ; nonce++) {
+    const candidate = { ...header, nonce };
+    if (meetsRegtestTarget(hash256(headerBytes(candidate)))) return candidate;
+  }
+}
+
+/** BIP34: the height as a script number, pushed first. */
+function heightPush(height: number): Buffer {
+  if (height <= 16) return Buffer.from([0x50 + height, 0x00]);
+  const digits: number[] = [];
+  for (let rest = height; rest > 0; rest >>>= 8) digits.push(rest & 0xff);
+  if ((digits[digits.length - 1] as number) & 0x80) digits.push(0);
+  return Buffer.from([digits.length, ...digits]);
+}
+
+const commitmentScript = (transactions: readonly Transaction[]): Buffer => {
+  const root = merkleRoot([Buffer.alloc(32), ...transactions.map((transaction) => wire(transaction.wtxid))]);
+  return Buffer.concat([COMMITMENT_HEAD, hash256(Buffer.concat([root, WITNESS_RESERVED]))]);
+};
+
+/**
+ * The coinbase of a block at `height` over the other transactions.
+ * @param fork makes coinbases of competing branches at one height differ
+ */
+export function coinbase(options: {
+  readonly height: number;
+  readonly fork: number;
+  readonly outputs: readonly Output[];
+  readonly transactions: readonly Transaction[];
+}): Transaction {
+  const forkMark = options.fork === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.from([4]), u32(options.fork)]);
+  const scriptSig = Buffer.concat([heightPush(options.height), forkMark, Buffer.from([COINBASE_TAIL.length]), COINBASE_TAIL]);
+  return sealed({
+    version: 2,
+    inputs: [coinbaseInput(scriptSig, [WITNESS_RESERVED])],
+    outputs: [...options.outputs, { minor: 0n, script: commitmentScript(options.transactions) }],
+    lockTime: 0,
+  });
+}
+
+/** The middle one of the last eleven times, ending with `times`' last. */
+export function median(times: readonly number[]): number {
+  const sorted = [...times].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] as number;
+}
+
+/** A block with its hash over a header and its transactions. */
+export function blockOf(header: Header, height: number, medianTime: number, transactions: readonly Transaction[]): Block {
+  const bytes = headerBytes(header);
+  return { ...header, hash: shown(hash256(bytes)), height, medianTime, headerBytes: bytes, transactions };
+}
+
+/** The header of a new block on top of `previousHash`, worked. */
+export function mineHeader(
+  dialect: Dialect,
+  on: { readonly previousHash: string; readonly time: number },
+  transactions: readonly Transaction[],
+): Header {
+  const root = merkleRoot(transactions.map((transaction) => wire(transaction.txid)));
+  const header = {
+    version: dialect.blockVersion,
+    previousHash: on.previousHash,
+    merkleRoot: shown(root),
+    time: on.time,
+    bits: dialect.genesis.bits,
+    nonce: 0,
+  };
+  return withWork(header, dialect);
+}
+
+/** Block 0 of the coin's regtest, byte for byte. */
+export function genesisBlock(dialect: Dialect): Block {
+  const { genesis } = dialect;
+  const text = Buffer.from(genesis.coinbaseText, 'utf8');
+  const key = Buffer.from(genesis.coinbaseKey, 'hex');
+  const scriptSig = Buffer.concat([Buffer.from('04ffff001d0104', 'hex'), Buffer.from([text.length]), text]);
+  const script = Buffer.concat([Buffer.from([key.length]), key, Buffer.from([0xac])]);
+  const transaction = sealed({
+    version: 1,
+    inputs: [coinbaseInput(scriptSig, [])],
+    outputs: [{ minor: genesis.minor, script }],
+    lockTime: 0,
+  });
+  const header = {
+    version: genesis.version,
+    previousHash: '00'.repeat(32),
+    merkleRoot: transaction.txid,
+    time: genesis.time,
+    bits: genesis.bits,
+    nonce: genesis.nonce,
+  };
+  return blockOf(header, 0, genesis.time, [transaction]);
+}
+
+/** A whole block as the chain's nodes exchange it. */
+export function blockBytes(block: Block): Buffer {
+  return Buffer.concat([
+    block.headerBytes,
+    compactSize(block.transactions.length),
+    ...block.transactions.map((transaction) => transaction.raw),
+  ]);
+}
+
+/** Size without witnesses, with them, and weight. */
+export function blockSizes(block: Block): { strippedSize: number; size: number; weight: number } {
+  const head = 80 + compactSize(block.transactions.length).length;
+  const strippedSize = block.transactions.reduce((total, transaction) => total + transaction.strippedSize, head);
+  const size = block.transactions.reduce((total, transaction) => total + transaction.raw.length, head);
+  return { strippedSize, size, weight: strippedSize * 3 + size };
+}

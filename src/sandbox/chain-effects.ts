@@ -1,0 +1,96 @@
+// The few things that can happen to a simulated chain. Each is applied to the state and written to the journal in one form, so that reading
+// the journal again gives the same state. Called by the simulated node, for new effects and for replayed ones.
+import { type Block, blockOf, median, readHeader } from './block.ts';
+import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, type Trouble, tip } from './chain-state.ts';
+import { readTransaction, type Transaction } from './transaction.ts';
+
+export type Effect =
+  /** A transaction enters the mempool (hex, seconds); what it conflicts with leaves. */
+  | readonly ['tx', string, number]
+  /** A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines. */
+  | readonly ['block', string, string, readonly string[]]
+  /** The top n blocks leave the best chain; their transactions return to the mempool (seconds). */
+  | readonly ['rewind', number, number]
+  /** The node denies a mempool transaction, or knows it again. */
+  | readonly ['deny', string]
+  | readonly ['know', string]
+  | readonly ['trouble', Trouble]
+  /** So many outside addresses have been given out. */
+  | readonly ['addresses', number];
+
+export function applyEffect(state: ChainState, effect: Effect): void {
+  switch (effect[0]) {
+    case 'tx':
+      enterMempool(state, transactionOf(effect[1]), effect[2]);
+      break;
+    case 'block':
+      connect(state, effect[1], effect[2], effect[3]);
+      break;
+    case 'rewind':
+      rewind(state, effect[1], effect[2]);
+      break;
+    case 'deny':
+      state.denied.add(effect[1]);
+      break;
+    case 'know':
+      state.denied.delete(effect[1]);
+      break;
+    case 'trouble':
+      state.trouble = effect[1];
+      break;
+    case 'addresses':
+      state.addressesGiven = effect[1];
+      break;
+  }
+}
+
+function transactionOf(hex: string): Transaction {
+  const transaction = readTransaction(hex);
+  if (transaction === null) throw new Error('the journal holds something that is not a transaction');
+  return transaction;
+}
+
+function enterMempool(state: ChainState, transaction: Transaction, time: number): void {
+  for (const txid of conflictsOf(state, transaction)) kill(state, txid);
+  bringToLife(state, transaction, null);
+  state.mempool.set(transaction.txid, { transaction, time, height: tip(state).height });
+}
+
+function connect(state: ChainState, headerHex: string, coinbaseHex: string, txids: readonly string[]): void {
+  const header = readHeader(Buffer.from(headerHex, 'hex'));
+  const fromMempool = txids.map((txid) => {
+    const known = state.alive.get(txid);
+    if (known === undefined) throw new Error(`the journal mines ${txid}, which is not in the mempool`);
+    return known.transaction;
+  });
+  const transactions = [transactionOf(coinbaseHex), ...fromMempool];
+  const height = state.active.length;
+  const times = [...state.active.slice(Math.max(0, height - 10)).map((block) => block.time), header.time];
+  const block = blockOf(header, height, median(times), transactions);
+  if (header.previousHash !== tip(state).hash) throw new Error(`block ${block.hash} of the journal does not fit the tip`);
+  state.active.push(block);
+  state.blocks.set(block.hash, block);
+  for (const transaction of transactions) {
+    state.mempool.delete(transaction.txid);
+    state.denied.delete(transaction.txid);
+    const known = state.alive.get(transaction.txid);
+    if (known === undefined) bringToLife(state, transaction, block);
+    else known.block = block;
+  }
+}
+
+function rewind(state: ChainState, count: number, time: number): void {
+  const lost: Block[] = state.active.splice(state.active.length - count, count);
+  const height = tip(state).height;
+  const returned = new Map<string, MempoolEntry>();
+  for (const block of lost) {
+    for (const transaction of block.transactions) {
+      if (transaction.coinbase) continue;
+      (state.alive.get(transaction.txid) as { block: Block | null }).block = null;
+      returned.set(transaction.txid, { transaction, time, height });
+    }
+  }
+  state.mempool = new Map([...returned, ...state.mempool]);
+  state.branches += 1;
+  for (const block of lost.reverse()) kill(state, (block.transactions[0] as Transaction).txid);
+}

@@ -1,0 +1,93 @@
+// What a node lets into its mempool: the checks of bitcoind's AcceptToMemoryPool that a payment processor can run into, with their reject
+// reasons and numbers. P2WPKH signatures are verified; other scripts are taken as they are. Called by sendrawtransaction and
+// testmempoolaccept; the faucet's own transactions do not pass here.
+import { formatMinor, minus, mulDivUp, plus, sum } from '../core/money.ts';
+import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
+import { withDescendants } from './faucet.ts';
+import { witnessIsValid } from './faucet-key.ts';
+import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc-error.ts';
+import { kindOf } from './scripts.ts';
+import { type Output, outpointKey, outputBytes, type Transaction } from './transaction.ts';
+
+const MATURITY = 100;
+/** Bytes that spending an output costs: 148, or 67 with a witness (GetDustThreshold). */
+const dustMinor = (output: Output, feePerKvb: bigint): bigint => {
+  const spendSize = kindOf(output.script).startsWith('witness_') ? 67 : 148;
+  return mulDivUp(BigInt(outputBytes(output).length + spendSize), feePerKvb, 1000n);
+};
+const rejected = (reason: string): RpcError => new RpcError(RPC_REJECTED, reason);
+
+/** Why the node would not take a transaction, or null. Its own mempool's members are not asked about here. */
+export function objection(state: ChainState, transaction: Transaction): RpcError | null {
+  return (
+    structure(state, transaction) ?? inputs(state, transaction) ?? fees(state, transaction) ?? signatures(state, transaction)
+  );
+}
+
+function structure(state: ChainState, transaction: Transaction): RpcError | null {
+  if (transaction.outputs.length === 0) return rejected('bad-txns-vout-empty');
+  if (new Set(transaction.inputs.map(outpointKey)).size < transaction.inputs.length) return rejected('bad-txns-inputs-duplicate');
+  if (transaction.coinbase) return rejected('coinbase');
+  if (transaction.version < 1 || transaction.version > 2) return rejected('version');
+  for (const output of transaction.outputs) {
+    const kind = kindOf(output.script);
+    if (kind === 'nonstandard') return rejected('scriptpubkey');
+    if (kind !== 'nulldata' && output.minor < dustMinor(output, state.dialect.dustFeePerKvb)) return rejected('dust');
+  }
+  return null;
+}
+
+function inputs(state: ChainState, transaction: Transaction): RpcError | null {
+  const inChain = state.alive.get(transaction.txid);
+  if (inChain !== undefined && inChain.block !== null) {
+    const someLeft = transaction.outputs.some(
+      (_, vout) => state.alive.get(state.spenders.get(`${transaction.txid}:${vout}`) ?? '')?.block == null,
+    );
+    const words = state.dialect.rpc.modern ? 'Transaction outputs already in utxo set' : 'Transaction already in block chain';
+    if (someLeft) return new RpcError(RPC_ALREADY_IN_CHAIN, words);
+  }
+  for (const input of transaction.inputs) {
+    const source = state.alive.get(input.txid);
+    const spender = state.alive.get(state.spenders.get(outpointKey(input)) ?? '');
+    const usable = source?.transaction.outputs[input.vout] !== undefined && !state.denied.has(input.txid);
+    if (!usable || (spender !== undefined && spender.block !== null))
+      return new RpcError(RPC_VERIFY, 'bad-txns-inputs-missingorspent');
+  }
+  return isMature(state, transaction, MATURITY) ? null : rejected('bad-txns-premature-spend-of-coinbase');
+}
+
+function fees(state: ChainState, transaction: Transaction): RpcError | null {
+  const fee = feeOf(state, transaction) ?? 0n;
+  if (fee < 0n) return rejected('bad-txns-in-belowout');
+  const relayFee = mulDivUp(BigInt(transaction.vsize), state.dialect.relayFeePerKvb, 1000n);
+  if (fee < relayFee) return rejected(`min relay fee not met, ${fee} < ${relayFee}`);
+  const conflicts = conflictsOf(state, transaction);
+  if (conflicts.length === 0) return null;
+  if (state.dialect.replacement === 'none') return rejected('txn-mempool-conflict');
+  const ended = new Set(conflicts.flatMap((txid) => [...withDescendants(state, txid)]));
+  if (transaction.inputs.some((input) => ended.has(input.txid))) return rejected('bad-txns-spends-conflicting-tx');
+  const lost = sum([...ended].map((txid) => feeOf(state, state.alive.get(txid)?.transaction as Transaction) ?? 0n));
+  const coins = (minor: bigint): string => formatMinor(minor, 8);
+  const head = `insufficient fee, rejecting replacement ${transaction.txid}`;
+  if (fee < lost) return rejected(`${head}, less fees than conflicting txs; ${coins(fee)} < ${coins(lost)}`);
+  if (fee < plus(lost, relayFee)) {
+    return rejected(`${head}, not enough additional fees to relay; ${coins(minus(fee, lost))} < ${coins(relayFee)}`);
+  }
+  return null;
+}
+
+function signatures(state: ChainState, transaction: Transaction): RpcError | null {
+  for (const [index, input] of transaction.inputs.entries()) {
+    const output = state.alive.get(input.txid)?.transaction.outputs[input.vout] as Output;
+    if (kindOf(output.script) !== 'witness_v0_keyhash') continue;
+    if (!witnessIsValid(transaction, index, { keyHash: output.script.subarray(2), minor: output.minor })) {
+      const flag = state.dialect.rpc.modern ? 'mandatory-script-verify-flag-failed' : 'non-mandatory-script-verify-flag';
+      return rejected(`${flag} (Signature must be zero for failed CHECK(MULTI)SIG operation)`);
+    }
+  }
+  return null;
+}
+
+/** What the node says when it is told to refuse (fault `reject`). */
+export const policyRefusal = (state: ChainState, transaction: Transaction): RpcError =>
+  rejected(`min relay fee not met, 0 < ${mulDivUp(BigInt(transaction.vsize), state.dialect.relayFeePerKvb, 1000n)}`);

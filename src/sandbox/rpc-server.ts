@@ -1,0 +1,116 @@
+// The HTTP manner of bitcoind's JSON-RPC in front of a simulated node: Basic authentication, 1.0 and 2.0, batches, statuses, and the troubles
+// that /sandbox/node can make. Mounted by the sandbox's server below /node/<coin>.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Json } from './rpc-answers.ts';
+import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_MISC, RPC_PARSE, RpcError } from './rpc-error.ts';
+import { methodNamed, sendsMoney } from './rpc-methods.ts';
+import type { SimulatedNode } from './simulated-node.ts';
+
+const HANG_MS = 60_000;
+
+type Answered = { readonly status: number; readonly body: Json; readonly sent: boolean };
+
+/** Status of bitcoind's httprpc.cpp for an error in 1.0 manner. */
+function statusOf(code: number): number {
+  if (code === RPC_INVALID_REQUEST) return 400;
+  return code === RPC_METHOD_NOT_FOUND ? 404 : 500;
+}
+
+function answerOne(node: SimulatedNode, request: unknown): Answered {
+  const {
+    id = null,
+    method,
+    params = [],
+    jsonrpc,
+  } = (typeof request === 'object' && request !== null ? request : {}) as Record<string, unknown>;
+  const second = jsonrpc === '2.0' && node.dialect.rpc.jsonRpc2;
+  const name = typeof method === 'string' ? method : '';
+  try {
+    if (typeof request !== 'object' || request === null) throw new RpcError(RPC_INVALID_REQUEST, 'Invalid Request object');
+    if (typeof method !== 'string')
+      throw new RpcError(RPC_INVALID_REQUEST, method === undefined ? 'Missing method' : 'Method must be a string');
+    if (!Array.isArray(params)) throw new RpcError(RPC_INVALID_REQUEST, 'Params must be an array');
+    const run = methodNamed(name);
+    if (run === null) throw new RpcError(RPC_METHOD_NOT_FOUND, 'Method not found');
+    const result = run(node, params);
+    return { status: 200, body: second ? { jsonrpc: '2.0', result, id } : { result, error: null, id }, sent: sendsMoney(name) };
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const shown = { code: error.code, message: error.message };
+    const body = second ? { jsonrpc: '2.0', error: shown, id } : { result: null, error: shown, id };
+    return { status: second ? 200 : statusOf(error.code), body, sent: sendsMoney(name) };
+  }
+}
+
+function answerText(node: SimulatedNode, text: string): Answered {
+  let request: unknown;
+  try {
+    request = JSON.parse(text);
+  } catch {
+    const error = { code: RPC_PARSE, message: 'Parse error' };
+    return { status: 500, body: { result: null, error, id: null }, sent: false };
+  }
+  if (!Array.isArray(request)) return answerOne(node, request);
+  const answers = request.map((each) => answerOne(node, each));
+  return { status: 200, body: answers.map((answer) => answer.body), sent: answers.some((answer) => answer.sent) };
+}
+
+/** One of the calls that a fault is for has been made. */
+function countDown(node: SimulatedNode): void {
+  const { trouble } = node.state;
+  if (trouble.left === null) return;
+  const left = trouble.left - 1;
+  node.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
+}
+
+/**
+ * Answers one HTTP request to the node.
+ * @param secret the password; the user name does not matter
+ * @param body the whole body
+ */
+export async function answerRpc(
+  node: SimulatedNode,
+  secret: string,
+  request: IncomingMessage,
+  body: string,
+  response: ServerResponse,
+): Promise<void> {
+  if (node.state.trouble.down) {
+    request.socket.destroy();
+    return;
+  }
+  if (!isAuthorised(request.headers.authorization, secret)) {
+    response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="jsonrpc"' }).end();
+    return;
+  }
+  if (request.method !== 'POST') {
+    response.writeHead(405, { 'Content-Type': 'text/plain' }).end('JSONRPC server handles only POST requests');
+    return;
+  }
+  const { fault } = node.state.trouble;
+  const answered = answerText(node, body);
+  const concerned = fault === 'hang' || answered.sent;
+  if (fault !== null && concerned) countDown(node);
+  if (fault === 'lose_answers' && concerned) {
+    request.socket.destroy();
+    return;
+  }
+  if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
+  if (response.destroyed) return;
+  response.writeHead(answered.status, { 'Content-Type': 'application/json' }).end(`${JSON.stringify(answered.body)}\n`);
+}
+
+function isAuthorised(header: string | undefined, secret: string): boolean {
+  if (header === undefined || !header.startsWith('Basic ')) return false;
+  const text = Buffer.from(header.slice('Basic '.length), 'base64').toString('utf8');
+  return text.slice(text.indexOf(':') + 1) === secret;
+}
+
+/** What answers a request that met a mistake of ours. */
+export const rpcFailure = (error: unknown): string =>
+  JSON.stringify({
+    result: null,
+    error: { code: RPC_MISC, message: error instanceof Error ? error.message : String(error) },
+    id: null,
+  });
