@@ -14,7 +14,7 @@ export type Account = {
 };
 
 /** @param of.merchantId an existing merchant, as the authenticator named it */
-export async function getAccount(ctx: Context, of: { readonly merchantId: bigint }): Promise<Account> {
+export async function getAccount(ctx: Pick<Context, 'db'>, of: { readonly merchantId: bigint }): Promise<Account> {
   const [merchant, available] = await Promise.all([readMerchant(ctx.db, of.merchantId), readAvailable(ctx.db, of.merchantId)]);
   const { affiliateId, email, businessName, createdAt } = merchant as Merchant;
   const balances = Object.fromEntries(CURRENCY_CODES.map((code) => [code, available.get(code) ?? 0n])) as Record<

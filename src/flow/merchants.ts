@@ -5,8 +5,8 @@ import { Refusal } from '../core/refusal.ts';
 import { findMerchantId, insertMerchant, setSuspended } from '../store/merchants.ts';
 import { revokeSignInsOf } from '../store/sign-ins.ts';
 import { findUser, insertUser, updateUser } from '../store/users.ts';
-import type { Context } from './context.ts';
 import { forgetMerchant, forgetSignIn } from './sign-in.ts';
+import type { SignInContext } from './token-pair.ts';
 
 export type NewMerchant = {
   readonly username: string;
@@ -20,7 +20,7 @@ export type NewMerchant = {
  * Makes a merchant with its settings and a first user who may do everything.
  * Refused: `invalid_request` with the field in `param`, also for a username that is taken.
  */
-export async function addMerchant(ctx: Context, merchant: NewMerchant): Promise<{ readonly affiliateId: string }> {
+export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Promise<{ readonly affiliateId: string }> {
   const key = checkedUsername(merchant.username);
   checkPassword(merchant.password);
   const email = checkedEmail(merchant.email);
@@ -39,7 +39,7 @@ export async function addMerchant(ctx: Context, merchant: NewMerchant): Promise<
 
 /** Makes a further user of a merchant. Refused: `not_found` for an unknown merchant, else as {@link addMerchant}. */
 export async function addUser(
-  ctx: Context,
+  ctx: SignInContext,
   user: {
     readonly affiliateId: string;
     readonly username: string;
@@ -67,7 +67,7 @@ export async function addUser(
 
 /** Changes a user's password or scopes and revokes all of the user's sign-ins. Refused: `not_found`, else as {@link addMerchant}. */
 export async function setUser(
-  ctx: Context,
+  ctx: SignInContext,
   change: { readonly username: string; readonly password?: string | undefined; readonly scopes?: readonly string[] | undefined },
 ): Promise<void> {
   if (change.password === undefined && change.scopes === undefined) {
@@ -88,12 +88,12 @@ export async function setUser(
 }
 
 /** Refuses all of a merchant's calls from now on. Refused: `not_found`. */
-export async function suspendMerchant(ctx: Context, of: { readonly affiliateId: string }): Promise<void> {
+export async function suspendMerchant(ctx: SignInContext, of: { readonly affiliateId: string }): Promise<void> {
   await changeSuspension(ctx, of.affiliateId, new Date(ctx.ports.clock.now()));
 }
 
 /** Ends a suspension. Refused: `not_found`. */
-export async function resumeMerchant(ctx: Context, of: { readonly affiliateId: string }): Promise<void> {
+export async function resumeMerchant(ctx: SignInContext, of: { readonly affiliateId: string }): Promise<void> {
   await changeSuspension(ctx, of.affiliateId, null);
 }
 
@@ -102,7 +102,7 @@ export async function resumeMerchant(ctx: Context, of: { readonly affiliateId: s
  * @returns its affiliate_id, and whether it was made now
  */
 export async function ensureDemoMerchant(
-  ctx: Context,
+  ctx: SignInContext,
   password: string,
 ): Promise<{ readonly affiliateId: string; readonly made: boolean }> {
   const username = 'demo';
@@ -126,7 +126,7 @@ export async function ensureDemoMerchant(
   return { affiliateId: existing.affiliateId, made: false };
 }
 
-async function changeSuspension(ctx: Context, affiliateId: string, at: Date | null): Promise<void> {
+async function changeSuspension(ctx: SignInContext, affiliateId: string, at: Date | null): Promise<void> {
   const merchantId = await setSuspended(ctx.db, storable(affiliateId), at);
   if (merchantId === null) throw unknownMerchant();
   forgetMerchant(merchantId);

@@ -3,9 +3,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Refusal } from '../core/refusal.ts';
 import { handOutAgain, lockRotation, notePresented, type Rotation, revokeSignIn, rotateSignIn } from '../store/sign-ins.ts';
-import type { Context } from './context.ts';
 import { forgetSignIn } from './sign-in.ts';
-import { hashOf, makePair, readToken, type TokenPair } from './token-pair.ts';
+import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
 /** A consumed token is answered again this long after its first use, while its successor's refresh token is not consumed … */
 const GRACE_MS = 30_000;
@@ -41,7 +40,7 @@ export function judgeRefresh(
  * `refresh_token_reused` (the sign-in is revoked then), `account_suspended` (nothing is consumed).
  */
 export async function refresh(
-  ctx: Context,
+  ctx: SignInContext,
   sent: { readonly accessToken: string; readonly refreshToken: string },
 ): Promise<TokenPair> {
   const access = await readToken(ctx, sent.accessToken, 'access', { ignoreExpiry: true });

@@ -2,9 +2,12 @@
 // steals a sign-in cannot empty the account before the merchant notices. Called by the HTTP room, and by whatever sends money out.
 import type { Scope } from '../core/credentials.ts';
 import { formatMinor, parseAmount } from '../core/money.ts';
+import type { Clock } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
+import type { Database } from '../store/connect.ts';
 import { type Guarded, type LatePolicy, lockSettings, readSettings, type SettingsRow, writeSettings } from '../store/settings.ts';
-import type { Context } from './context.ts';
+
+type SettingsContext = { readonly db: Database; readonly ports: { readonly clock: Clock } };
 
 /** As it was sent last. The two times are there while a loosening waits: from then on it counts. */
 export type Settings = {
@@ -40,12 +43,12 @@ const MAX_TOLERANCE_BPS = 500n;
 const MAX_DESTINATIONS = 100;
 const MAX_DESTINATION_LENGTH = 2048;
 
-export async function getSettings(ctx: Context, of: { readonly merchantId: bigint }): Promise<Settings> {
+export async function getSettings(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<Settings> {
   return shown(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
 }
 
 /** What holds for a payout of this merchant at this moment, whatever waits. */
-export async function getPayoutGuards(ctx: Context, of: { readonly merchantId: bigint }): Promise<PayoutGuards> {
+export async function getPayoutGuards(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<PayoutGuards> {
   const row = await readSettings(ctx.db, of.merchantId);
   const now = ctx.ports.clock.now();
   const list = settled(row.allowList, now);
@@ -61,7 +64,7 @@ export async function getPayoutGuards(ctx: Context, of: { readonly merchantId: b
  * Refused: `insufficient_permissions`, then `invalid_request` or `invalid_amount` naming the field; nothing is changed then.
  */
 export async function setSettings(
-  ctx: Context,
+  ctx: SettingsContext,
   request: { readonly merchantId: bigint; readonly scopes: ReadonlySet<Scope>; readonly change: SettingsChange },
 ): Promise<Settings> {
   const { merchantId, change } = request;

@@ -7,8 +7,7 @@ import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import { insertSignIn, presentAccessToken, revokeSignIn } from '../store/sign-ins.ts';
 import { findUser, holdCredentials, replaceHash, type User } from '../store/users.ts';
-import type { Context } from './context.ts';
-import { hashOf, makePair, readToken, type TokenPair } from './token-pair.ts';
+import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
 export type Caller = {
   readonly merchantId: bigint;
@@ -60,7 +59,7 @@ export function forgetMerchant(merchantId: bigint): void {
 }
 
 /** Makes the authenticator of a process; `listen` it before it serves. */
-export function createAuthenticator(ctx: Context): Authenticator {
+export function createAuthenticator(ctx: SignInContext): Authenticator {
   const { clock } = ctx.ports;
   const seenTokens = new Map<string, Seen>();
   const looking = new Map<string, Looking>();
@@ -153,7 +152,7 @@ export function createAuthenticator(ctx: Context): Authenticator {
  * password), `overloaded`.
  */
 export async function signIn(
-  ctx: Context,
+  ctx: SignInContext,
   credentials: { readonly username: string; readonly password: string },
 ): Promise<TokenPair> {
   const { clock, rng } = ctx.ports;
@@ -174,12 +173,15 @@ export async function signIn(
 }
 
 /** Revokes a sign-in with all its tokens. Signing out twice is fine. */
-export async function signOut(ctx: Context, { signInId }: { readonly signInId: string }): Promise<void> {
+export async function signOut(ctx: SignInContext, { signInId }: { readonly signInId: string }): Promise<void> {
   await revokeSignIn(ctx.db, signInId, 'signed_out', new Date(ctx.ports.clock.now()));
   forgetSignIn(signInId);
 }
 
-async function verifiedUser(ctx: Context, { username, password }: { username: string; password: string }): Promise<User | null> {
+async function verifiedUser(
+  ctx: SignInContext,
+  { username, password }: { username: string; password: string },
+): Promise<User | null> {
   const { passwords } = ctx.ports;
   const key = usernameKey(username);
   const user = key === null ? null : await findUser(ctx.db, key);

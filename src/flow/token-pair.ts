@@ -1,12 +1,16 @@
 // Making and reading the tokens of a sign-in: what sign-in, refresh and the authenticator share. Here the public halves of the signing keys
 // go to the database and come back for the other processes.
 import { createHash } from 'node:crypto';
-import type { TokenClaims, TokenKind } from '../core/ports.ts';
+import type { Ports, TokenClaims, TokenKind } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Sql } from '../store/connect.ts';
+import type { Database, Sql } from '../store/connect.ts';
 import { findSigningKey, type PairHashes, publishSigningKey } from '../store/sign-ins.ts';
-import type { Context } from './context.ts';
 
+/** What of the context signing in takes. */
+export type SignInContext = {
+  readonly db: Database;
+  readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens'>;
+};
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
 
 /** What of a token's identifier is stored. */
@@ -17,7 +21,7 @@ export const hashOf = (jti: string): Buffer => createHash('sha256').update(jti).
  * everywhere.
  */
 export async function makePair(
-  ctx: Context,
+  ctx: SignInContext,
   sql: Sql,
   signIn: { readonly id: string; readonly affiliateId: string },
 ): Promise<{ readonly pair: TokenPair; readonly hashes: PairHashes }> {
@@ -39,7 +43,7 @@ export async function makePair(
 
 /** Verifies a token, whichever of our processes signed it. Refused: invalid_token, token_expired, refresh_token_expired. */
 export async function readToken(
-  ctx: Context,
+  ctx: SignInContext,
   token: string,
   kind: TokenKind,
   options: { readonly ignoreExpiry?: boolean } = {},

@@ -18,6 +18,7 @@ const KEY_SIGNS_MS = 90 * 86_400_000;
 /** 64 bytes of signature are 86 characters, the last of which carries 2 bits: with its other bits set it would be a second spelling. */
 const FORM = /^([A-Za-z0-9_-]{1,512})\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{85}[AQgw]$/;
 const KID = /^[A-Za-z0-9_-]{16}$/;
+const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/;
 
 type Verifiers = Record<TokenKind, (token: string) => TokenClaims & { nbf: number }>;
 type OwnKey = VerificationKey & {
@@ -125,7 +126,7 @@ function kidOf(token: string, kind: TokenKind): string {
 function verified(verify: Verifiers[TokenKind], token: string): ReturnType<Verifiers[TokenKind]> {
   try {
     const claims = verify(token);
-    const texts = [claims.sub, claims.sid, claims.jti].every((claim) => typeof claim === 'string');
+    const texts = [claims.sub, claims.sid, claims.jti].every((claim) => typeof claim === 'string' && IDENTIFIER.test(claim));
     const times = [claims.iat, claims.nbf, claims.exp].every((claim) => Number.isSafeInteger(claim));
     if (texts && times) return claims;
   } catch {
