@@ -48,5 +48,5 @@ export async function startLimit(databaseUrl: string): Promise<Limit> {
     child.send(start);
   });
   child.removeAllListeners('exit');
-  return { port, pid: child.pid as number, token: start.token, ids: rows.map((row) => row.id), stop: () => void child.kill() };
+  return { port, pid: child.pid as number, token: start.token, ids: rows.map((row) => row.id), stop: () => child.disconnect() };
 }

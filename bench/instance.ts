@@ -1,0 +1,97 @@
+// The service that is measured: the whole group of `npm start` in a folder of its own, with the embedded PostgreSQL (fsync on), no rate limits
+// and no blocks but those asked for. Called by bench/run.ts.
+import { fork } from 'node:child_process';
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { clusterUrl, ensureDatabase, runningServer } from '../src/main/postgres-cluster.ts';
+import { type Place, placePostgres } from '../src/main/postgres-place.ts';
+import { childrenOf, commandLine } from './processes.ts';
+
+export type Instance = {
+  readonly port: number;
+  readonly apiPid: number;
+  readonly postmasterPid: number;
+  /** URL of the service's database as its owner. */
+  readonly databaseUrl: string;
+  /** An access token of the demo merchant. */
+  token(): Promise<string>;
+  /** Makes an empty database in the same cluster. */
+  emptyDatabase(name: string): Promise<string>;
+  stop(): Promise<void>;
+};
+
+export const PASSWORD = 'bench-bench-bench';
+const READY = /^ready http:\/\/127\.0\.0\.1:(\d+)/m;
+
+/** @param nodeOptions flags of Node for every process of the group, for example `--cpu-prof` */
+export async function startInstance(nodeOptions: string): Promise<Instance> {
+  const made = mkdtempSync(join(tmpdir(), 'bursar-bench-'));
+  chmodSync(made, 0o711);
+  const data = realpathSync(made);
+  const child = fork(fileURLToPath(new URL('../src/main/start.ts', import.meta.url)), {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      NODE_OPTIONS: nodeOptions,
+      PORT: '0',
+      BURSAR_DATA_DIR: data,
+      BURSAR_DEMO_PASSWORD: PASSWORD,
+      BURSAR_RATE_LIMIT_SCALE: '1000000',
+      BURSAR_SANDBOX_BLOCK_SECONDS: '0',
+    },
+  });
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    let said = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      said = (said + chunk.toString('utf8')).slice(-20_000);
+      const found = READY.exec(said)?.[1];
+      if (found !== undefined) resolve(Number(found));
+    });
+    child.once('exit', (code) => reject(new Error(`the service ended with ${code} before it was ready:\n${said}`)));
+  });
+  const place = placePostgres(data);
+  return {
+    port,
+    apiPid: onlyOne(childrenOf(child.pid as number).filter((pid) => commandLine(pid).some((word) => word.endsWith('/api.ts')))),
+    postmasterPid: onlyOne([runningServer(place)].filter((pid) => pid !== null)),
+    databaseUrl: clusterUrl(place, 'bursar'),
+    token: () => signIn(port),
+    async emptyDatabase(name) {
+      await ensureDatabase(place, name);
+      return clusterUrl(place, name);
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      await exited;
+      remove(data, place);
+    },
+  };
+}
+
+function remove(data: string, place: Place): void {
+  rmSync(data, { recursive: true, force: true });
+  if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+}
+
+function onlyOne(pids: readonly number[]): number {
+  const [pid, more] = pids;
+  if (pid === undefined || more !== undefined) throw new Error(`expected one process of this kind, found ${pids.length}`);
+  return pid;
+}
+
+async function signIn(port: number): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/auth`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'demo', password: PASSWORD }),
+  });
+  const { access_token } = (await answer.json()) as { access_token?: string };
+  if (access_token === undefined) throw new Error(`/auth answered ${answer.status}`);
+  return access_token;
+}

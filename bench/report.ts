@@ -1,0 +1,70 @@
+// How the figures are shown: Markdown tables that read as well in a terminal, and the machine they were taken on. Called by bench/run.ts.
+import { readFileSync } from 'node:fs';
+import { arch, cpus, release, totalmem, type } from 'node:os';
+import { cpuOf, type Measured } from './measure.ts';
+
+export type Row = {
+  readonly work: string;
+  readonly connections: number;
+  readonly measured: Measured;
+  readonly limit: Measured | null;
+};
+export type Figure = { readonly work: string; readonly measured: string; readonly goal: string };
+
+function fixed(value: number, digits = 1): string {
+  return value.toFixed(digits);
+}
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+/** A Markdown table with columns as wide as their widest cell. */
+export function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  return [line(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(line)].join('\n');
+}
+
+/** The rows of the service beside the bare limit. The share of the limit is that of CPU: what the limit spends for each that the service spends. */
+export function loadTable(rows: readonly Row[]): string {
+  const head = [
+    'work',
+    'connections',
+    'requests/s',
+    'p50 ms',
+    'p99 ms',
+    'CPU µs (API + PostgreSQL)',
+    'limit CPU µs',
+    'of the limit',
+    'by requests/s',
+  ];
+  return markdown(
+    head,
+    rows.map(({ work, connections, measured, limit }) => [
+      work,
+      String(connections),
+      fixed(measured.perSecond, 0),
+      fixed(measured.p50Ms, 2),
+      fixed(measured.p99Ms, 2),
+      `${fixed(cpuOf(measured))} (${fixed(measured.nodeMicros)} + ${fixed(measured.postgresMicros)})`,
+      limit === null ? '' : `${fixed(cpuOf(limit))} (${fixed(limit.nodeMicros)} + ${fixed(limit.postgresMicros)})`,
+      limit === null ? '' : percent(cpuOf(limit) / cpuOf(measured)),
+      limit === null ? '' : percent(measured.perSecond / limit.perSecond),
+    ]),
+  );
+}
+
+export function figureTable(figures: readonly Figure[]): string {
+  return markdown(
+    ['work', 'measured', 'goal'],
+    figures.map((one) => [one.work, one.measured, one.goal]),
+  );
+}
+
+/** One line about the machine and what else ran on it. */
+export function machine(postgresVersion: string): string {
+  const model = cpus()[0]?.model ?? 'unknown CPU';
+  const load = readFileSync('/proc/loadavg', 'latin1').split(' ').slice(0, 3).join(' ');
+  const memory = fixed(totalmem() / 2 ** 30);
+  return `${cpus().length} × ${model}, ${memory} GiB, ${type()} ${release()} ${arch()}, Node ${process.version}, PostgreSQL ${postgresVersion} (fsync on); load average before: ${load}`;
+}

@@ -1,0 +1,209 @@
+// `npm run bench [-- --quick] [-- --write]`: starts an instance and the bare limit beside it, drives both from a process of its own, and prints what
+// a request costs. --quick: a few seconds, figures without meaning, for the test that it works. --write: also into bench/RESULTS.md.
+// --profile: CPU profiles of every process of the service into bench/profiles.
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { fillTransactions } from './growth.ts';
+import { type Instance, PASSWORD, startInstance } from './instance.ts';
+import { type Limit, startLimit } from './limit.ts';
+import { load } from './load-job.ts';
+import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
+import { residentBytes } from './processes.ts';
+import { type Figure, figureTable, loadTable, machine, type Row } from './report.ts';
+import { scanBlock } from './scan.ts';
+
+const { values: options } = parseArgs({
+  options: { quick: { type: 'boolean' }, write: { type: 'boolean' }, profile: { type: 'boolean' } },
+});
+const SIZE = options.quick
+  ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000 }
+  : { rounds: 5, seconds: 4, soak: 100_000, smallRows: 10_000, largeRows: 1_000_000, growthRequests: 2000, watched: 1_000_000 };
+const CONNECTIONS = 64;
+const CREATE = { amount: '25.00', crypto_selected: 'BTC', label: 'bench {n}' };
+const MEBIBYTE = 2 ** 20;
+
+type Bench = {
+  readonly instance: Instance;
+  readonly limit: Limit;
+  readonly service: Server;
+  readonly bare: Server;
+  token: string;
+};
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+function createBodies(token: string): string[] {
+  return [JSON.stringify({ access_token: token, ...CREATE })];
+}
+function checkBodies(token: string, ids: readonly string[]): string[] {
+  return ids.map((id) => JSON.stringify({ access_token: token, transaction_id: id }));
+}
+
+/** Both servers in turn, several times, so that what else happens on the machine hits both; the middle of each. */
+async function besideLimit(bench: Bench, path: string, bodies: readonly string[], limitBodies: readonly string[]): Promise<Row> {
+  const job = { path, connections: CONNECTIONS, seconds: SIZE.seconds };
+  const [own, bare]: Measured[][] = [[], []];
+  await measure(bench.bare, { ...job, bodies: limitBodies });
+  await measure(bench.service, { ...job, bodies });
+  for (let round = 0; round < SIZE.rounds; round++) {
+    bare?.push(await measure(bench.bare, { ...job, bodies: limitBodies }));
+    own?.push(await measure(bench.service, { ...job, bodies }));
+  }
+  return { work: path.slice(1), connections: CONNECTIONS, measured: median(own ?? [], cpuOf), limit: median(bare ?? [], cpuOf) };
+}
+
+async function alone(bench: Bench, path: string, body: unknown, connections: number): Promise<Row> {
+  const job = { path, connections, seconds: SIZE.seconds, bodies: [JSON.stringify(body)] };
+  await measure(bench.service, job);
+  const all: Measured[] = [];
+  for (let round = 0; round < SIZE.rounds; round++) all.push(await measure(bench.service, job));
+  return { work: path.slice(1), connections, measured: median(all, cpuOf), limit: null };
+}
+
+async function memory(bench: Bench): Promise<Figure[]> {
+  say('memory at rest and under load');
+  await new Promise((resolve) => setTimeout(resolve, options.quick ? 100 : 5000));
+  const { port } = bench.instance;
+  const rest = residentBytes(bench.instance.apiPid);
+  const made = await loadWell({
+    port,
+    path: '/create_transaction',
+    bodies: createBodies(bench.token),
+    connections: 8,
+    requests: 1000,
+    collect: 'transaction_id',
+  });
+  const bodies = checkBodies(bench.token, made.collected);
+  await loadWell({ port, path: '/check_transaction', bodies, connections: 32, requests: 10_000 });
+  const warm = residentBytes(bench.instance.apiPid);
+  await loadWell({ port, path: '/check_transaction', bodies, connections: 32, requests: SIZE.soak });
+  const after = residentBytes(bench.instance.apiPid);
+  const mib = (bytes: number) => `${(bytes / MEBIBYTE).toFixed(0)} MiB`;
+  return [
+    { work: 'API memory (RSS) at rest', measured: mib(rest), goal: '≤ 150 MB' },
+    {
+      work: `API memory after ${SIZE.soak.toLocaleString('en')} requests more`,
+      measured: `${mib(after)}: ${(100 * (after / warm - 1)).toFixed(0)} % over the ${mib(warm)} after the first 11,000, ${(100 * (after / rest - 1)).toFixed(0)} % over rest`,
+      goal: 'no growth beyond 20 %',
+    },
+  ];
+}
+
+async function parallelCreates(bench: Bench): Promise<Figure> {
+  say('200 parallel creates');
+  const job = {
+    port: bench.instance.port,
+    path: '/create_transaction',
+    bodies: createBodies(bench.token),
+    connections: 200,
+    requests: 200,
+  };
+  const result = await load({ ...job, collect: 'wallet_address' });
+  const distinct = new Set(result.collected).size;
+  return {
+    work: '200 parallel creates',
+    measured: `${distinct} distinct addresses, ${200 - (result.statuses[200] ?? 0)} errors, ${(result.seconds * 1000).toFixed(0)} ms in all`,
+    goal: '200 distinct, 0 errors',
+  };
+}
+
+async function growth(bench: Bench): Promise<Figure> {
+  async function p99(rows: number): Promise<number> {
+    say(`create at ${rows.toLocaleString('en')} rows`);
+    await fillTransactions(bench.instance.databaseUrl, rows);
+    bench.token = await bench.instance.token();
+    const job = { path: '/create_transaction', connections: 8, requests: SIZE.growthRequests, bodies: createBodies(bench.token) };
+    const all: Measured[] = [];
+    for (let round = 0; round <= SIZE.rounds; round++) all.push(await measure(bench.service, job));
+    return median(all.slice(1), (one) => one.p99Ms).p99Ms;
+  }
+  const small = await p99(SIZE.smallRows);
+  const large = await p99(SIZE.largeRows);
+  return {
+    work: `p99 of create at ${SIZE.largeRows.toLocaleString('en')} rows against ${SIZE.smallRows.toLocaleString('en')}`,
+    measured: `${large.toFixed(2)} ms against ${small.toFixed(2)} ms: ${(large / small).toFixed(2)} ×`,
+    goal: '≤ 1.3 ×',
+  };
+}
+
+async function loadRows(bench: Bench): Promise<Row[]> {
+  const { token, limit } = bench;
+  const job = {
+    port: bench.instance.port,
+    path: '/create_transaction',
+    bodies: createBodies(token),
+    connections: 8,
+    requests: options.quick ? 100 : 5000,
+  };
+  const { collected: ids } = await loadWell({ ...job, collect: 'transaction_id' });
+  const rows: Row[] = [];
+  say('check_transaction');
+  rows.push(await besideLimit(bench, '/check_transaction', checkBodies(token, ids), checkBodies(limit.token, limit.ids)));
+  say('create_transaction');
+  rows.push(await besideLimit(bench, '/create_transaction', createBodies(token), createBodies(limit.token)));
+  for (const [path, body, connections] of [
+    ['/get_account_info', { access_token: token }, CONNECTIONS],
+    ['/list_transactions', { access_token: token, limit: 20 }, CONNECTIONS],
+    ['/auth', { username: 'demo', password: PASSWORD }, 2],
+  ] as const) {
+    say(path.slice(1));
+    rows.push(await alone(bench, path, body, connections));
+  }
+  return rows;
+}
+
+async function open(): Promise<Bench> {
+  say('starting the service');
+  const folder = fileURLToPath(new URL('profiles', import.meta.url));
+  const instance = await startInstance(options.profile ? `--cpu-prof --cpu-prof-dir=${folder}` : '');
+  try {
+    const limit = await startLimit(await instance.emptyDatabase('bursar_limit'));
+    const { port, apiPid, postmasterPid } = instance;
+    const bare = { port: limit.port, pid: limit.pid, postmasterPid };
+    return { instance, limit, service: { port, pid: apiPid, postmasterPid }, bare, token: await instance.token() };
+  } catch (error) {
+    await instance.stop();
+    throw error;
+  }
+}
+
+async function postgresVersion(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ server_version: string }>('show server_version');
+  await client.end();
+  return rows[0]?.server_version ?? '';
+}
+
+async function main(): Promise<void> {
+  const figures: Figure[] = [];
+  say('block scan');
+  figures.push(...(await scanBlock(SIZE.watched)));
+  const bench = await open();
+  try {
+    const place = machine(await postgresVersion(bench.instance.databaseUrl));
+    figures.push(...(await memory(bench)), await parallelCreates(bench));
+    const rows = await loadRows(bench);
+    figures.push(await growth(bench));
+    const text = `${loadTable(rows)}\n\n${figureTable(figures)}\n`;
+    process.stdout.write(`\n${place}\n\n${text}`);
+    if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, text));
+  } finally {
+    bench.limit.stop();
+    await bench.instance.stop();
+  }
+}
+
+function results(place: string, text: string): string {
+  const how = `Written by \`npm run bench -- --write\` on ${new Date().toISOString().slice(0, 10)}. Machine: ${place}.`;
+  const meaning = `CPU is user + system time of the API's process and of every PostgreSQL process, read from /proc, per request; the generator runs in a process of its own on the same cores. "Of the limit" compares with a bare server in the same run (\`bench/limit-server.ts\`: fastify with schemas, a map of known tokens, named statements in micro-batches; for create also derivation, QR and the insert). Each row is the middle of ${SIZE.rounds} rounds of ${SIZE.seconds} s, service and limit in turn.`;
+  return `# What it costs\n\n${how}\n\n${meaning}\n\n${text}`;
+}
+
+main().catch((error: Error) => {
+  process.stderr.write(`bench: ${error.message}\n`);
+  process.exit(1);
+});
