@@ -15,5 +15,6 @@ export async function waitForAnswer(
     return await waitForStatus(ctx, house.bell, { ...of, statusWas: wait.statusWas, signal });
   } finally {
     request.raw.socket.off('close', leave);
+    gone.abort(); // nobody waits at the bell any more
   }
 }

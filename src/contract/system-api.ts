@@ -1,0 +1,37 @@
+// What is asked with GET and without a token: health and the documents. Rows for the documents; the routes are http/system-routes.ts.
+import { z } from 'zod';
+import { CURRENCY_CODES } from '../core/currency.ts';
+import type { RefusalCode } from '../core/refusal.ts';
+
+type SystemPath = { readonly summary: string; readonly reply: z.ZodType; readonly refusals: readonly RefusalCode[] };
+
+export const readiness = z.object({
+  status: z.literal('ready'),
+  currencies: z.partialRecord(
+    z.enum(CURRENCY_CODES),
+    z.object({
+      state: z.string().meta({ description: '`ready`, or what is wrong with the node.' }),
+      reason: z.string().nullable(),
+      height: z.int().nullable(),
+      checked_at: z.string().meta({ format: 'date-time' }),
+    }),
+  ),
+});
+
+export const SYSTEM_PATHS = {
+  '/healthz': {
+    summary: 'Whether the process runs',
+    reply: z.object({ status: z.literal('ok') }),
+    refusals: ['method_not_allowed', 'internal_error'],
+  },
+  '/readyz': {
+    summary: 'Whether the API may be called, and the condition of each node',
+    reply: readiness,
+    refusals: ['method_not_allowed', 'overloaded', 'internal_error'],
+  },
+  '/openapi.json': {
+    summary: 'This document',
+    reply: z.looseObject({ openapi: z.string() }),
+    refusals: ['https_required', 'method_not_allowed', 'rate_limited', 'internal_error'],
+  },
+} as const satisfies Record<`/${string}`, SystemPath>;

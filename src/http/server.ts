@@ -1,0 +1,93 @@
+// The HTTP server: everything is handed in, nothing is created here but routes. Every answer is JSON and names its request, also those that
+// no route gives. Called by main/api.ts and by the tests.
+import { randomBytes } from 'node:crypto';
+import type { Socket } from 'node:net';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Endpoint } from '../contract/endpoint.ts';
+import { MERCHANT_API } from '../contract/merchant-api.ts';
+import { SYSTEM_PATHS } from '../contract/system-api.ts';
+import { Refusal } from '../core/refusal.ts';
+import { createHouse, type House, type ServerOptions } from './house.ts';
+import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
+import { mount } from './mount.ts';
+import { errorBody } from './reply-error.ts';
+import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
+
+/** Receiving a request may take this long; answering it may take longer (wait_seconds). */
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_MS = 72_000;
+
+/** @returns a fastify instance that listens to nothing yet; `close()` answers who waits and ends when all answers are out */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const closing = new AbortController();
+  const house = createHouse(options, closing.signal);
+  const app = fastify({
+    logger: false,
+    genReqId: requestIds(),
+    trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    frameworkErrors: (_error, request, reply) =>
+      house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
+    clientErrorHandler: answerBrokenRequest,
+  });
+  // bodies are read by our own reader (mount.ts), whatever their media type
+  app.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
+  app.addHook('preClose', (done) => {
+    closing.abort();
+    done();
+  });
+  app.server.on('checkExpectation', (request, response) => app.routing(request, response));
+  app.setErrorHandler((error, request, reply) => house.failAnonymous(request, reply, error));
+
+  const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
+  // the table and the handlers are typed together; here only the pairing by name is left
+  for (const name of names)
+    mount(app, house, MERCHANT_API[name] as Endpoint, MERCHANT_HANDLERS[name] as unknown as Parameters<typeof mount>[3]);
+  mountHealth(app, house);
+  mountDocuments(app, house);
+  if (options.sandbox !== null) mountSandbox(app, house, options.sandbox);
+  app.setNotFoundHandler(nothingHere(house));
+  return app;
+}
+
+/** 405 for a path that takes another method, 404 for all else. */
+function nothingHere(house: House): (request: FastifyRequest, reply: FastifyReply) => void {
+  const allowed = new Map<string, string>();
+  for (const { path } of Object.values(MERCHANT_API)) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
+  for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
+  return (request, reply) => {
+    const path = request.url.split('?')[0] as string;
+    const control = house.sandbox !== null && /^\/sandbox\/[^/]+$/.test(path);
+    const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
+    const insecure = house.insecure(request);
+    if (allow === undefined || insecure !== null) {
+      house.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
+      return;
+    }
+    reply.header('allow', allow);
+    house.failAnonymous(request, reply, new Refusal('method_not_allowed', { message: `This path takes ${allow}.` }));
+  };
+}
+
+/** Names that no two requests share: a random prefix for each process, then a count. */
+function requestIds(): () => string {
+  const prefix = `req_${randomBytes(9).toString('base64url')}`;
+  let count = 0;
+  return () => `${prefix}${(++count).toString(36)}`;
+}
+
+/** What is not HTTP, or too much of it: answered on the socket, which is closed. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const body = errorBody(new Refusal('invalid_request', { message: 'This is not a well-formed HTTP request.' }));
+  const id = `req_${randomBytes(12).toString('base64url')}`;
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

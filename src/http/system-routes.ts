@@ -1,0 +1,86 @@
+// What is asked with GET and without a token: /healthz, /readyz, /openapi.json; and in the sandbox the POST controls. Mounted by server.ts.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { openApiDocument } from '../contract/openapi.ts';
+import { Refusal } from '../core/refusal.ts';
+import { readReadiness } from '../flow/readiness.ts';
+import { addressKey } from './client-address.ts';
+import { type House, rateLimited, type SandboxForward } from './house.ts';
+import { checkMediaType, parseObject, readBytes } from './read-body.ts';
+import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
+import { isoTime } from './transaction-replies.ts';
+
+/** Health is not counted, and may be asked without TLS (probes come from inside). */
+export function mountHealth(app: FastifyInstance, house: House): void {
+  app.get('/healthz', (request, reply) => {
+    reply.header('x-request-id', request.id).send({ status: 'ok' });
+  });
+  app.get('/readyz', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    try {
+      const chains = await readReadiness(house.ctx);
+      const currencies = chains.map((chain) => [
+        chain.currency,
+        { state: chain.state, reason: chain.reason, height: chain.nodeHeight, checked_at: isoTime(chain.checkedAtMs) },
+      ]);
+      return { status: 'ready', currencies: Object.fromEntries(currencies) };
+    } catch (error) {
+      house.report({ requestId: request.id, path: request.url, error }, 'not ready');
+      const message = 'The database cannot be reached, or is not migrated yet.';
+      sendRefusal(reply, new Refusal('overloaded', { message }));
+      return reply;
+    }
+  });
+}
+
+/** The documents, counted like every call without a token. */
+export function mountDocuments(app: FastifyInstance, house: House): void {
+  app.get('/openapi.json', (request, reply) => {
+    const insecure = house.insecure(request);
+    if (insecure !== null) {
+      house.failAnonymous(request, reply, insecure);
+      return;
+    }
+    const key = addressKey(request.ip);
+    const nowMs = house.now();
+    const counted = { limiter: house.anonymous, key };
+    if (!house.anonymous.take(key, nowMs)) {
+      house.fail(request, reply, rateLimited(house.anonymous, key, nowMs), counted);
+      return;
+    }
+    const url = house.publicUrl ?? `${request.protocol}://${request.host}`;
+    reply.header('x-request-id', request.id);
+    house.anonymous.describe(reply, key, nowMs);
+    reply.header('content-type', JSON_TYPE);
+    reply.send(JSON.stringify(openApiDocument({ url, version: house.version })));
+  });
+}
+
+/** The controls of the sandbox: the same care for bodies, no token, not counted. */
+export function mountSandbox(app: FastifyInstance, house: House, forward: SandboxForward): void {
+  function answer(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    const refusal = refusalOf(error);
+    if (refusal !== error) house.report({ requestId: request.id, path: request.url, error }, 'a control failed');
+    // never 500: what is not a refusal is a sandbox that is not there
+    sendRefusal(
+      reply,
+      refusal.httpStatus === 500 ? new Refusal('overloaded', { message: 'The sandbox does not answer.' }) : refusal,
+    );
+  }
+  app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
+    reply.header('x-request-id', request.id);
+    readBytes(request.raw, (refusal, bytes) => {
+      try {
+        if (refusal !== null) throw refusal;
+        checkMediaType(request.raw);
+        forward(request.params.control, parseObject(bytes)).then(
+          ({ httpStatus, json }) => {
+            reply.code(httpStatus).header('content-type', JSON_TYPE).send(json);
+          },
+          (error) => answer(request, reply, error),
+        );
+      } catch (error) {
+        answer(request, reply, error);
+      }
+    });
+  });
+}
