@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { confirmationsToReach, finalDepth, reaches, requiredConfirmations } from '../../src/core/confirmations.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../src/core/currency.ts';
+
+/** The table of the specification: below 100, 1,000, 10,000 USD and above, then final. */
+const TABLE: Record<CurrencyCode, readonly (readonly [number, string | null])[]> = {
+  BTC: [
+    [1, null],
+    [2, null],
+    [3, null],
+    [6, null],
+    [6, null],
+  ],
+  LTC: [
+    [2, null],
+    [3, null],
+    [6, null],
+    [12, null],
+    [12, null],
+  ],
+  BCH: [
+    [1, null],
+    [3, null],
+    [6, null],
+    [10, null],
+    [10, null],
+  ],
+  DASH: [
+    [2, 'instantsend'],
+    [2, 'instantsend'],
+    [6, 'chainlock'],
+    [12, 'chainlock'],
+    [12, 'chainlock'],
+  ],
+  DOGE: [
+    [6, null],
+    [10, null],
+    [20, null],
+    [60, null],
+    [60, null],
+  ],
+  ETH: [
+    [6, null],
+    [12, null],
+    [32, null],
+    [64, null],
+    [64, null],
+  ],
+  USDT: [
+    [6, null],
+    [12, null],
+    [32, null],
+    [64, null],
+    [64, null],
+  ],
+};
+/** The first and the last cent of each tier. */
+const TIERS = [
+  [1n, 9_999n],
+  [10_000n, 99_999n],
+  [100_000n, 999_999n],
+  [1_000_000n, 10_000_000n],
+] as const;
+const plain = (confirmations: number) => ({ confirmations, coinbase: false, lock: null });
+const codes = fc.constantFrom(...CURRENCY_CODES);
+
+describe('required confirmations', () => {
+  it.each(CURRENCY_CODES)('of %s are those of the table, to the cent', (currency) => {
+    TIERS.forEach(([low, high], tier) => {
+      const [depth, lock] = TABLE[currency][tier]!;
+      for (const usdMinor of [low, high]) expect(requiredConfirmations(currency, usdMinor)).toMatchObject({ depth, lock });
+    });
+    const [depth, lock] = TABLE[currency][4]!;
+    expect(finalDepth(currency)).toMatchObject({ depth, lock });
+  });
+
+  it('take the highest tier when the value is not known', () => {
+    for (const currency of CURRENCY_CODES) {
+      expect(requiredConfirmations(currency, null)).toEqual(requiredConfirmations(currency, 10n ** 12n));
+    }
+  });
+
+  it('never fall with the value and never exceed the final depth', () => {
+    const values = fc.bigInt({ min: 0n, max: 20_000_000n });
+    fc.assert(
+      fc.property(codes, values, values, (currency, a, b) => {
+        const [less, more] = a < b ? [a, b] : [b, a];
+        expect(requiredConfirmations(currency, less).depth).toBeLessThanOrEqual(requiredConfirmations(currency, more).depth);
+        expect(requiredConfirmations(currency, more).depth).toBeLessThanOrEqual(finalDepth(currency).depth);
+      }),
+    );
+  });
+});
+
+describe('reaching a depth', () => {
+  it('takes exactly that many confirmations', () => {
+    fc.assert(
+      fc.property(codes, fc.bigInt({ min: 1n, max: 20_000_000n }), (currency, usdMinor) => {
+        const required = requiredConfirmations(currency, usdMinor);
+        expect(reaches(currency, plain(required.depth - 1), required)).toBe(false);
+        expect(reaches(currency, plain(required.depth), required)).toBe(true);
+        expect(confirmationsToReach(currency, plain(0), required)).toBe(required.depth);
+      }),
+    );
+  });
+
+  it('takes a lock instead where the table names one: a ChainLock also stands for InstantSend, not the other way round', () => {
+    const small = requiredConfirmations('DASH', 5_000n);
+    const large = requiredConfirmations('DASH', 500_000n);
+    expect(reaches('DASH', { ...plain(0), lock: 'instantsend' }, small)).toBe(true);
+    expect(reaches('DASH', { ...plain(0), lock: 'chainlock' }, small)).toBe(true);
+    expect(reaches('DASH', { ...plain(0), lock: 'instantsend' }, large)).toBe(false);
+    expect(reaches('DASH', { ...plain(1), lock: 'chainlock' }, large)).toBe(true);
+    expect(reaches('DASH', { ...plain(6), lock: 'instantsend' }, large)).toBe(true);
+    expect(reaches('BTC', { ...plain(0), lock: 'chainlock' }, requiredConfirmations('BTC', 1n))).toBe(false);
+  });
+
+  it.each([
+    ['BTC', 100],
+    ['LTC', 100],
+    ['BCH', 100],
+    ['DASH', 100],
+    ['DOGE', 240],
+  ] as const)('waits for a coinbase output of %s until it is mature, whatever locks it', (currency, maturity) => {
+    for (const usdMinor of [1n, 10_000_000n]) {
+      const required = requiredConfirmations(currency, usdMinor);
+      expect(reaches(currency, { confirmations: maturity - 1, coinbase: true, lock: 'chainlock' }, required)).toBe(false);
+      expect(reaches(currency, { confirmations: maturity, coinbase: true, lock: null }, required)).toBe(true);
+    }
+  });
+
+  it('stays reached as confirmations grow', () => {
+    fc.assert(
+      fc.property(
+        codes,
+        fc.bigInt({ min: 1n, max: 20_000_000n }),
+        fc.boolean(),
+        fc.nat({ max: 300 }),
+        (currency, usdMinor, coinbase, n) => {
+          const required = requiredConfirmations(currency, usdMinor);
+          const depth = { confirmations: n, coinbase, lock: null } as const;
+          if (reaches(currency, depth, required))
+            expect(reaches(currency, { ...depth, confirmations: n + 1 }, required)).toBe(true);
+          expect(reaches(currency, depth, required)).toBe(n >= confirmationsToReach(currency, depth, required));
+        },
+      ),
+    );
+  });
+});
