@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Identity, identityOf } from './process-identity.ts';
-import type { Word } from './process-life.ts';
+import { SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type ChildOptions = {
@@ -48,7 +48,7 @@ export function startChild(options: ChildOptions): Child {
   ready.catch(() => undefined); // whoever awaits it hears it; a stop in between is nobody's error
 
   function launch(): void {
-    const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), [], {
+    const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), SUPERVISED_ARGUMENTS, {
       env: options.environment,
       execArgv: [...(options.nodeFlags ?? [])],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

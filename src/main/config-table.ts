@@ -86,7 +86,7 @@ const evmAddress: Reader<string> = (value) => {
 };
 
 const password: Reader<string> = (value) => {
-  if (value.length < 8 || value.length > 200) throw new Error('8 to 200 characters');
+  if (value.length < 12 || value.length > 128) throw new Error('12 to 128 characters');
   return value;
 };
 

@@ -184,11 +184,14 @@ function launch({ place, durable, logFile }: ClusterOptions): Promise<string> {
   child.unref();
   return new Promise((resolve) => {
     child.once('error', (error) => resolve(error.message));
-    child.once('exit', (code, signal) => {
-      const said = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n').filter(Boolean);
-      resolve(said.find((line) => line.includes('FATAL')) ?? said.at(-1) ?? `it ended with ${code ?? signal}`);
-    });
+    child.once('exit', (code, signal) => resolve(lastWords(logFile, from) ?? `it ended with ${code ?? signal}`));
   });
+}
+
+function lastWords(logFile: string, from: number): string | undefined {
+  if (!existsSync(logFile)) return undefined;
+  const said = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n').filter(Boolean);
+  return said.find((line) => line.includes('FATAL')) ?? said.at(-1);
 }
 
 async function untilReady(place: Place, exited: Promise<string>, until: number): Promise<string | null> {

@@ -9,13 +9,20 @@ export type Word = { readonly say: 'ready'; readonly note: string } | { readonly
 export type Running = { readonly note: string; stop(): Promise<void> };
 
 const STOP_WITHIN_MS = 4500;
+const SUPERVISED = '--supervised';
+
+/** The arguments with which a supervisor starts a process of the group. */
+export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
+
+/** Whether this process belongs to a group: its supervisor has migrated, keeps the terminal, and hears what it says. */
+export const isSupervised = (): boolean => process.connected && process.argv.includes(SUPERVISED);
 
 /**
- * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a parent (an IPC
- * channel is open) Ctrl-C is the parent's business; when the parent is gone, the process stops by itself.
+ * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor
+ * Ctrl-C is the supervisor's business. A process whose parent is gone (the IPC channel to it closes) stops by itself.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
-  const supervised = process.connected;
+  const supervised = isSupervised();
   let running: Running | null = null;
   let stopping = false;
 
@@ -48,13 +55,13 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   try {
     running = await start();
     if (stopping) return await running.stop().then(() => process.exit(0));
-    tell({ say: 'ready', note: running.note });
-    if (!supervised) console.log(`${name}: ready ${running.note}`.trim());
+    if (supervised) tell({ say: 'ready', note: running.note });
+    else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {
     if (stopping) process.exit(0);
     const line =
       error instanceof StartRefused ? error.message : `${name} does not start: ${(error as Error).stack ?? String(error)}`;
-    if (error instanceof StartRefused && process.connected) tell({ say: 'refused', line });
+    if (error instanceof StartRefused && supervised) tell({ say: 'refused', line });
     else console.error(line);
     // a message that is still in the channel would be lost by process.exit
     setTimeout(() => process.exit(1), 20);
@@ -62,5 +69,5 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
 }
 
 function tell(word: Word): void {
-  if (process.connected) process.send?.(word);
+  process.send?.(word);
 }

@@ -12,7 +12,7 @@ import { type Config, readConfig } from './config.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { openDatabase } from './postgres.ts';
 import { tryLock } from './process-identity.ts';
-import { type Running, runProcess } from './process-life.ts';
+import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { keyringOptions, signerSocket } from './signer-place.ts';
 import { StartRefused } from './start-refused.ts';
 
@@ -46,7 +46,7 @@ async function confirmStoredKeys(config: Config, accounts: readonly SignerAccoun
   const database = await openDatabase(config);
   try {
     // alone it may be the first to come; in a group the start has done it
-    if (!process.connected) await migrate({ url: database.url });
+    if (!isSupervised()) await migrate({ url: database.url });
     const db = connect({ url: database.url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
     try {
       const comparison = await compareKeys(db, accounts, new Date());

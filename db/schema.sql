@@ -1,0 +1,648 @@
+-- Today’s schema, dumped from a migrated database. Do not edit: change db/, then run `npm test -- test/store/schema -u`.
+
+-- Domains
+
+create domain public.units as numeric
+  CHECK (((VALUE = trunc(VALUE)) AND (abs(VALUE) < '1000000000000000000000000000000000000000000000000000000000000'::numeric)));
+
+-- Tables
+
+create table ledger.account (
+  id bigint generated always as identity not null,
+  code text collate "C" not null,
+  kind text not null,
+  currency text not null,
+  normal_side smallint not null,
+  locked boolean not null,
+  merchant_id bigint,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  constraint account_code_key UNIQUE (code),
+  constraint account_id_currency_key UNIQUE (id, currency),
+  constraint account_pkey PRIMARY KEY (id),
+  constraint account_kind_fkey FOREIGN KEY (kind) REFERENCES ledger.account_kind(kind),
+  constraint account_normal_side_check CHECK ((normal_side = ANY (ARRAY[1, '-1'::integer])))
+);
+
+create table ledger.account_kind (
+  kind text not null,
+  pattern text not null,
+  normal_side smallint not null,
+  locked boolean not null,
+  allow_negative boolean default false not null,
+  constraint account_kind_pattern_key UNIQUE (pattern),
+  constraint account_kind_pkey PRIMARY KEY (kind),
+  constraint account_kind_normal_side_check CHECK ((normal_side = ANY (ARRAY[1, '-1'::integer])))
+);
+
+create table ledger.balance (
+  account_id bigint not null,
+  amount units default 0 not null,
+  constraint balance_pkey PRIMARY KEY (account_id),
+  constraint balance_account_id_fkey FOREIGN KEY (account_id) REFERENCES ledger.account(id),
+  constraint no_overdraft CHECK (((amount)::numeric >= (0)::numeric))
+) with (fillfactor=80);
+
+create table ledger.entry (
+  id bigint generated always as identity not null,
+  kind text not null,
+  key text collate "C" not null,
+  body_hash bytea not null,
+  reverses_id bigint,
+  transaction_id text,
+  payout_id text,
+  created_at timestamp with time zone not null,
+  xid xid8 default pg_current_xact_id() not null,
+  constraint entry_key_key UNIQUE (key),
+  constraint entry_reverses_id_key UNIQUE (reverses_id),
+  constraint entry_pkey PRIMARY KEY (id),
+  constraint entry_reverses_id_fkey FOREIGN KEY (reverses_id) REFERENCES ledger.entry(id),
+  constraint entry_key_check CHECK (((length(key) >= 3) AND (length(key) <= 255))),
+  constraint entry_kind_check CHECK ((kind ~ '^[a-z_]{3,40}$'::text))
+);
+
+create table ledger.house_balance (
+  account_id bigint not null,
+  amount units default 0 not null,
+  constraint house_balance_pkey PRIMARY KEY (account_id),
+  constraint house_balance_account_id_fkey FOREIGN KEY (account_id) REFERENCES ledger.account(id)
+);
+
+create table ledger.posting (
+  entry_id bigint not null,
+  line smallint not null,
+  account_id bigint not null,
+  currency text not null,
+  amount units not null,
+  balance_after units,
+  constraint posting_account_id_entry_id_key UNIQUE (account_id, entry_id),
+  constraint posting_pkey PRIMARY KEY (entry_id, line),
+  constraint posting_account_id_currency_fkey FOREIGN KEY (account_id, currency) REFERENCES ledger.account(id, currency),
+  constraint posting_entry_id_fkey FOREIGN KEY (entry_id) REFERENCES ledger.entry(id),
+  constraint posting_amount_check CHECK (((amount)::numeric <> (0)::numeric))
+);
+
+create table ledger.unrolled (
+  entry_id bigint not null,
+  constraint unrolled_pkey PRIMARY KEY (entry_id),
+  constraint unrolled_entry_id_fkey FOREIGN KEY (entry_id) REFERENCES ledger.entry(id)
+);
+
+create table public.account_xpubs (
+  id bigint generated always as identity not null,
+  currency text not null,
+  xpub text not null,
+  origin text not null,
+  next_index bigint default 0 not null,
+  created_at timestamp with time zone not null,
+  confirmed_at timestamp with time zone,
+  retired_at timestamp with time zone,
+  constraint account_xpubs_xpub_key UNIQUE (xpub),
+  constraint account_xpubs_pkey PRIMARY KEY (id),
+  constraint account_xpubs_next_index_check CHECK (((next_index >= 0) AND (next_index <= '2147483648'::bigint))),
+  constraint account_xpubs_origin_check CHECK ((origin = ANY (ARRAY['signer'::text, 'imported'::text])))
+);
+
+create table public.blocks (
+  currency text not null,
+  height integer not null,
+  hash text not null,
+  previous text not null,
+  "time" timestamp with time zone not null,
+  constraint blocks_pkey PRIMARY KEY (currency, height)
+);
+
+create table public.chain_cursors (
+  currency text not null,
+  height integer not null,
+  hash text not null,
+  caught_up_at timestamp with time zone not null,
+  epoch bigint default 0 not null,
+  deep_height integer not null,
+  updated_at timestamp with time zone not null,
+  constraint chain_cursors_pkey PRIMARY KEY (currency)
+);
+
+create table public.events (
+  id bigint generated always as identity not null,
+  merchant_id bigint not null,
+  object_id text collate "C" not null,
+  sequence integer not null,
+  type text not null,
+  status text not null,
+  previous text,
+  reason text not null,
+  at timestamp with time zone not null,
+  data jsonb,
+  constraint events_object_id_sequence_key UNIQUE (object_id, sequence),
+  constraint events_pkey PRIMARY KEY (id),
+  constraint events_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
+);
+
+create table public.idempotency_keys (
+  merchant_id bigint not null,
+  operation text collate "C" not null,
+  key text collate "C" not null,
+  body_hash bytea not null,
+  http_status smallint not null,
+  answer text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint idempotency_keys_pkey PRIMARY KEY (merchant_id, operation, key),
+  constraint idempotency_keys_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
+);
+
+create table public.merchant_settings (
+  merchant_id bigint not null,
+  tolerance_bps integer default 100 not null,
+  late_payments text default 'accept'::text not null,
+  payout_allow_list text[] default '{}'::text[] not null,
+  payout_allow_list_old text[] default '{}'::text[] not null,
+  payout_allow_list_from timestamp with time zone,
+  payout_approval_above units,
+  payout_approval_above_old units,
+  payout_approval_above_from timestamp with time zone,
+  constraint merchant_settings_pkey PRIMARY KEY (merchant_id),
+  constraint merchant_settings_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
+  constraint merchant_settings_check CHECK (((payout_approval_above_from IS NULL) OR (payout_approval_above_old IS NOT NULL))),
+  constraint merchant_settings_late_payments_check CHECK ((late_payments = ANY (ARRAY['accept'::text, 'review'::text]))),
+  constraint merchant_settings_payout_approval_above_check CHECK (((payout_approval_above)::numeric >= (0)::numeric)),
+  constraint merchant_settings_payout_approval_above_old_check CHECK (((payout_approval_above_old)::numeric >= (0)::numeric)),
+  constraint merchant_settings_tolerance_bps_check CHECK (((tolerance_bps >= 0) AND (tolerance_bps <= 500)))
+);
+
+create table public.merchants (
+  id bigint generated always as identity not null,
+  affiliate_id text not null,
+  email text not null,
+  business_name text not null,
+  created_at timestamp with time zone not null,
+  suspended_at timestamp with time zone,
+  constraint merchants_affiliate_id_key UNIQUE (affiliate_id),
+  constraint merchants_pkey PRIMARY KEY (id)
+);
+
+create table public.node_conditions (
+  currency text not null,
+  state text not null,
+  reason text,
+  height integer,
+  hash text,
+  checked_at timestamp with time zone not null,
+  constraint node_conditions_pkey PRIMARY KEY (currency)
+);
+
+create table public.payment_inputs (
+  currency text not null,
+  prev_txid text collate "C" not null,
+  prev_vout integer not null,
+  txid text collate "C" not null,
+  made_in xid8 default pg_current_xact_id() not null,
+  constraint payment_inputs_pkey PRIMARY KEY (currency, prev_txid, prev_vout, txid)
+);
+
+create table public.payments (
+  id bigint generated always as identity not null,
+  transaction_id text collate "C" not null,
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  amount units not null,
+  coinbase boolean default false not null,
+  twin_key bytea not null,
+  state text not null,
+  lock text,
+  height integer,
+  block_hash text,
+  block_time timestamp with time zone,
+  seen_at timestamp with time zone not null,
+  caught_up_at timestamp with time zone not null,
+  found_mined boolean not null,
+  gone_since timestamp with time zone,
+  last_height integer,
+  conflict_txid text collate "C",
+  noticed_at timestamp with time zone,
+  present boolean default false not null,
+  judged_block_hash text,
+  on_time_minor units default 0 not null,
+  value_usd_minor bigint,
+  generation integer default 0 not null,
+  credited units default 0 not null,
+  suspended units default 0 not null,
+  fee units default 0 not null,
+  in_available units default 0 not null,
+  in_suspense units default 0 not null,
+  in_refund units default 0 not null,
+  sent_back units default 0 not null,
+  owed units default 0 not null,
+  owed_fee units default 0 not null,
+  was_lost boolean default false not null,
+  deposit_key text collate "C",
+  due_height integer,
+  constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
+  constraint payments_deposit_key_key UNIQUE (deposit_key),
+  constraint payments_pkey PRIMARY KEY (id),
+  constraint payments_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
+  constraint payments_amount_check CHECK (((amount)::numeric > (0)::numeric)),
+  constraint payments_check CHECK ((((on_time_minor)::numeric >= (0)::numeric) AND ((on_time_minor)::numeric <= (amount)::numeric))),
+  constraint payments_check1 CHECK (((state = 'mined'::text) = (height IS NOT NULL))),
+  constraint payments_credited_check CHECK (((credited)::numeric >= (0)::numeric)),
+  constraint payments_fee_check CHECK (((fee)::numeric >= (0)::numeric)),
+  constraint payments_in_available_check CHECK (((in_available)::numeric >= (0)::numeric)),
+  constraint payments_in_refund_check CHECK (((in_refund)::numeric >= (0)::numeric)),
+  constraint payments_in_suspense_check CHECK (((in_suspense)::numeric >= (0)::numeric)),
+  constraint payments_lock_check CHECK ((lock = ANY (ARRAY['instantsend'::text, 'chainlock'::text]))),
+  constraint payments_owed_check CHECK (((owed)::numeric >= (0)::numeric)),
+  constraint payments_owed_fee_check CHECK (((owed_fee)::numeric >= (0)::numeric)),
+  constraint payments_sent_back_check CHECK (((sent_back)::numeric >= (0)::numeric)),
+  constraint payments_state_check CHECK ((state = ANY (ARRAY['mempool'::text, 'mined'::text, 'gone'::text, 'conflicted'::text]))),
+  constraint payments_suspended_check CHECK (((suspended)::numeric >= (0)::numeric))
+);
+
+create table public.rate_history (
+  currency text not null,
+  at timestamp with time zone not null,
+  usd numeric not null,
+  constraint rate_history_pkey PRIMARY KEY (currency, at),
+  constraint rate_history_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
+);
+
+create table public.rates (
+  currency text not null,
+  usd numeric not null,
+  at timestamp with time zone not null,
+  sources jsonb not null,
+  left_out jsonb not null,
+  checked_at timestamp with time zone not null,
+  constraint rates_pkey PRIMARY KEY (currency),
+  constraint rates_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
+);
+
+create table public.rivals (
+  currency text not null,
+  txid text collate "C" not null,
+  height integer,
+  constraint rivals_pkey PRIMARY KEY (currency, txid)
+);
+
+create table public.sign_ins (
+  id text collate "C" not null,
+  user_id bigint not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  revoked_because text,
+  refresh_hash bytea not null,
+  access_hash bytea not null,
+  presented boolean default false not null,
+  previous_hash bytea,
+  consumed_at timestamp with time zone,
+  sealed_pair bytea,
+  handed_out_again boolean default false not null,
+  graces_in_a_row smallint default 0 not null,
+  constraint sign_ins_pkey PRIMARY KEY (id),
+  constraint sign_ins_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id),
+  constraint sign_ins_check CHECK (((revoked_at IS NULL) = (revoked_because IS NULL))),
+  constraint sign_ins_check1 CHECK ((((previous_hash IS NULL) = (consumed_at IS NULL)) AND ((previous_hash IS NULL) = (sealed_pair IS NULL)))),
+  constraint sign_ins_graces_in_a_row_check CHECK (((graces_in_a_row >= 0) AND (graces_in_a_row <= 2))),
+  constraint sign_ins_revoked_because_check CHECK ((revoked_because = ANY (ARRAY['signed_out'::text, 'refresh_token_reused'::text, 'credentials_changed'::text])))
+) with (fillfactor=70);
+
+create table public.signing_keys (
+  kid text collate "C" not null,
+  public_key text not null,
+  created_at timestamp with time zone not null,
+  useless_after timestamp with time zone not null,
+  constraint signing_keys_pkey PRIMARY KEY (kid),
+  constraint signing_keys_kid_check CHECK ((kid ~ '^[A-Za-z0-9_-]{16}$'::text))
+);
+
+create table public.transactions (
+  id text collate "C" not null,
+  merchant_id bigint not null,
+  currency text not null,
+  status text not null,
+  usd_minor bigint not null,
+  need units not null,
+  rate numeric not null,
+  rate_at timestamp with time zone not null,
+  rate_sources jsonb not null,
+  tolerance_bps integer not null,
+  late_payments text not null,
+  label text,
+  email text,
+  address text not null,
+  script bytea,
+  address_index bigint,
+  created_at timestamp with time zone not null,
+  window_ends_at timestamp with time zone not null,
+  confirmed_at timestamp with time zone,
+  succeeded_at timestamp with time zone,
+  crypto_received units default 0 not null,
+  confirmed_from_height integer,
+  confirmed_from_currency text,
+  word text default 'none'::text not null,
+  why text,
+  barred boolean default false not null,
+  looked_up_at timestamp with time zone,
+  lookup_wanted boolean default false not null,
+  sequence integer default 1 not null,
+  due_at timestamp with time zone,
+  made_in xid8 default pg_current_xact_id() not null,
+  constraint transactions_script_key UNIQUE (script),
+  constraint transactions_pkey PRIMARY KEY (id),
+  constraint transactions_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
+  constraint transactions_crypto_received_check CHECK (((crypto_received)::numeric >= (0)::numeric)),
+  constraint transactions_late_payments_check CHECK ((late_payments = ANY (ARRAY['accept'::text, 'review'::text]))),
+  constraint transactions_need_check CHECK (((need)::numeric > (0)::numeric)),
+  constraint transactions_rate_check CHECK ((rate > (0)::numeric)),
+  constraint transactions_status_check CHECK ((status = ANY (ARRAY['started'::text, 'pending'::text, 'confirmed'::text, 'succeeded'::text, 'timedout'::text, 'cancelled'::text, 'declined'::text, 'review'::text, 'reimbursed'::text, 'settled'::text, 'timedout_checked'::text]))),
+  constraint transactions_tolerance_bps_check CHECK (((tolerance_bps >= 0) AND (tolerance_bps <= 500))),
+  constraint transactions_usd_minor_check CHECK ((usd_minor > 0)),
+  constraint transactions_why_check CHECK ((why = ANY (ARRAY['late'::text, 'loss'::text, 'other'::text]))),
+  constraint transactions_word_check CHECK ((word = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text])))
+);
+
+create table public.users (
+  id bigint generated always as identity not null,
+  merchant_id bigint not null,
+  username text not null,
+  username_key text not null,
+  password_hash text not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  constraint users_username_key_key UNIQUE (username_key),
+  constraint users_pkey PRIMARY KEY (id),
+  constraint users_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
+  constraint users_scopes_check CHECK ((scopes <@ ARRAY['read'::text, 'payments'::text, 'payouts'::text]))
+);
+
+-- Indexes that no constraint brings
+
+CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) WHERE (merchant_id IS NOT NULL);
+
+CREATE INDEX entry_transaction ON ledger.entry USING btree (transaction_id) WHERE (transaction_id IS NOT NULL);
+
+CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (currency) WHERE (retired_at IS NULL);
+
+CREATE INDEX events_merchant ON public.events USING btree (merchant_id, id);
+
+CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
+
+CREATE INDEX payment_inputs_txid ON public.payment_inputs USING btree (currency, txid);
+
+CREATE INDEX payments_conflict ON public.payments USING btree (currency, conflict_txid) WHERE (conflict_txid IS NOT NULL);
+
+CREATE INDEX payments_due ON public.payments USING btree (currency, due_height) WHERE (due_height IS NOT NULL);
+
+CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX payments_transaction ON public.payments USING btree (transaction_id);
+
+CREATE INDEX payments_unmined ON public.payments USING btree (currency) WHERE (state = ANY (ARRAY['mempool'::text, 'gone'::text]));
+
+CREATE INDEX rivals_height ON public.rivals USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX rivals_unmined ON public.rivals USING btree (currency) WHERE (height IS NULL);
+
+CREATE INDEX sign_ins_user ON public.sign_ins USING btree (user_id);
+
+CREATE INDEX signing_keys_useless ON public.signing_keys USING btree (useless_after);
+
+CREATE INDEX transactions_due ON public.transactions USING btree (currency, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX transactions_lookup ON public.transactions USING btree (currency) WHERE lookup_wanted;
+
+CREATE INDEX transactions_made_in ON public.transactions USING btree (made_in);
+
+CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_id, created_at DESC, id DESC);
+
+CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
+
+-- Views
+
+create view ledger.account_balance as
+ SELECT a.id AS account_id,
+    a.code,
+    a.kind,
+    a.currency,
+    a.merchant_id,
+    b.amount
+   FROM (ledger.account a
+     JOIN ledger.balance b ON ((b.account_id = a.id)))
+UNION ALL
+ SELECT a.id AS account_id,
+    a.code,
+    a.kind,
+    a.currency,
+    a.merchant_id,
+    ((h.amount)::numeric + (COALESCE(( SELECT sum((p.amount)::numeric) AS sum
+           FROM (ledger.unrolled u
+             JOIN ledger.posting p USING (entry_id))
+          WHERE (p.account_id = a.id)), (0)::numeric) * (a.normal_side)::numeric)) AS amount
+   FROM (ledger.account a
+     JOIN ledger.house_balance h ON ((h.account_id = a.id)));
+
+-- Functions
+
+CREATE OR REPLACE FUNCTION ledger.account_id(p_code text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+declare a bigint; k account_kind;
+begin
+  select id into a from account where code = p_code;
+  if a is not null then return a; end if;
+  select * into k from account_kind where p_code ~ pattern;
+  if k.kind is null then raise exception 'no kind of account fits %', p_code using errcode = '23503'; end if;
+  insert into account (code, kind, currency, normal_side, locked, merchant_id)
+    values (p_code, k.kind, substring(p_code from '([A-Z]+)(?::outbound)?$'), k.normal_side, k.locked,
+            substring(p_code from 'merchant:(\d+):')::bigint)
+    on conflict (code) do nothing returning id into a;
+  if a is null then select id into a from account where code = p_code; return a; end if;
+  if k.locked then insert into balance (account_id) values (a); else insert into house_balance (account_id) values (a); end if;
+  return a;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.check_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+declare e bigint; bad text; n integer; x xid8;
+begin
+  e := coalesce(to_jsonb(new)->>'entry_id', to_jsonb(new)->>'id')::bigint;
+  select xid into x from entry where id = e;
+  if x <> pg_current_xact_id() then raise exception 'entry % is closed', e using errcode = '23514'; end if;
+  select count(*) into n from posting where entry_id = e;
+  if n < 2 then raise exception 'entry % has % postings', e, n using errcode = '23514'; end if;
+  select string_agg(currency || '=' || s, ',') into bad
+    from (select currency, sum(amount) s from posting where entry_id = e group by 1 having sum(amount) <> 0) q;
+  if bad is not null then raise exception 'entry % is not balanced: %', e, bad using errcode = '23514'; end if;
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.lock_balances(p_codes text[])
+ RETURNS TABLE(code text, amount units)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+begin
+  perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes)) order by b.account_id for update;
+  return query select a.code, b.amount from account a join balance b on b.account_id = a.id where a.code = any (p_codes);
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.post(p_key text, p_kind text, p_lines jsonb, p_at timestamp with time zone, p_transaction_id text DEFAULT NULL::text, p_payout_id text DEFAULT NULL::text, p_reverses_id bigint DEFAULT NULL::bigint)
+ RETURNS TABLE(entry_id bigint, replayed boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+declare
+  h bytea := sha256(convert_to(p_kind || '|' || p_lines::text || '|' || coalesce(p_reverses_id::text, ''), 'UTF8'));
+  eid bigint; old bytea; ids bigint[]; house boolean;
+begin
+  insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
+    values (p_kind, p_key, h, p_reverses_id, p_transaction_id, p_payout_id, p_at)
+    on conflict (key) do nothing returning id into eid;
+  if eid is null then
+    select e.id, e.body_hash into eid, old from entry e where e.key = p_key;
+    if old is distinct from h then
+      raise exception 'ledger key % was used with another body', p_key using errcode = '23505';
+    end if;
+    return query select eid, true; return;
+  end if;
+  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
+  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
+  select bool_or(not a.locked) into house from account a where a.id = any (ids);
+  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
+  with l as (
+    select j.ord::smallint as line, a.id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
+      from jsonb_array_elements(p_lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  changed as (
+    update balance b set amount = b.amount + l.amount * l.normal_side from l where b.account_id = l.id
+    returning b.account_id, b.amount)
+  insert into posting (entry_id, line, account_id, currency, amount, balance_after)
+    select eid, l.line, l.id, l.currency, l.amount, c.amount from l left join changed c on c.account_id = l.id;
+  if house then insert into unrolled values (eid); end if;
+  return query select eid, false;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ begin raise exception 'ledger is append-only (% on %)', tg_op, tg_table_name using errcode = '42501'; end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.roll_up(p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+declare n integer;
+begin
+  with taken as (
+    delete from unrolled where entry_id in (select u.entry_id from unrolled u order by u.entry_id limit p_limit for update skip locked)
+    returning entry_id),
+  moved as (
+    select p.account_id, sum(p.amount) * a.normal_side as delta
+      from taken t join posting p using (entry_id) join account a on a.id = p.account_id and not a.locked
+      group by p.account_id, a.normal_side order by p.account_id),
+  changed as (update house_balance b set amount = b.amount + m.delta from moved m where b.account_id = m.account_id returning 1)
+  select count(*) into n from taken;
+  return n;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.announce_merchant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ begin perform pg_notify('sign_in_changed', 'm:' || new.id); return null; end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.announce_sign_in()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ begin perform pg_notify('sign_in_changed', 's:' || new.id); return null; end $function$
+;
+
+-- Triggers
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.entry FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.entry FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.posting FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.posting FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.posting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.events FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER announce AFTER UPDATE OF suspended_at ON public.merchants FOR EACH ROW WHEN ((old.suspended_at IS DISTINCT FROM new.suspended_at)) EXECUTE FUNCTION announce_merchant();
+
+CREATE TRIGGER announce AFTER UPDATE OF revoked_at ON public.sign_ins FOR EACH ROW WHEN ((old.revoked_at IS DISTINCT FROM new.revoked_at)) EXECUTE FUNCTION announce_sign_in();
+
+-- Rights of the service
+
+grant select on ledger.account to bursar_app;
+
+grant select on ledger.account_balance to bursar_app;
+
+grant select on ledger.account_kind to bursar_app;
+
+grant select on ledger.balance to bursar_app;
+
+grant select on ledger.entry to bursar_app;
+
+grant select on ledger.house_balance to bursar_app;
+
+grant select on ledger.posting to bursar_app;
+
+grant select on ledger.unrolled to bursar_app;
+
+grant delete, insert, select, update on public.account_xpubs to bursar_app;
+
+grant delete, insert, select, update on public.blocks to bursar_app;
+
+grant delete, insert, select, update on public.chain_cursors to bursar_app;
+
+grant insert, select on public.events to bursar_app;
+
+grant delete, insert, select, update on public.idempotency_keys to bursar_app;
+
+grant delete, insert, select, update on public.merchant_settings to bursar_app;
+
+grant delete, insert, select, update on public.merchants to bursar_app;
+
+grant delete, insert, select, update on public.node_conditions to bursar_app;
+
+grant delete, insert, select, update on public.payment_inputs to bursar_app;
+
+grant delete, insert, select, update on public.payments to bursar_app;
+
+grant delete, insert, select, update on public.rate_history to bursar_app;
+
+grant delete, insert, select, update on public.rates to bursar_app;
+
+grant delete, insert, select, update on public.rivals to bursar_app;
+
+grant delete, insert, select, update on public.sign_ins to bursar_app;
+
+grant delete, insert, select, update on public.signing_keys to bursar_app;
+
+grant delete, insert, select, update on public.transactions to bursar_app;
+
+grant delete, insert, select, update on public.users to bursar_app;

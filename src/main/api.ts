@@ -1,0 +1,64 @@
+// The process that faces the internet: the HTTP API. It holds no key that can spend. Started by `npm start`, or alone by `bursar api`, any
+// number of times on one database.
+import { readFileSync } from 'node:fs';
+import { createAuthenticator } from '../flow/sign-in.ts';
+import { createServer } from '../http/server.ts';
+import { open, openLog } from './opened.ts';
+import { type Running, runProcess } from './process-life.ts';
+import { sandboxForward } from './sandbox-forward.ts';
+import { sandboxEndpoint } from './sandbox-place.ts';
+import { StartRefused } from './start-refused.ts';
+import { openStatusBell } from './status-bell.ts';
+import { wire } from './wire.ts';
+
+const DATABASE_SESSIONS = 16;
+
+async function start(): Promise<Running> {
+  const { config, database } = await open();
+  const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
+  const log = openLog('api');
+  const wired = await wire(config, { applicationName: 'bursar api', maxConnections: DATABASE_SESSIONS });
+  const { ctx } = wired;
+  const authenticator = createAuthenticator(ctx);
+  const [{ bell, close: closeBell }] = await Promise.all([openStatusBell(ctx.db), authenticator.listen()]);
+  const server = createServer({
+    ctx,
+    authenticator,
+    bell,
+    network,
+    rateLimitScale,
+    trustedProxies: trustedProxies ?? [],
+    publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
+    sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
+    report: (what, message) => log.error(what, message),
+    version: version(),
+  });
+  try {
+    await server.listen({ port, host });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${code})`;
+    throw new StartRefused(`${host}:${port} ${why}: set PORT or HOST to another`);
+  }
+  return {
+    note: listeningUrl(host, server.server.address()),
+    async stop() {
+      await server.close();
+      await closeBell();
+      await authenticator.close();
+      await wired.close();
+      await database.close();
+    },
+  };
+}
+
+function listeningUrl(host: string, address: unknown): string {
+  const { port } = address as { port: number };
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version;
+}
+
+await runProcess('api', start);

@@ -1,0 +1,34 @@
+// What every process of the service does first: reads its configuration, makes its folder, opens the database (and migrates it, where no
+// supervisor has done so), and has a log. Called by the process entries of src/main.
+import pino from 'pino';
+import { MigrationRefused, migrate } from '../store/migrate.ts';
+import { type Config, readConfig } from './config.ts';
+import { makeDataFolder } from './data-folder.ts';
+import { type OpenDatabase, openDatabase } from './postgres.ts';
+import { isSupervised } from './process-life.ts';
+import { StartRefused } from './start-refused.ts';
+
+export type Opened = {
+  /** With the database's URL and the real path of the data folder. */
+  readonly config: Config & { readonly databaseUrl: string };
+  readonly database: OpenDatabase;
+};
+
+/** Joins what runs on this data folder or DATABASE_URL. Throws StartRefused with one clear line. */
+export async function open(): Promise<Opened> {
+  const given = readConfig();
+  const dataFolder = makeDataFolder(given.dataFolder);
+  const database = await openDatabase(given);
+  try {
+    if (!isSupervised()) await migrate({ url: database.url });
+  } catch (error) {
+    await database.close();
+    throw error instanceof MigrationRefused ? new StartRefused(error.message) : error;
+  }
+  return { config: { ...given, dataFolder, databaseUrl: database.url }, database };
+}
+
+/** A log on standard error, one JSON object a line, as the other processes write it. */
+export function openLog(name: string): pino.Logger {
+  return pino({ name, base: { name, pid: process.pid } }, pino.destination({ dest: 2, sync: true }));
+}

@@ -1,0 +1,38 @@
+// Wakes the callers who wait for a change of a transaction's status: the database's notifications come in on one session and go out to
+// whoever waits in this process. Made by src/main/api.ts.
+import type { StatusBell } from '../flow/transaction-reads.ts';
+import type { Database } from '../store/connect.ts';
+
+/** Listens from the moment it resolves. When notifications may have been missed, everyone is woken and looks for himself. */
+export async function openStatusBell(db: Database): Promise<{ readonly bell: StatusBell; close(): Promise<void> }> {
+  const waiting = new Map<string, Set<() => void>>();
+  function ring(id: string): void {
+    for (const wake of [...(waiting.get(id) ?? [])]) wake();
+  }
+  const close = await db.listen(
+    ['transaction_changed'],
+    (_channel, id) => ring(id),
+    () => {
+      for (const id of [...waiting.keys()]) ring(id);
+    },
+  );
+  const bell: StatusBell = {
+    next: (id, signal) =>
+      new Promise((resolve) => {
+        if (signal.aborted) {
+          resolve();
+          return;
+        }
+        const mine = waiting.get(id) ?? new Set();
+        function wake(): void {
+          signal.removeEventListener('abort', wake);
+          mine.delete(wake);
+          if (mine.size === 0 && waiting.get(id) === mine) waiting.delete(id);
+          resolve();
+        }
+        waiting.set(id, mine.add(wake));
+        signal.addEventListener('abort', wake);
+      }),
+  };
+  return { bell, close };
+}

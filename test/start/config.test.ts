@@ -1,0 +1,65 @@
+// The environment as the service reads it: everything that is wrong is told at once, in one line each, and .env.example names every variable.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readConfig } from '../../src/main/config.ts';
+import { envExample, TABLE } from '../../src/main/config-table.ts';
+
+function problems(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    return (error as Error).message.split('\n');
+  }
+  return [];
+}
+
+test('.env.example is what the table of variables says', async () => {
+  await expect(envExample()).toMatchFileSnapshot('../../.env.example');
+});
+
+test('every default is accepted by its own variable, and nothing has to be set', () => {
+  expect(problems({})).toEqual([]);
+  for (const { read, fallback } of TABLE) if (fallback !== null) expect(() => read(fallback)).not.toThrow();
+});
+
+test('an unknown BURSAR_ variable is refused and the nearest known one named', () => {
+  expect(problems({ BURSAR_NETWROK: 'sandbox' })).toEqual([
+    'BURSAR_NETWROK is not a variable of Bursar; the nearest known one is BURSAR_NETWORK',
+  ]);
+  expect(problems({ BURSAR_BTC_RPC: 'x' })[0]).toContain('BURSAR_BTC_RPC_URL');
+  expect(problems({ BURSARY: 'x', OTHER: 'y' })).toEqual([]);
+});
+
+test('all problems are told at once', () => {
+  const told = problems({
+    PORT: '70000',
+    BURSAR_FEE_BPS: '-1',
+    BURSAR_NETWORK: 'main',
+    BURSAR_TRUSTED_PROXIES: '10.0.0.0/99',
+    BURSAR_TYPO: '1',
+  });
+  expect(told).toHaveLength(5);
+  expect(told.join('\n')).toMatch(/PORT.*0 to 65535/);
+  expect(told.join('\n')).toMatch(/BURSAR_NETWORK.*sandbox, regtest, testnet, mainnet/);
+});
+
+test('a secret is never printed, and may come from a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-secret-'));
+  try {
+    const file = join(folder, 'password');
+    writeFileSync(file, 'from-a-file-123\n');
+    expect(readConfig({ BURSAR_DEMO_PASSWORD_FILE: file }).demoPassword).toBe('from-a-file-123');
+    expect(problems({ BURSAR_DEMO_PASSWORD_FILE: file, BURSAR_DEMO_PASSWORD: 'both-are-set-12' })[0]).toContain('both set');
+    expect(problems({ BURSAR_BTC_RPC_URL: 'ftp://user:hunter2@host' }).join()).not.toContain('hunter2');
+    expect(problems({ DATABASE_URL_FILE: join(folder, 'missing') })[0]).toContain('cannot be read');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('dollars become cents, and an empty variable counts as not set', () => {
+  expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '10000.5' }).unfinalPayoutMinor).toBe(1_000_050n);
+  expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '', PORT: '' }).port).toBe(8080);
+});
