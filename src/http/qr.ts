@@ -26,23 +26,18 @@ function png(modules: readonly (readonly boolean[])[]): Buffer {
   return Buffer.concat([SIGNATURE, chunk('IHDR', header), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]);
 }
 
-/** Each line after the first of a module repeats it, which filter Up writes as zeros. */
+/** The first line of a module row as it is (filter None); the others repeat it, which filter Up writes as zeros. */
 function scanLines(modules: readonly (readonly boolean[])[], side: number): Buffer {
-  const bytes = Math.ceil(side / 8);
-  const lines = Buffer.alloc(side * (bytes + 1));
-  let previous = new Uint8Array(bytes);
+  const stride = Math.ceil(side / 8) + 1;
+  const lines = Buffer.alloc(side * stride);
   for (let row = 0; row < modules.length; row++) {
     const line = modules[row] as readonly boolean[];
-    const packed = new Uint8Array(bytes);
+    const at = row * PIXELS_PER_MODULE * stride;
     for (let column = 0; column < line.length; column += 2) {
       // two modules of 4 pixels are one byte; 0 is black
-      packed[column >> 1] = (line[column] ? 0 : 0xf0) | (line[column + 1] ? 0 : 0x0f);
+      lines[at + 1 + (column >> 1)] = (line[column] ? 0 : 0xf0) | (line[column + 1] ? 0 : 0x0f);
     }
-    const at = row * PIXELS_PER_MODULE * (bytes + 1);
-    lines[at] = FILTER_UP;
-    for (let i = 0; i < bytes; i++) lines[at + 1 + i] = ((packed[i] as number) - (previous[i] as number)) & 0xff;
-    for (let repeat = 1; repeat < PIXELS_PER_MODULE; repeat++) lines[at + repeat * (bytes + 1)] = FILTER_UP;
-    previous = packed;
+    for (let repeat = 1; repeat < PIXELS_PER_MODULE; repeat++) lines[at + repeat * stride] = FILTER_UP;
   }
   return lines;
 }
