@@ -2,7 +2,7 @@
 // of owner, second program and thief that must stay in step with the model.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refresh } from '../../src/flow/refresh.ts';
+import { judgeRefresh, refresh } from '../../src/flow/refresh.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import type { TokenPair } from '../../src/flow/token-pair.ts';
 import { makeWorld, PASSWORD, refusalOf, sameTokens, type World } from './sign-in-world.ts';
@@ -184,7 +184,7 @@ const steps = fc.array(
     kind: fc.constantFrom<Step['kind'][]>('refresh', 'refresh', 'lose', 'use', 'steal', 'late'),
     who: fc.constantFrom<(0 | 1)[]>(0, 1),
   }),
-  { minLength: 1, maxLength: 24 },
+  { minLength: 12, maxLength: 30 },
 );
 
 async function walk(list: readonly Step[]): Promise<void> {
@@ -223,8 +223,30 @@ async function walk(list: readonly Step[]): Promise<void> {
   }
 }
 
+describe('the judge of refreshes', () => {
+  it('agrees with the model in every one of its states', () => {
+    const hashes = [0, 1, 2].map((age) => Buffer.alloc(32, age));
+    const [newest, before] = hashes as [Buffer, Buffer];
+    const yesNo = [false, true];
+    for (const late of yesNo)
+      for (const used of yesNo)
+        for (const gThis of yesNo)
+          for (const gRow of [0, 1, 2])
+            for (const age of [0, 1, 2]) {
+              const model: Model = { revoked: false, late, used, gThis, gRow };
+              const previous = { refreshHash: before, consumedAt: new Date(0), sealedPair: before };
+              const rotation = { refreshHash: newest, previous, handedOutAgain: gThis, gracesInARow: gRow };
+              const use = { refreshHash: hashes[age] as Buffer, presented: used, nowMs: late ? 30_001 : 30_000 };
+              const state = JSON.stringify({ model, age });
+              const expected = modelRefresh(model, age);
+              expect(judgeRefresh(rotation, use).verdict, state).toBe(expected);
+              if (expected !== 'reused') expect(judgeRefresh(rotation, use).gracesInARow, state).toBe(model.gRow);
+            }
+  });
+});
+
 describe('random walks of two holders', () => {
   it('answer as the model does, and never let both go on for ever', async () => {
-    await fc.assert(fc.asyncProperty(steps, walk), { numRuns: 60 });
+    await fc.assert(fc.asyncProperty(steps, walk), { numRuns: 80 });
   }, 120_000);
 });
