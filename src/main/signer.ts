@@ -7,18 +7,23 @@ import { createKeyring } from '../signer/keyring.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
 import { connect } from '../store/connect.ts';
-import { migrate } from '../store/migrate.ts';
-import { type Config, readConfig } from './config.ts';
-import { makeDataFolder } from './data-folder.ts';
-import { openDatabase } from './postgres.ts';
+import { type Opened, open } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { keyringOptions, signerSocket } from './signer-place.ts';
 import { StartRefused } from './start-refused.ts';
 
 async function start(): Promise<Running> {
-  const config = readConfig();
-  const dataFolder = makeDataFolder(config.dataFolder);
+  const { config, database } = await open();
+  try {
+    return await serve(config, config.dataFolder);
+  } finally {
+    // the socket's questions need no database
+    await database.close();
+  }
+}
+
+async function serve(config: Opened['config'], dataFolder: string): Promise<Running> {
   const options = keyringOptions(config, dataFolder);
   const lock = await tryLock(dataFolder, 'signer');
   if (lock === null) throw new StartRefused(`a signer already runs on ${dataFolder}`);
@@ -29,7 +34,7 @@ async function start(): Promise<Running> {
   if (accounts === null) {
     const how = 'make one with "bursar keys init", or receive to keys kept elsewhere with "bursar keys import-xpub"';
     console.error(`signer: there is no seed in ${options.folder}: ${how}`);
-  } else await confirmStoredKeys(config, accounts);
+  } else await confirmStoredKeys(config.databaseUrl, accounts);
   const socket = signerSocket(dataFolder);
   const server = await serveSigner(socket, keyring, (error) => console.error(`signer: ${(error as Error).message}`));
   return {
@@ -42,24 +47,17 @@ async function start(): Promise<Running> {
 }
 
 /** Throws StartRefused, loudly, when the database calls a key ours that is not. */
-async function confirmStoredKeys(config: Config, accounts: readonly SignerAccount[]): Promise<void> {
-  const database = await openDatabase(config);
+async function confirmStoredKeys(url: string, accounts: readonly SignerAccount[]): Promise<void> {
+  const db = connect({ url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
   try {
-    // alone it may be the first to come; in a group the start has done it
-    if (!isSupervised()) await migrate({ url: database.url });
-    const db = connect({ url: database.url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
-    try {
-      const comparison = await compareKeys(db, accounts, new Date());
-      const mismatch = mismatchMessage(comparison);
-      if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
-      if (comparison.retiredMismatched.length > 0) {
-        console.error(`signer: earlier account keys of ${comparison.retiredMismatched.join(', ')} are not of this seed`);
-      }
-    } finally {
-      await db.close();
+    const comparison = await compareKeys(db, accounts, new Date());
+    const mismatch = mismatchMessage(comparison);
+    if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
+    if (comparison.retiredMismatched.length > 0) {
+      console.error(`signer: earlier account keys of ${comparison.retiredMismatched.join(', ')} are not of this seed`);
     }
   } finally {
-    await database.close();
+    await db.close();
   }
 }
 
