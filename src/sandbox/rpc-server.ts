@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './rpc-answers.ts';
-import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_MISC, RPC_PARSE, RpcError } from './rpc-error.ts';
+import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_PARSE, RpcError } from './rpc-error.ts';
 import { methodNamed, sendsMoney } from './rpc-methods.ts';
 import type { SimulatedNode } from './simulated-node.ts';
 
@@ -101,16 +101,9 @@ export async function answerRpc(
   response.writeHead(answered.status, { 'Content-Type': 'application/json' }).end(`${JSON.stringify(answered.body)}\n`);
 }
 
-function isAuthorised(header: string | undefined, secret: string): boolean {
+/** Whether an Authorization header carries the password (Basic; the user name does not matter). */
+export function isAuthorised(header: string | undefined, secret: string): boolean {
   if (header === undefined || !header.startsWith('Basic ')) return false;
   const text = Buffer.from(header.slice('Basic '.length), 'base64').toString('utf8');
   return text.slice(text.indexOf(':') + 1) === secret;
 }
-
-/** What answers a request that met a mistake of ours. */
-export const rpcFailure = (error: unknown): string =>
-  JSON.stringify({
-    result: null,
-    error: { code: RPC_MISC, message: error instanceof Error ? error.message : String(error) },
-    id: null,
-  });

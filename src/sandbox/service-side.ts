@@ -29,8 +29,8 @@ export type SandboxService = {
     readonly password: string;
     readonly scopes: readonly string[];
   }): Promise<Readonly<Record<string, unknown>>>;
-  /** Runs every job of the worker that is due on the current clock once, and resolves when they are done. */
-  settle(): Promise<void>;
+  /** Waits until everything that is due on the current clock has been done once, at most so long; whether it was. */
+  settle(timeoutMs: number): Promise<boolean>;
   /** Asks all rate sources now, so that the next quote uses what they say. */
   refreshRates(): Promise<void>;
 };
@@ -41,11 +41,12 @@ export type SandboxOptions = {
   /** Seconds between blocks that come by themselves; 0 = only by control. */
   readonly blockSeconds: number;
   readonly service: SandboxService;
+  /** The service's clock, which all its processes share. Moving it forward is durable before it returns. */
+  readonly clock: { now(): number; advance(forwardMs: number): void };
   /** Told of what the operator should know (a line of text). */
   readonly log?: (line: string) => void;
   /**
-   * Called once when this sandbox can no longer keep what it answers for (the disk refused a write), or when a newer one on the same
-   * folder took its place. The process should end.
+   * Called once when this sandbox can no longer keep what it answers for (the disk refused a write): the process has to end.
    */
   readonly onEnd: (reason: string) => void;
 };

@@ -27,6 +27,8 @@ export type NodeOptions = {
   readonly folder: string | null;
   /** Milliseconds on the sandbox's clock. */
   readonly now: () => number;
+  /** Called when a move could not be finished: memory and disk may differ now, and the node must not be used any more. */
+  readonly onBroken?: (error: Error) => void;
 };
 
 export type SimulatedNode = {
@@ -67,17 +69,22 @@ export function openSimulatedNode(options: NodeOptions): SimulatedNode {
     for (const effect of entry as readonly Effect[]) applyEffect(state, effect);
   };
   const journal = options.folder === null ? null : openJournal(join(options.folder, `${dialect.path}.journal`), replay);
-  const node = movesOf(state, journal, options.now);
+  const node = movesOf(state, journal, options);
   if (state.active.length === 1) node.begin();
   return node;
 }
 
-function movesOf(state: ChainState, journal: Journal | null, now: () => number): SimulatedNode & { begin(): void } {
+function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: NodeOptions): SimulatedNode & { begin(): void } {
   const move = <T>(make: (draft: Draft) => T): T => {
     const draft: Draft = { state, nowSeconds: Math.floor(now() / 1000), effects: [] };
-    const made = make(draft);
-    if (draft.effects.length > 0) journal?.append(draft.effects);
-    return made;
+    try {
+      const made = make(draft);
+      if (draft.effects.length > 0) journal?.append(draft.effects);
+      return made;
+    } catch (error) {
+      onBroken?.(error as Error);
+      throw error;
+    }
   };
   return {
     dialect: state.dialect,

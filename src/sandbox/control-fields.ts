@@ -1,0 +1,131 @@
+// Reads the fields of a control's body and refuses what does not fit, naming the field and what is accepted. Called by the controls.
+import { type CurrencyCode, paymentMethod, type UtxoCode } from '../core/currency.ts';
+import { parseAmount } from '../core/money.ts';
+import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import type { SimulatedNode } from './simulated-node.ts';
+
+/** A control's "no", with the status and code of the answer. */
+export class ControlRefusal extends Error {
+  readonly httpStatus: 400 | 404 | 409;
+  readonly code: string;
+  readonly param: string | null;
+  constructor(
+    httpStatus: 400 | 404 | 409,
+    code: RefusalCode | 'not_possible' | 'faucet_empty',
+    message: string,
+    param: string | null = null,
+  ) {
+    super(message);
+    this.name = 'ControlRefusal';
+    this.httpStatus = httpStatus;
+    this.code = code;
+    this.param = param;
+  }
+}
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** What the service refuses with a status that a control does not have becomes 409. */
+export function fromRefusal(refusal: Refusal): ControlRefusal {
+  const { httpStatus } = refusal;
+  const status = httpStatus === 400 || httpStatus === 404 ? httpStatus : 409;
+  return new ControlRefusal(status, refusal.code, refusal.message, refusal.param);
+}
+
+export const bad = (param: string, message: string): ControlRefusal =>
+  new ControlRefusal(400, 'invalid_request', `${param} ${message}`, param);
+export const impossible = (message: string): ControlRefusal => new ControlRefusal(409, 'not_possible', message);
+
+/** A field that may be left out; null counts as left out. */
+const given = (body: Body, name: string): unknown => (Object.hasOwn(body, name) ? (body[name] ?? undefined) : undefined);
+
+export function optionalText(body: Body, name: string): string | null {
+  const value = given(body, name);
+  if (value === undefined) return null;
+  if (typeof value !== 'string' || value === '' || value.length > 1000) throw bad(name, 'must be a text of 1 to 1000 characters');
+  return value;
+}
+
+export function requiredText(body: Body, name: string): string {
+  const value = optionalText(body, name);
+  if (value === null) throw new ControlRefusal(400, 'missing_field', `${name} is required`, name);
+  return value;
+}
+
+export function optionalWhole(body: Body, name: string, least: number, most: number): number | null {
+  const value = given(body, name);
+  if (value === undefined) return null;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+    throw bad(name, `must be a whole number from ${least} to ${most}`);
+  }
+  return value;
+}
+
+export function requiredWhole(body: Body, name: string, least: number, most: number): number {
+  const value = optionalWhole(body, name, least, most);
+  if (value === null)
+    throw new ControlRefusal(400, 'missing_field', `${name} is required: a whole number from ${least} to ${most}`, name);
+  return value;
+}
+
+export function optionalFlag(body: Body, name: string): boolean | null {
+  const value = given(body, name);
+  if (value === undefined) return null;
+  if (typeof value !== 'boolean') throw bad(name, 'must be true or false');
+  return value;
+}
+
+/** One of several words; undefined when the field is not there, null when it is there and null. */
+export function oneOf<T extends string>(body: Body, name: string, words: readonly T[]): T | null | undefined {
+  if (!Object.hasOwn(body, name)) return undefined;
+  const value = body[name];
+  if (value === null) return null;
+  const word = words.find((each) => each === value);
+  if (word === undefined) throw bad(name, `must be one of ${words.join(', ')}`);
+  return word;
+}
+
+/** A decimal string above zero, in minor units of a coin with `decimals`; null when it is left out. */
+export function optionalAmount(body: Body, name: string, decimals: number): bigint | null {
+  const value = given(body, name);
+  if (value === undefined) return null;
+  const accepted = `must be a decimal string above zero with at most ${decimals} decimals, such as "0.00100000"`;
+  const parsed = typeof value === 'string' ? parseAmount(value, decimals) : { problem: 'malformed' as const };
+  if ('problem' in parsed || parsed.minor === 0n) throw new ControlRefusal(400, 'invalid_amount', `${name} ${accepted}`, name);
+  return parsed.minor;
+}
+
+/** Codes of places that a control may name and that are no payment method. */
+const PLACES = ['ACH', 'USD'];
+
+/** What a currency code means; 400 for one that nobody knows. */
+function knownCode(body: Body, name: string): string {
+  const text = requiredText(body, name);
+  const code = paymentMethod(text) ?? PLACES.find((place) => place === text.toUpperCase());
+  if (code === undefined) {
+    throw new ControlRefusal(400, 'unsupported_currency', `${name} must be a currency code such as BTC or LTC`, name);
+  }
+  return code;
+}
+
+export type Nodes = ReadonlyMap<UtxoCode, SimulatedNode>;
+
+/** The simulated node of a currency code; 409 for a known currency that this version does not simulate. */
+export function nodeOf(nodes: Nodes, code: string): SimulatedNode {
+  const node = nodes.get(code as UtxoCode);
+  if (node !== undefined) return node;
+  const there = [...nodes.keys()].join(', ');
+  throw new ControlRefusal(
+    409,
+    'currency_unavailable',
+    `${code} is not simulated in this version; there are ${there}`,
+    'currency',
+  );
+}
+
+/** The node of the body's required `currency`. */
+export const requiredNode = (nodes: Nodes, body: Body): SimulatedNode => nodeOf(nodes, knownCode(body, 'currency'));
+
+/** The node of the body's `currency`, or of `usual` when it names none. */
+export const nodeOr = (nodes: Nodes, body: Body, usual: CurrencyCode): SimulatedNode =>
+  given(body, 'currency') === undefined ? nodeOf(nodes, usual) : requiredNode(nodes, body);

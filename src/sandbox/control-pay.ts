@@ -1,0 +1,143 @@
+// The controls about coins: pay and double-spend a transaction of the service, give out a place of the outside world, tell what arrived there.
+// Called through the control table.
+import { type CurrencyRow, utxoRow } from '../core/currency.ts';
+import { formatAmount, minus, mulDivDown, plus, sum } from '../core/money.ts';
+import {
+  type Body,
+  bad,
+  ControlRefusal,
+  impossible,
+  nodeOf,
+  nodeOr,
+  oneOf,
+  optionalAmount,
+  optionalText,
+  optionalWhole,
+  requiredNode,
+  requiredText,
+} from './control-fields.ts';
+import { outsideKeyHash } from './faucet-key.ts';
+import { regtestParameters } from './rpc-answers.ts';
+import { addressOf, keyHashScript, scriptOf, witnessScript } from './scripts.ts';
+import type { PayableTransaction } from './service-side.ts';
+import type { SimulatedNode } from './simulated-node.ts';
+import type { Output, Transaction } from './transaction.ts';
+import type { World } from './world.ts';
+
+const MOST_OUTPUTS = 500;
+const KINDS = ['coinbase', 'token_fake', 'token_failed', 'internal', 'internal_reverted'] as const;
+
+async function transactionAsked(world: World, body: Body): Promise<PayableTransaction> {
+  const id = requiredText(body, 'transaction_id');
+  const found = await world.service.findTransaction(id);
+  if (found === null) {
+    throw new ControlRefusal(404, 'transaction_not_found', 'transaction_id names no transaction', 'transaction_id');
+  }
+  return found;
+}
+
+const rowOf = (node: SimulatedNode): CurrencyRow => utxoRow(node.dialect.code);
+const receivedMinor = (node: SimulatedNode, script: string): bigint => sum(node.received(script).map((line) => line.minor));
+
+/** What is still due as the chain has it, or the whole where nothing is due. */
+function usualAmount(world: World, asked: PayableTransaction): bigint {
+  const due = minus(asked.needMinor, receivedMinor(nodeOf(world.nodes, asked.currency), asked.script));
+  return due > 0n ? due : asked.needMinor;
+}
+
+/** `total` in n outputs to one script; the first takes what does not divide. */
+function inParts(total: bigint, n: number, script: Buffer): readonly Output[] {
+  const each = mulDivDown(total, 1n, BigInt(n));
+  if (each === 0n) throw bad('split', 'makes outputs of nothing: the amount has fewer units');
+  const outputs = Array.from({ length: n }, () => ({ minor: each, script }));
+  const rest = minus(total, sum(outputs.map((output) => output.minor)));
+  return [{ minor: plus(each, rest), script }, ...outputs.slice(1)];
+}
+
+/** POST /sandbox/pay */
+export async function payTransaction(
+  world: World,
+  body: Body,
+): Promise<{ readonly answer: unknown; readonly node: SimulatedNode }> {
+  requiredText(body, 'transaction_id');
+  const kind = oneOf(body, 'kind', KINDS) ?? null;
+  const parts = optionalWhole(body, 'split', 1, MOST_OUTPUTS) ?? 1;
+  const replaced = optionalText(body, 'replace');
+  if (replaced !== null && !/^[0-9a-f]{64}$/.test(replaced))
+    throw bad('replace', 'must be a transaction id: 64 lower-case hex digits');
+  if (replaced !== null && kind !== null) throw bad('kind', 'cannot be given together with replace');
+  const asked = await transactionAsked(world, body);
+  const node = nodeOr(world.nodes, body, asked.currency);
+  const code = node.dialect.code;
+  if (kind !== null && kind !== 'coinbase') throw bad('kind', `must be coinbase for ${code}`);
+  const amount = optionalAmount(body, 'amount', rowOf(node).decimals);
+  const script = Buffer.from(asked.script, 'hex');
+  const original = replaced === null ? null : replaceable(node, replaced, script);
+  const outputs = inParts(amount ?? (original === null ? usualAmount(world, asked) : paidTo(original, script)), parts, script);
+  const paid = made(node, outputs, { original, coinbase: kind === 'coinbase' });
+  if (paid !== null) return { answer: { txid: paid.txid }, node };
+  throw new ControlRefusal(409, 'faucet_empty', `the faucet has not so much ${code}: amount is too large`, 'amount');
+}
+
+function made(
+  node: SimulatedNode,
+  outputs: readonly Output[],
+  how: { readonly original: Transaction | null; readonly coinbase: boolean },
+): Transaction | null {
+  if (how.coinbase) return node.mine(1, { outputs }).transactions[0] as Transaction;
+  return how.original === null ? node.pay(outputs) : node.replace(how.original, outputs);
+}
+
+const paidTo = (transaction: Transaction, script: Buffer): bigint =>
+  sum(transaction.outputs.filter((output) => output.script.equals(script)).map((output) => output.minor));
+
+/** The mempool transaction that a fee replacement takes the place of; 409 for one that is mined, unknown, or pays somebody else. */
+function replaceable(node: SimulatedNode, txid: string, script: Buffer): Transaction {
+  const known = node.state.alive.get(txid);
+  if (known === undefined) throw impossible(`replace: ${node.dialect.code} knows no such transaction in its mempool`);
+  if (known.block !== null) throw impossible('replace: this transaction is mined, it cannot be replaced any more');
+  if (paidTo(known.transaction, script) === 0n)
+    throw impossible('replace: this transaction does not pay the address of transaction_id');
+  return known.transaction;
+}
+
+/** POST /sandbox/double_spend */
+export async function doubleSpendTransaction(
+  world: World,
+  body: Body,
+): Promise<{ readonly answer: unknown; readonly node: SimulatedNode }> {
+  const asked = await transactionAsked(world, body);
+  const conflicts: Transaction[] = [];
+  let concerned: SimulatedNode = nodeOf(world.nodes, asked.currency);
+  for (const node of world.nodes.values()) {
+    const open = node.received(asked.script).filter((line) => line.confirmations === 0);
+    const originals = open.map((line) => (node.state.alive.get(line.txid) as { transaction: Transaction }).transaction);
+    const made = originals.length === 0 ? [] : node.doubleSpend(originals);
+    if (made.length > 0) concerned = node;
+    conflicts.push(...made);
+  }
+  if (conflicts.length === 0) throw impossible('transaction_id has no unconfirmed payment that could be double-spent');
+  return { answer: { txids: conflicts.map((transaction) => transaction.txid) }, node: concerned };
+}
+
+/** POST /sandbox/address */
+export function outsideAddress(world: World, body: Body): { readonly address: string } {
+  const node = requiredNode(world.nodes, body);
+  const { code } = node.dialect;
+  const hash = outsideKeyHash(code, node.nextOutsideIndex());
+  const script = utxoRow(code).utxo.addressKind === 'p2wpkh' ? witnessScript(0, hash) : keyHashScript(hash);
+  return { address: addressOf(script, regtestParameters(node.state)) as string };
+}
+
+/** POST /sandbox/receive */
+export function receivedOutside(world: World, body: Body): unknown {
+  const node = requiredNode(world.nodes, body);
+  const { code } = node.dialect;
+  const script = scriptOf(requiredText(body, 'address'), regtestParameters(node.state));
+  if (script === null) throw bad('address', `must be an address of the ${code} regtest network`);
+  const lines = node.received(script.toString('hex'));
+  return {
+    received: formatAmount(sum(lines.map((line) => line.minor)), code),
+    payments: lines.map(({ txid, minor, confirmations }) => ({ txid, amount: formatAmount(minor, code), confirmations })),
+  };
+}

@@ -1,0 +1,189 @@
+// The controls of the sandbox by name: what POST /sandbox/<name> does. Fields are checked first, then what they name, then whether it can be
+// done. Called by the sandbox's server; coins are control-pay's, the rest is here.
+import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
+import { parseRate } from '../core/rate.ts';
+import { Refusal } from '../core/refusal.ts';
+import type { Fault, Trouble } from './chain-state.ts';
+import {
+  type Body,
+  bad,
+  ControlRefusal,
+  fromRefusal,
+  impossible,
+  oneOf,
+  optionalFlag,
+  optionalText,
+  optionalWhole,
+  requiredNode,
+  requiredText,
+  requiredWhole,
+} from './control-fields.ts';
+import { doubleSpendTransaction, outsideAddress, payTransaction, receivedOutside } from './control-pay.ts';
+import { type Prices, SOURCES } from './rates.ts';
+import type { SimulatedNode } from './simulated-node.ts';
+import type { World } from './world.ts';
+
+type Control = (world: World, body: Body) => Promise<unknown>;
+
+const MOST_BLOCKS = 10_000;
+const MOST_DEPTH = 1_000;
+/** The clock stays in this century: a block's time has 32 bits. */
+const LAST_MS = Date.UTC(2100, 0, 1);
+const SETTLE_MS = 45_000;
+
+/** After a move of coins: the service looks at once, unless it cannot reach the node. */
+async function seen(
+  world: World,
+  { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
+): Promise<unknown> {
+  if (!node.state.trouble.down) await world.nudge();
+  return answer;
+}
+
+async function mine(world: World, body: Body): Promise<unknown> {
+  const node = requiredNode(world.nodes, body);
+  const { height, hash } = node.mine(requiredWhole(body, 'blocks', 1, MOST_BLOCKS));
+  return seen(world, { answer: { height, hash }, node });
+}
+
+async function reorg(world: World, body: Body): Promise<unknown> {
+  const node = requiredNode(world.nodes, body);
+  const depth = requiredWhole(body, 'depth', 1, MOST_DEPTH);
+  const drop = optionalFlag(body, 'drop') ?? false;
+  const most = node.state.active.length - 2;
+  if (depth > most) throw impossible(`depth: this chain can be replaced ${most} blocks deep at most`);
+  const { height, hash } = node.reorg(depth, { drop });
+  return seen(world, { answer: { height, hash }, node });
+}
+
+const FAULTS: readonly (Fault | 'no_locks')[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
+
+async function trouble(world: World, body: Body): Promise<unknown> {
+  const node = requiredNode(world.nodes, body);
+  const down = optionalFlag(body, 'down');
+  const fault = oneOf(body, 'fault', FAULTS);
+  const count = optionalWhole(body, 'for', 1, 1_000_000);
+  if (down === null && fault === undefined) {
+    throw new ControlRefusal(
+      400,
+      'missing_field',
+      `down (true or false) or fault (null or one of ${FAULTS.join(', ')}) is required`,
+      'down',
+    );
+  }
+  if (fault === 'no_locks') throw bad('fault', 'no_locks is for DASH only');
+  if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
+  const before = node.state.trouble;
+  const left = count ?? (fault === 'reject' ? 1 : null);
+  const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
+  node.setTrouble(after);
+  const answer = { currency: node.dialect.code, down: after.down, fault: after.fault, for: after.left };
+  return before.down && !after.down ? seen(world, { answer, node }) : answer;
+}
+
+async function advanceClock(world: World, body: Body): Promise<unknown> {
+  const room = Math.max(0, Math.floor((LAST_MS - world.clock.now()) / 1000));
+  const seconds = requiredWhole(body, 'advance_seconds', 0, room);
+  world.clock.advance(seconds * 1000);
+  await world.service.settle(SETTLE_MS);
+  return { now: new Date(world.clock.now()).toISOString() };
+}
+
+function pricesOf(code: string, value: unknown): Prices {
+  const isPrice = (each: unknown): boolean => typeof each === 'string' && parseRate(each) !== null;
+  if (value === null) return SOURCES.map(() => null);
+  if (isPrice(value)) return SOURCES.map(() => value as string);
+  const each = Array.isArray(value) && value.length === SOURCES.length ? value : null;
+  if (each?.every((one) => one === null || isPrice(one))) return each as Prices;
+  const order = SOURCES.join(', ');
+  throw bad(
+    code,
+    `must be a price such as "65000.00" (above zero, at most 8 decimals), null, or a list of ${SOURCES.length} of these (${order})`,
+  );
+}
+
+async function rates(world: World, body: Body): Promise<unknown> {
+  const changes: Partial<Record<CurrencyCode, Prices>> = {};
+  for (const [name, value] of Object.entries(body)) {
+    const code = CURRENCY_CODES.find((each) => each === name.toUpperCase());
+    if (code === undefined)
+      throw new ControlRefusal(400, 'unsupported_currency', `${name} is none of ${CURRENCY_CODES.join(', ')}`, name);
+    changes[code] = pricesOf(name, value);
+  }
+  world.exchanges.set(changes);
+  await world.service.refreshRates();
+  return { rates: world.exchanges.prices() };
+}
+
+async function merchant(world: World, body: Body): Promise<unknown> {
+  return world.service.addMerchant({
+    username: requiredText(body, 'username'),
+    password: requiredText(body, 'password'),
+    email: optionalText(body, 'email'),
+    businessName: optionalText(body, 'business_name'),
+  });
+}
+
+function scopesOf(body: Body): readonly string[] {
+  const { scopes } = body;
+  if (scopes === undefined || scopes === null) {
+    throw new ControlRefusal(400, 'missing_field', 'scopes is required: a list of read, payments, payouts', 'scopes');
+  }
+  if (typeof scopes === 'string') return scopes.split(',').map((scope) => scope.trim());
+  if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string')) return scopes;
+  throw bad('scopes', 'must be a list of read, payments, payouts');
+}
+
+async function user(world: World, body: Body): Promise<unknown> {
+  return world.service.addUser({
+    affiliateId: requiredText(body, 'affiliate_id'),
+    username: requiredText(body, 'username'),
+    password: requiredText(body, 'password'),
+    scopes: scopesOf(body),
+  });
+}
+
+/** A control whose world (Lightning, the bank) this version does not simulate. */
+const notYet =
+  (what: string): Control =>
+  async () => {
+    throw new ControlRefusal(409, 'currency_unavailable', `${what} is not simulated in this version`);
+  };
+
+const CONTROLS: Readonly<Record<string, Control>> = {
+  pay: async (world, body) => seen(world, await payTransaction(world, body)),
+  double_spend: async (world, body) => seen(world, await doubleSpendTransaction(world, body)),
+  mine,
+  reorg,
+  node: trouble,
+  address: async (world, body) => outsideAddress(world, body),
+  receive: async (world, body) => receivedOutside(world, body),
+  clock: advanceClock,
+  rates,
+  merchant,
+  user,
+  invoice: notYet('Lightning'),
+  invoice_resolve: notYet('Lightning'),
+  lnurl: notYet('Lightning'),
+  bank: notYet('The bank'),
+};
+
+/**
+ * Does what POST /sandbox/<name> asks.
+ * @returns what is answered with 200
+ * @throws ControlRefusal with 400, 404 or 409
+ */
+export async function control(world: World, name: string, body: unknown): Promise<unknown> {
+  const chosen = Object.hasOwn(CONTROLS, name) ? CONTROLS[name] : undefined;
+  if (chosen === undefined) {
+    throw new ControlRefusal(404, 'not_found', `there is no control of this name; there are ${Object.keys(CONTROLS).join(', ')}`);
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ControlRefusal(400, 'invalid_json', 'the body must be one JSON object');
+  }
+  try {
+    return await chosen(world, body as Body);
+  } catch (error) {
+    throw error instanceof Refusal ? fromRefusal(error) : error;
+  }
+}

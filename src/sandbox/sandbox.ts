@@ -1,0 +1,150 @@
+// The sandbox: simulated chains, exchanges and controls behind one server on loopback, durable in one folder. Made by the sandbox's own
+// process in src/main.
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { UtxoCode } from '../core/currency.ts';
+import { DIALECTS } from './dialects.ts';
+import { openExchanges, writeWhole } from './rates.ts';
+import { closeServer, listen, sandboxHandler } from './server.ts';
+import type { Sandbox, SandboxOptions, SandboxService } from './service-side.ts';
+import { openSimulatedNode, type SimulatedNode } from './simulated-node.ts';
+
+/** How long the sandbox that was here before may take to let go of its port. */
+const PREDECESSOR_MS = 6_000;
+/** How long a control waits until the service has seen what it did. */
+const NUDGE_MS = 2_000;
+
+type Endpoint = { readonly url: string; readonly secret: string };
+
+/**
+ * Opens or makes the sandbox of a folder and serves it. The port of an earlier run is taken again when it is free.
+ * @throws when another sandbox still serves this folder, or its files cannot be read
+ */
+export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { folder, blockSeconds, clock, log = () => undefined } = options;
+  const service = forgiving(options.service, log);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const before = endpointBefore(folder);
+  const secret = before?.secret ?? randomBytes(24).toString('hex');
+  let handler: RequestListener = (_, response) => void response.writeHead(503).end();
+  const server = createServer({ keepAliveTimeout: 30_000 }, (request, response) => handler(request, response));
+  // the port is taken before the files are touched: two sandboxes never write to one journal
+  const port = await bind(server, before);
+  try {
+    const nodes = openNodes(options);
+    const exchanges = openExchanges({ folder, now: () => clock.now() });
+    const nudge = coalesced(() => service.settle(NUDGE_MS));
+    handler = sandboxHandler({ secret, nodes: nodes.values(), world: { nodes, exchanges, service, clock, nudge }, log });
+    const url = `http://127.0.0.1:${port}`;
+    writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
+    const timer = blockSeconds > 0 ? setInterval(() => mineOnAll(nodes), blockSeconds * 1000) : undefined;
+    return {
+      url,
+      secret,
+      close: async () => {
+        clearInterval(timer);
+        await closeServer(server);
+        for (const node of nodes.values()) node.close();
+      },
+    };
+  } catch (error) {
+    await closeServer(server);
+    throw error;
+  }
+}
+
+function openNodes({ folder, clock, onEnd }: SandboxOptions): ReadonlyMap<UtxoCode, SimulatedNode> {
+  const onBroken = (error: Error): void => onEnd(`the sandbox cannot keep a chain: ${error.message}`);
+  const open = (currency: UtxoCode): [UtxoCode, SimulatedNode] => [
+    currency,
+    openSimulatedNode({ currency, folder, now: () => clock.now(), onBroken }),
+  ];
+  return new Map([...DIALECTS.keys()].map(open));
+}
+
+/** A chain that cannot be kept has told onEnd of it; the others go on until the process ends. */
+function mineOnAll(nodes: ReadonlyMap<UtxoCode, SimulatedNode>): void {
+  for (const node of nodes.values()) {
+    try {
+      node.mine(1);
+    } catch {}
+  }
+}
+
+/** Where the sandbox of this folder answered last; null at first, or when the file is of no use. */
+function endpointBefore(folder: string): Endpoint | null {
+  try {
+    const { url, secret } = JSON.parse(readFileSync(join(folder, 'endpoints.json'), 'utf8')) as Partial<Endpoint>;
+    return typeof url === 'string' && typeof secret === 'string' ? { url, secret } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Takes the port of the earlier run, or any free one when a stranger has it. */
+async function bind(server: Server, before: Endpoint | null): Promise<number> {
+  const wanted = before === null ? 0 : Number(new URL(before.url).port);
+  for (const until = performance.now() + PREDECESSOR_MS; wanted !== 0; ) {
+    try {
+      return await listen(server, wanted);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
+      if (!(await isSandboxOf(before as Endpoint))) break;
+      if (performance.now() > until)
+        throw new Error(`another sandbox still serves this folder at ${before?.url}`, { cause: error });
+      await delay(100);
+    }
+  }
+  return listen(server, 0);
+}
+
+/** Whether what answers there knows this folder's secret, and takes no other. */
+async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
+  const ask = async (password: string): Promise<number> => {
+    const authorization = `Basic ${Buffer.from(`bursar:${password}`).toString('base64')}`;
+    return (await fetch(`${url}/alive`, { headers: { authorization }, signal: AbortSignal.timeout(1_000) })).status;
+  };
+  try {
+    return (await ask(secret)) === 204 && (await ask('')) === 401;
+  } catch {
+    return false;
+  }
+}
+
+/** The service as the controls need it: what it cannot do just now is logged; the control has done its own part all the same. */
+function forgiving(service: SandboxService, log: (line: string) => void): SandboxService {
+  const told = (error: Error): false => {
+    log(`sandbox: the service did not look: ${error.message}`);
+    return false;
+  };
+  return {
+    ...service,
+    settle: (timeoutMs) => service.settle(timeoutMs).catch(told),
+    refreshRates: () => service.refreshRates().catch((error: Error) => void told(error)),
+  };
+}
+
+/** Runs one at a time; who comes meanwhile waits for one more run, which all of them share. */
+function coalesced(run: () => Promise<unknown>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+  const start = (): Promise<void> => {
+    const current = run().then(() => {
+      if (running === current) running = null;
+    });
+    running = current;
+    return current;
+  };
+  return () => {
+    if (running === null) return start();
+    next ??= running.then(() => {
+      next = null;
+      return start();
+    });
+    return next;
+  };
+}

@@ -1,0 +1,114 @@
+// The one HTTP server of the sandbox, on loopback: /node/<coin> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers,
+// /control/<name> takes what the API hands on from POST /sandbox/<name>. Made by the sandbox.
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ControlRefusal } from './control-fields.ts';
+import { control } from './controls.ts';
+import { SOURCES } from './rates.ts';
+import { answerRpc, isAuthorised } from './rpc-server.ts';
+import type { SimulatedNode } from './simulated-node.ts';
+import type { World } from './world.ts';
+
+const MOST_CONTROL_BYTES = 64 * 1024;
+const MOST_RPC_BYTES = 16 * 1024 * 1024;
+
+export type ServerParts = {
+  readonly secret: string;
+  readonly nodes: Iterable<SimulatedNode>;
+  /** Absent where only nodes are served. */
+  readonly world?: World;
+  readonly log: (line: string) => void;
+};
+
+/** The body as text; null when it is longer than `most`. */
+async function bodyOf(request: IncomingMessage, most: number): Promise<string | null> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request) {
+    size += (part as Buffer).length;
+    if (size <= most) parts.push(part as Buffer);
+  }
+  return size > most ? null : Buffer.concat(parts).toString('utf8');
+}
+
+function answerJson(response: ServerResponse, status: number, json: string): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(json);
+}
+const refuse = (response: ServerResponse, status: number, error: string, message: string, param?: string | null): void =>
+  answerJson(response, status, JSON.stringify({ error, message, ...(param ? { param } : {}) }));
+
+async function answerControl(world: World, name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const text = await bodyOf(request, MOST_CONTROL_BYTES);
+  if (request.method !== 'POST') return refuse(response, 405, 'method_not_allowed', 'Controls take POST.');
+  if (text === null) return refuse(response, 413, 'payload_too_large', `The body may have at most ${MOST_CONTROL_BYTES} bytes.`);
+  if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
+    return refuse(response, 415, 'unsupported_media_type', 'The body must be sent as application/json.');
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return refuse(response, 400, 'invalid_json', 'The body must be one JSON object.');
+  }
+  try {
+    answerJson(response, 200, JSON.stringify(await control(world, name, body)));
+  } catch (error) {
+    if (!(error instanceof ControlRefusal)) throw error;
+    refuse(response, error.httpStatus, error.code, error.message, error.param);
+  }
+}
+
+async function route(
+  parts: ServerParts,
+  byPath: ReadonlyMap<string, SimulatedNode>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://sandbox');
+  const [, room = '', name = '', ...rest] = url.pathname.split('/');
+  const node = room === 'node' ? byPath.get(name) : undefined;
+  if (node !== undefined) {
+    const body = await bodyOf(request, MOST_RPC_BYTES);
+    return answerRpc(node, parts.secret, request, body ?? '', response);
+  }
+  const { world } = parts;
+  if (room === 'alive')
+    return void response.writeHead(isAuthorised(request.headers.authorization, parts.secret) ? 204 : 401).end();
+  if (world !== undefined && room === 'control' && rest.length === 0) return answerControl(world, name, request, response);
+  const source = SOURCES.find((each) => each === name);
+  if (world !== undefined && room === 'rates' && source !== undefined && request.method === 'GET') {
+    const { status, json } = world.exchanges.answer(source, `/${rest.join('/')}`, url.searchParams);
+    return answerJson(response, status, json);
+  }
+  refuse(response, 404, 'not_found', 'There is nothing at this path.');
+}
+
+/** Answers the sandbox's requests. What goes wrong in here closes the connection: nothing half-done is answered for. */
+export function sandboxHandler(parts: ServerParts): RequestListener {
+  const byPath = new Map([...parts.nodes].map((node) => [node.dialect.path, node]));
+  return (request, response) => {
+    route(parts, byPath, request, response).catch((error: Error) => {
+      if (!request.socket.destroyed) parts.log(`sandbox: ${request.url ?? ''}: ${error.stack ?? error.message}`);
+      request.socket.destroy();
+    });
+  };
+}
+
+/** Listens on loopback; resolves with the port, rejects with EADDRINUSE. */
+export function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** Stops listening and drops every connection. */
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,13 @@
+// What the controls reach, types only: the simulated coins and exchanges, and the service's side. Put together by the sandbox.
+import type { Nodes } from './control-fields.ts';
+import type { Exchanges } from './rates.ts';
+import type { SandboxOptions, SandboxService } from './service-side.ts';
+
+export type World = {
+  readonly nodes: Nodes;
+  readonly exchanges: Exchanges;
+  readonly service: SandboxService;
+  readonly clock: SandboxOptions['clock'];
+  /** Lets the service look now, and waits a moment until it has. */
+  readonly nudge: () => Promise<void>;
+};
