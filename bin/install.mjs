@@ -13,7 +13,7 @@ export async function install(root, say) {
   const marker = join(root, 'node_modules', '.bursar-installed');
   const hash = createHash('sha256').update(lockfile).digest('hex');
   if (read(marker) !== hash) {
-    if (!holds(root, JSON.parse(lockfile))) await npmCi(root, say);
+    if (!holds(root, JSON.parse(lockfile))) await npmInstall(root, say);
     tryWrite(marker, hash);
   }
   return findNode(root);
@@ -30,14 +30,27 @@ function holds(root, wanted) {
   );
 }
 
-async function npmCi(root, say) {
+// Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry at hand does not carry. What the lockfile names
+// is installed exactly as it says, integrity checked; the lockfile itself is left alone.
+async function npmInstall(root, say) {
   const started = Date.now();
-  say(
-    `install: npm ci (${existsSync(join(root, 'node_modules')) ? 'node_modules is not that of package-lock.json' : 'node_modules is missing'}) …`,
-  );
+  const why = existsSync(join(root, 'node_modules'))
+    ? 'node_modules is not that of package-lock.json'
+    : 'node_modules is missing';
+  say(`install: dependencies (${why}) …`);
   const npm = process.env.npm_execpath;
   const [program, first] = npm !== undefined && /npm-cli\.c?js$/.test(npm) ? [process.execPath, [npm]] : ['npm', []];
-  const args = [...first, 'ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'];
+  const args = [
+    ...first,
+    'install',
+    '--no-save',
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    '--include=dev',
+    '--include=optional',
+  ];
   const code = await new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: ['ignore', 2, 2], env: environmentForNpm() });
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => child.kill(signal));
@@ -45,7 +58,7 @@ async function npmCi(root, say) {
     child.on('exit', resolve);
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal);
-  if (code !== 0) throw new Error(`install: npm ci failed (exit ${code}); its own words stand above`);
+  if (code !== 0) throw new Error(`install: npm install failed (exit ${code}); its own words stand above`);
   say(`install: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
