@@ -1,0 +1,189 @@
+// How far each chain was read, the headers of its best chain as we saw them, and what its node last said of itself. The row of
+// chain_cursors is the lock of a chain: whoever writes facts of it takes that row first. Called by the watchers and by rescan.
+import type { UtxoCode } from '../core/currency.ts';
+import type { NodeCondition } from '../core/ports.ts';
+import type { Sql } from './connect.ts';
+
+export type ChainCursor = {
+  readonly height: number;
+  readonly hash: string;
+  readonly caughtUpAtMs: number;
+  /** Counts changes of height and hash. */
+  readonly epoch: bigint;
+  /** Up to here every output was looked up among all addresses. */
+  readonly deepHeight: number;
+};
+export type BlockRow = { readonly height: number; readonly hash: string; readonly previousHash: string; readonly timeMs: number };
+
+/** Another watcher has moved the cursor since it was read: nothing was written, the pass begins anew. */
+export class CursorMoved extends Error {}
+
+type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
+
+export async function readCursor(sql: Sql, currency: UtxoCode): Promise<ChainCursor | null> {
+  const { rows } = await sql.query<RawCursor>({
+    name: 'read_cursor',
+    text: 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1',
+    values: [currency],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    height: row.height,
+    hash: row.hash,
+    caughtUpAtMs: row.caught_up_at.getTime(),
+    epoch: row.epoch,
+    deepHeight: row.deep_height,
+  };
+}
+
+/** The first start on a chain: nothing at or below this block can be ours. Does nothing when there is a cursor already. */
+export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, atMs: number): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'begin_cursor',
+    text: `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at)
+             values ($1, $2, $3, $4, $2, $4) on conflict (currency) do nothing`,
+    values: [currency, tip.height, tip.hash, new Date(atMs)],
+  });
+  if (rowCount === 1) await insertBlock(sql, currency, tip);
+}
+
+/** Moves the cursor if it still stands where it was read. @throws CursorMoved */
+export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'move_cursor',
+    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, deep_height = least(deep_height, $3), updated_at = $5
+             where currency = $1 and epoch = $2`,
+    values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+}
+
+/** Takes the chain's lock for facts that do not move the cursor. @throws CursorMoved */
+export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'hold_cursor',
+    text: 'select 1 from chain_cursors where currency = $1 and epoch = $2 for no key update',
+    values: [currency, at.epoch],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+}
+
+/** All that the node knew at this time has been read; false when the cursor has moved meanwhile. */
+export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_caught_up',
+    text: 'update chain_cursors set caught_up_at = greatest(caught_up_at, $3), updated_at = $3 where currency = $1 and epoch = $2',
+    values: [currency, at.epoch, new Date(atMs)],
+  });
+  return rowCount === 1;
+}
+
+export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow): Promise<void> {
+  await sql.query({
+    name: 'insert_block',
+    text: 'insert into blocks (currency, height, hash, previous, time) values ($1, $2, $3, $4, $5)',
+    values: [currency, block.height, block.hash, block.previousHash, new Date(block.timeMs)],
+  });
+}
+
+export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+  await sql.query({
+    name: 'delete_blocks_above',
+    text: 'delete from blocks where currency = $1 and height > $2',
+    values: [currency, height],
+  });
+}
+
+/** Hashes of the best chain as we saw it, from a height downwards. */
+export async function hashesDown(
+  sql: Sql,
+  currency: UtxoCode,
+  fromHeight: number,
+  limit: number,
+): Promise<readonly { readonly height: number; readonly hash: string }[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'hashes_down',
+    text: 'select height, hash from blocks where currency = $1 and height <= $2 order by height desc limit $3',
+    values: [currency, fromHeight, limit],
+  });
+  return rows;
+}
+
+/** Everything up to a height was looked up among all addresses, if the block there is still the one that was read. */
+export async function setDeepHeight(
+  sql: Sql,
+  currency: UtxoCode,
+  block: { readonly height: number; readonly hash: string },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_deep_height',
+    text: `update chain_cursors c set deep_height = $2 from blocks b
+             where c.currency = $1 and c.deep_height = $2 - 1 and b.currency = $1 and b.height = $2 and b.hash = $3`,
+    values: [currency, block.height, block.hash],
+  });
+  return rowCount === 1;
+}
+
+/** What the node says of itself now. */
+export async function recordCondition(sql: Sql, currency: UtxoCode, condition: NodeCondition, atMs: number): Promise<void> {
+  const ready = condition.state === 'ready';
+  await sql.query({
+    name: 'record_condition',
+    text: `insert into node_conditions (currency, state, reason, height, hash, checked_at) values ($1, $2, $3, $4, $5, $6)
+             on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
+               hash = excluded.hash, checked_at = excluded.checked_at`,
+    values: [
+      currency,
+      condition.state,
+      ready ? null : condition.reason,
+      condition.height,
+      ready ? condition.hash : null,
+      new Date(atMs),
+    ],
+  });
+}
+
+export type ChainStatus = {
+  readonly currency: UtxoCode;
+  readonly state: string;
+  readonly reason: string | null;
+  /** What the node has, and how far we have read. */
+  readonly nodeHeight: number | null;
+  readonly height: number | null;
+  readonly hash: string | null;
+  readonly caughtUpAtMs: number | null;
+  readonly deepHeight: number | null;
+  readonly checkedAtMs: number;
+};
+
+/** One row per chain that a watcher has looked at; for `bursar chain status` and `/readyz`. */
+export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
+  const { rows } = await sql.query<{
+    currency: UtxoCode;
+    state: string;
+    reason: string | null;
+    node_height: number | null;
+    height: number | null;
+    hash: string | null;
+    caught_up_at: Date | null;
+    deep_height: number | null;
+    checked_at: Date;
+  }>({
+    name: 'read_chain_status',
+    text: `select n.currency, n.state, n.reason, n.height as node_height, c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at
+             from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
+    values: [],
+  });
+  return rows.map((row) => ({
+    currency: row.currency,
+    state: row.state,
+    reason: row.reason,
+    nodeHeight: row.node_height,
+    height: row.height,
+    hash: row.hash,
+    caughtUpAtMs: row.caught_up_at?.getTime() ?? null,
+    deepHeight: row.deep_height,
+    checkedAtMs: row.checked_at.getTime(),
+  }));
+}

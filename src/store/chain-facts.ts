@@ -1,0 +1,159 @@
+// Writes what the watchers saw of payments: facts, never decisions. A payment's place (mempool, block, gone, conflicted), what it spends,
+// and who its rival is; the transactions it concerns are made due for the judge. Always called while the chain's cursor row is locked.
+import type { UtxoCode } from '../core/currency.ts';
+import type { Sql } from './connect.ts';
+import {
+  insertPayments,
+  type PaymentFacts,
+  readFacts,
+  readUnminedPayments,
+  type Sighting,
+  type SightingsContext,
+  updatePayments,
+} from './payment-facts.ts';
+import { applySighting, createPlan, type Plan } from './sighting-plan.ts';
+
+/** Records what one block, or the mempool, shows of payments. Returns how many payments changed. */
+export async function recordSightings(
+  sql: Sql,
+  currency: UtxoCode,
+  context: SightingsContext,
+  sightings: readonly Sighting[],
+): Promise<number> {
+  if (sightings.length === 0) return 0;
+  const plan = createPlan(
+    currency,
+    context,
+    await readFacts(
+      sql,
+      currency,
+      sightings.map((one) => one.facts),
+    ),
+  );
+  for (const sighting of sightings) applySighting(plan, sighting);
+  await writePlan(sql, plan);
+  return plan.changed.size + plan.made.length;
+}
+
+async function writePlan(sql: Sql, plan: Plan): Promise<void> {
+  const { currency } = plan;
+  const changed = [...plan.changed];
+  await makeDue(sql, [...changed.map((row) => row.transactionId), ...plan.made.map((row) => row.transactionId)]);
+  await updatePayments(sql, changed);
+  await insertPayments(sql, currency, plan.made);
+  if (plan.spends.length > 0) {
+    await sql.query({
+      name: 'insert_payment_inputs',
+      text: `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select $1, * from unnest($2::text[], $3::int[], $4::text[])
+               on conflict do nothing`,
+      values: [currency, plan.spends.map((s) => s.prevTxid), plan.spends.map((s) => s.prevVout), plan.spends.map((s) => s.txid)],
+    });
+  }
+  if (plan.rivals.size > 0) {
+    await sql.query({
+      name: 'upsert_rivals',
+      text: `insert into rivals (currency, txid, height) select $1, txid, $3 from unnest($2::text[]) as t(txid)
+               on conflict (currency, txid) do update set height = excluded.height`,
+      values: [currency, [...plan.rivals], plan.context.block?.height ?? null],
+    });
+  }
+}
+
+/** The judge looks at these transactions at once; their rows are locked in the order of their ids, before any payment is written. */
+async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
+  if (transactionIds.length === 0) return;
+  await sql.query({
+    name: 'make_due',
+    text: `with locked as materialized (select id from transactions where id = any ($1) order by id for no key update)
+             update transactions set due_at = '-infinity' where id in (select id from locked)`,
+    values: [[...new Set(transactionIds)]],
+  });
+}
+
+/**
+ * A reorganisation took back every block above a height: the payments there are gone until the new branch or the mempool shows them.
+ * When the chain got shorter, those below lose confirmations too and are looked at again.
+ */
+export async function takeBackAbove(
+  sql: Sql,
+  currency: UtxoCode,
+  options: { readonly height: number; readonly oldTip: number; readonly newTip: number; readonly atMs: number },
+): Promise<void> {
+  const shorterBy = options.newTip < options.oldTip ? DEEPEST_RULE : 0;
+  const { rows } = await sql.query<{ transaction_id: string }>({
+    name: 'transactions_above',
+    text: 'select distinct transaction_id from payments where currency = $1 and height > $2',
+    values: [currency, options.height - shorterBy],
+  });
+  await makeDue(
+    sql,
+    rows.map((row) => row.transaction_id),
+  );
+  await sql.query({
+    name: 'take_back_payments',
+    text: `update payments set state = 'gone', gone_since = $3, height = null, block_hash = null, block_time = null
+             where currency = $1 and height > $2`,
+    values: [currency, options.height, new Date(options.atMs)],
+  });
+  await sql.query({
+    name: 'take_back_rivals',
+    text: 'update rivals set height = null where currency = $1 and height > $2',
+    values: [currency, options.height],
+  });
+}
+/** No rule asks for more confirmations than a DOGE coinbase: 240. */
+const DEEPEST_RULE = 240;
+
+/** What of our payments, and of their rivals, is not in a block. */
+export type UnminedFacts = {
+  readonly payments: readonly PaymentFacts[];
+  readonly rivals: readonly string[];
+};
+
+/** `sinceMs`: payments that have been gone for longer come back only as new sightings. */
+export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number): Promise<UnminedFacts> {
+  const rivals = await sql.query<{ txid: string }>({
+    name: 'read_unmined_rivals',
+    text: 'select txid from rivals where currency = $1 and height is null',
+    values: [currency],
+  });
+  return { payments: await readUnminedPayments(sql, currency, sinceMs), rivals: rivals.rows.map((row) => row.txid) };
+}
+
+/**
+ * Compares what is not in a block with the whole mempool of a node whose tip is our cursor: what left is gone, what came back is there,
+ * and a payment whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
+ */
+export function compareWithMempool(unmined: UnminedFacts, mempool: ReadonlySet<string>, atMs: number): MempoolChanges {
+  const departed = new Set(unmined.rivals.filter((txid) => !mempool.has(txid)));
+  const changed: PaymentFacts[] = [];
+  for (const row of unmined.payments) {
+    const listed = mempool.has(row.txid);
+    if (row.state === 'mempool' && !listed) changed.push({ ...row, state: 'gone', goneSinceMs: atMs });
+    else if (row.state === 'gone' && listed) changed.push({ ...row, state: 'mempool', goneSinceMs: null });
+    else if (row.state === 'conflicted' && (listed || (row.conflictTxid !== null && departed.has(row.conflictTxid)))) {
+      changed.push({ ...row, state: listed ? 'mempool' : 'gone', goneSinceMs: listed ? null : atMs, conflictTxid: null });
+    }
+  }
+  return { changed, departed: [...departed] };
+}
+export type MempoolChanges = { readonly changed: readonly PaymentFacts[]; readonly departed: readonly string[] };
+
+export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes: MempoolChanges): Promise<void> {
+  await makeDue(
+    sql,
+    changes.changed.map((row) => row.transactionId),
+  );
+  await updatePayments(sql, changes.changed);
+  if (changes.departed.length === 0) return;
+  await sql.query({
+    name: 'delete_rivals',
+    text: 'delete from rivals where currency = $1 and txid = any ($2) and height is null',
+    values: [currency, changes.departed],
+  });
+}
+
+/** Wakes the judges: facts of a chain have changed. Sent when the transaction commits. */
+export async function wakeJudge(sql: Sql, currency: UtxoCode): Promise<void> {
+  await sql.query({ name: 'wake_judge', text: `select pg_notify('judge', $1)`, values: [currency] });
+}

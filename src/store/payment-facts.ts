@@ -1,0 +1,186 @@
+// The fact columns of payments (never the judge's): read for a set of sightings, changed, inserted. Called by chain-facts.ts.
+import type { UtxoCode } from '../core/currency.ts';
+import type { TransactionFacts } from '../core/ports.ts';
+import type { Sql } from './connect.ts';
+
+export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
+
+export type Sighting = { readonly facts: TransactionFacts; readonly seenAtMs: number };
+export type SightingsContext = {
+  /** The block they are in; null = the mempool. */
+  readonly block: PlaceOfBlock | null;
+  /** How far the watcher had caught up before it saw them. */
+  readonly caughtUpAtMs: number;
+  /** The chain's time of this pass. */
+  readonly atMs: number;
+};
+
+export type PaymentFacts = {
+  readonly id: bigint;
+  readonly transactionId: string;
+  readonly txid: string;
+  readonly vout: number;
+  readonly twinKey: string;
+  readonly state: 'mempool' | 'mined' | 'gone' | 'conflicted';
+  readonly block: PlaceOfBlock | null;
+  readonly goneSinceMs: number | null;
+  readonly lastHeight: number | null;
+  readonly conflictTxid: string | null;
+};
+export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid'> & {
+  readonly amount: bigint;
+  readonly coinbase: boolean;
+  readonly seenAtMs: number;
+  readonly caughtUpAtMs: number;
+};
+
+/** What is known of the things that some transactions touch. */
+export type KnownFacts = {
+  /** Transaction id by output script (hex). */
+  readonly owners: ReadonlyMap<string, string>;
+  readonly payments: readonly PaymentFacts[];
+  /** By `txid:vout` of an outpoint: the txids of payments that spend it. */
+  readonly spenders: ReadonlyMap<string, readonly string[]>;
+};
+
+type RawFacts = {
+  id: bigint;
+  transaction_id: string;
+  txid: string;
+  vout: number;
+  twin_key: string;
+  state: PaymentFacts['state'];
+  height: number | null;
+  block_hash: string | null;
+  block_time: Date | null;
+  gone_since: Date | null;
+  last_height: number | null;
+  conflict_txid: string | null;
+};
+const COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
+  p.gone_since, p.last_height, p.conflict_txid`;
+
+function paymentFacts(row: RawFacts): PaymentFacts {
+  const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
+  return {
+    id: row.id,
+    transactionId: row.transaction_id,
+    txid: row.txid,
+    vout: row.vout,
+    twinKey: row.twin_key,
+    state: row.state,
+    block: mined
+      ? { height: row.height as number, hash: row.block_hash as string, timeMs: (row.block_time as Date).getTime() }
+      : null,
+    goneSinceMs: row.gone_since?.getTime() ?? null,
+    lastHeight: row.last_height,
+    conflictTxid: row.conflict_txid,
+  };
+}
+
+/** Who owns the outputs, which payments are there already (also under another txid), and which payments spend the same outpoints. */
+export async function readFacts(sql: Sql, currency: UtxoCode, sightings: readonly TransactionFacts[]): Promise<KnownFacts> {
+  const scripts = [...new Set(sightings.flatMap((facts) => facts.outputs.map((output) => output.script)))];
+  const owners = new Map<string, string>();
+  if (scripts.length > 0) {
+    const { rows } = await sql.query<{ id: string; script: string }>({
+      name: 'owners_of_scripts',
+      text: `select id, encode(script, 'hex') as script from transactions where script = any ($1::bytea[])`,
+      values: [scripts.map((script) => Buffer.from(script, 'hex'))],
+    });
+    for (const row of rows) owners.set(row.script, row.id);
+  }
+  const spends = sightings.flatMap((facts) => facts.inputs);
+  const spenders = new Map<string, string[]>();
+  if (spends.length > 0) {
+    const { rows } = await sql.query<{ prev_txid: string; prev_vout: number; txid: string }>({
+      name: 'spenders_of_outpoints',
+      text: `select prev_txid, prev_vout, txid from payment_inputs
+               where currency = $1 and (prev_txid, prev_vout) in (select * from unnest($2::text[], $3::int[]))`,
+      values: [currency, spends.map((spend) => spend.txid), spends.map((spend) => spend.vout)],
+    });
+    for (const row of rows) {
+      const key = `${row.prev_txid}:${row.prev_vout}`;
+      spenders.set(key, [...(spenders.get(key) ?? []), row.txid]);
+    }
+  }
+  const txids = [...new Set([...sightings.map((facts) => facts.txid), ...[...spenders.values()].flat()])];
+  const { rows } = await sql.query<RawFacts>({
+    name: 'payments_concerned',
+    text: `select ${COLUMNS} from payments p where p.currency = $1 and (p.txid = any ($2) or p.transaction_id = any ($3)) order by p.txid, p.vout`,
+    values: [currency, txids, [...owners.values()]],
+  });
+  return { owners, payments: rows.map(paymentFacts), spenders };
+}
+
+/** The payments of a chain that are not in a block: in the mempool, gone since a time, or conflicted by a rival that is not mined either. */
+export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinceMs: number): Promise<readonly PaymentFacts[]> {
+  const { rows } = await sql.query<RawFacts>({
+    name: 'read_unmined_payments',
+    text: `select ${COLUMNS} from payments p
+             where p.currency = $1 and p.state in ('mempool', 'gone') and (p.state = 'mempool' or p.gone_since >= $2)
+           union all
+           select ${COLUMNS} from rivals r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
+             where r.currency = $1 and r.height is null`,
+    values: [currency, new Date(goneSinceMs)],
+  });
+  return rows.map(paymentFacts);
+}
+
+export async function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
+  if (rows.length === 0) return;
+  await sql.query({
+    name: 'update_payment_facts',
+    text: `update payments p
+              set txid = u.txid, vout = u.vout, state = u.state, height = u.height, block_hash = u.block_hash, block_time = u.block_time,
+                  gone_since = u.gone_since, last_height = u.last_height, conflict_txid = u.conflict_txid
+             from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
+               as u(id, txid, vout, state, height, block_hash, block_time, gone_since, last_height, conflict_txid)
+            where p.id = u.id`,
+    values: [
+      rows.map((row) => row.id),
+      rows.map((row) => row.txid),
+      rows.map((row) => row.vout),
+      rows.map((row) => row.state),
+      rows.map((row) => row.block?.height ?? null),
+      rows.map((row) => row.block?.hash ?? null),
+      rows.map((row) => timeOrNull(row.block?.timeMs ?? null)),
+      rows.map((row) => timeOrNull(row.goneSinceMs)),
+      rows.map((row) => row.lastHeight),
+      rows.map((row) => row.conflictTxid),
+    ],
+  });
+}
+
+export async function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+  if (rows.length === 0) return;
+  await sql.query({
+    name: 'insert_payments',
+    text: `insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
+                                 seen_at, caught_up_at, found_mined)
+             select $1, transaction_id, txid, vout, amount, coinbase, decode(twin_key, 'hex'), state, height, block_hash, block_time, height,
+                    seen_at, caught_up_at, state = 'mined'
+               from unnest($2::text[], $3::text[], $4::int[], $5::numeric[], $6::boolean[], $7::text[], $8::text[], $9::int[], $10::text[],
+                           $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
+                 as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)`,
+    values: [
+      currency,
+      rows.map((row) => row.transactionId),
+      rows.map((row) => row.txid),
+      rows.map((row) => row.vout),
+      rows.map((row) => row.amount),
+      rows.map((row) => row.coinbase),
+      rows.map((row) => row.twinKey),
+      rows.map((row) => row.state),
+      rows.map((row) => row.block?.height ?? null),
+      rows.map((row) => row.block?.hash ?? null),
+      rows.map((row) => timeOrNull(row.block?.timeMs ?? null)),
+      rows.map((row) => new Date(row.seenAtMs).toISOString()),
+      rows.map((row) => new Date(row.caughtUpAtMs).toISOString()),
+    ],
+  });
+}
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

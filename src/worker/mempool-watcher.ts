@@ -1,0 +1,145 @@
+// The mempool half of a watcher's pass: what entered is read and recorded, what left is gone, replaced or mined. A node with ZMQ pushes
+// transactions as they come; the whole list is compared as often as it is cheap. Used by chain-watcher.ts only.
+import type { ChainPort, TransactionFacts } from '../core/ports.ts';
+import type { Context } from '../flow/context.ts';
+import { type ChainCursor, holdCursor } from '../store/blocks.ts';
+import {
+  compareWithMempool,
+  type MempoolChanges,
+  readUnmined,
+  recordMempoolChanges,
+  recordSightings,
+  wakeJudge,
+} from '../store/chain-facts.ts';
+import type { Sighting } from '../store/payment-facts.ts';
+import type { ChainWatchList } from './watch-list.ts';
+
+export type MempoolWatcher = {
+  /** Takes a pushed raw transaction; true through `onHit` when it touches something of ours. */
+  take(raw: Uint8Array): void;
+  /** Something was lost, or the chain changed: the next look compares the whole list. */
+  lookAtAll(): void;
+  /** Reads and records the mempool of a node whose tip was `cursor`. True when everything that it held then has been recorded. */
+  look(cursor: ChainCursor, atMs: number): Promise<boolean>;
+};
+
+const READ_AT_ONCE = 2_000;
+const MOST_PUSHES = 5_000;
+/** Of its time a watcher spends at most this share on whole lists, as long as pushes tell what is new. */
+const LISTING_SHARE = 20;
+const LONGEST_PAUSE_MS = 10_000;
+const GONE_COMPARED_MS = 4 * 86_400_000;
+
+export function createMempoolWatcher(
+  ctx: Context,
+  port: ChainPort,
+  watch: ChainWatchList,
+  options: { readonly isPushed: () => boolean; readonly onHit: () => void },
+): MempoolWatcher {
+  const { currency } = port;
+  /** Txids of the last compared list: looked at already. */
+  let seen: ReadonlySet<string> = new Set();
+  let pushed: Uint8Array[] = [];
+  let hits = new Map<string, TransactionFacts>();
+  let scanning = false;
+  let nextListingMs = 0;
+
+  async function scanPushes(): Promise<void> {
+    if (scanning) return;
+    scanning = true;
+    try {
+      while (pushed.length > 0) {
+        const batch = pushed;
+        pushed = [];
+        await watch.fresh();
+        for (const raw of batch) {
+          const facts = port.readRaw(raw, watch);
+          if (facts !== null) hits.set(facts.txid, facts);
+        }
+        if (hits.size > 0) options.onHit();
+      }
+    } catch {
+      nextListingMs = 0; // the whole list tells what is wrong, and nothing is lost
+    } finally {
+      scanning = false;
+    }
+  }
+
+  async function readNew(listing: ReadonlySet<string>): Promise<TransactionFacts[]> {
+    const unread = [...listing].filter((txid) => !seen.has(txid));
+    const touched: TransactionFacts[] = [];
+    for (let from = 0; from < unread.length; from += READ_AT_ONCE) {
+      touched.push(...(await port.readMempoolTransactions(unread.slice(from, from + READ_AT_ONCE), watch)).touched);
+    }
+    return touched;
+  }
+
+  async function sightings(facts: Iterable<TransactionFacts>, atMs: number): Promise<Sighting[]> {
+    const all: Sighting[] = [];
+    for (const one of facts) {
+      const nodeSawMs = one.outputs.length > 0 ? await port.mempoolSeenAtMs(one.txid) : null;
+      all.push({ facts: one, seenAtMs: Math.min(nodeSawMs ?? atMs, atMs) });
+    }
+    return all;
+  }
+
+  async function record(
+    cursor: ChainCursor,
+    atMs: number,
+    seenNow: readonly Sighting[],
+    listing: ReadonlySet<string> | null,
+  ): Promise<void> {
+    const idle =
+      listing === null ||
+      isNothing(compareWithMempool(await readUnmined(ctx.db, currency, atMs - GONE_COMPARED_MS), listing, atMs));
+    if (seenNow.length === 0 && idle) return;
+    await ctx.db.transaction(async (sql) => {
+      await holdCursor(sql, currency, cursor);
+      let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
+      if (listing !== null) {
+        const changes = compareWithMempool(await readUnmined(sql, currency, atMs - GONE_COMPARED_MS), listing, atMs);
+        await recordMempoolChanges(sql, currency, changes);
+        changed += changes.changed.length;
+      }
+      if (changed > 0) await wakeJudge(sql, currency);
+    });
+  }
+
+  return {
+    take(raw) {
+      if (pushed.length >= MOST_PUSHES) {
+        pushed = [];
+        nextListingMs = 0;
+      }
+      pushed.push(raw);
+      void scanPushes();
+    },
+    lookAtAll() {
+      nextListingMs = 0;
+    },
+    async look(cursor, atMs) {
+      const beganMs = ctx.ports.clock.now();
+      const wanted = hits;
+      hits = new Map();
+      if (options.isPushed() && beganMs < nextListingMs) {
+        await record(cursor, atMs, await sightings(wanted.values(), beganMs), null);
+        return false;
+      }
+      const listing = new Set(await port.mempool());
+      const read = await readNew(listing);
+      const isTip = (await port.hashAt(cursor.height)) === cursor.hash && (await port.hashAt(cursor.height + 1)) === null;
+      const facts = new Map(read.map((one) => [one.txid, one]));
+      for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
+      await record(cursor, atMs, await sightings(facts.values(), ctx.ports.clock.now()), isTip ? listing : null);
+      if (!isTip) return false;
+      seen = listing;
+      const endedMs = ctx.ports.clock.now();
+      nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, Math.max(0, endedMs - beganMs) * LISTING_SHARE);
+      return true;
+    },
+  };
+}
+
+function isNothing(changes: MempoolChanges): boolean {
+  return changes.changed.length === 0 && changes.departed.length === 0;
+}

@@ -1,0 +1,138 @@
+// A pass finds that the node's best chain no longer holds our cursor: where the branches part, and how the change is recorded. Up to 100
+// blocks are taken back and replaced in one database transaction together with the state of the mempool, so that no payment is ever seen
+// missing in between. Used by chain-watcher.ts only.
+import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
+import type { Context } from '../flow/context.ts';
+import { type BlockRow, type ChainCursor, deleteBlocksAbove, hashesDown, insertBlock, moveCursor } from '../store/blocks.ts';
+import {
+  compareWithMempool,
+  readUnmined,
+  recordMempoolChanges,
+  recordSightings,
+  takeBackAbove,
+  wakeJudge,
+} from '../store/chain-facts.ts';
+import type { ChainWatchList } from './watch-list.ts';
+
+type Ready = Extract<NodeCondition, { state: 'ready' }>;
+type Options = { readonly cursor: ChainCursor; readonly tip: Ready; readonly atMs: number; readonly limit: number };
+/** How far a pass got with the blocks. */
+export type Followed = {
+  readonly cursor: ChainCursor;
+  readonly blocksRead: number;
+  readonly atTip: boolean;
+  readonly more: boolean;
+};
+type Fork = { readonly height: number; readonly hash: string };
+
+/** Deeper ones are recorded too, but the new branch follows block by block. */
+const WHOLE_DEPTH = 100;
+const PAGE = 50;
+const MOVED = (cursor: ChainCursor): Followed => ({ cursor, blocksRead: 0, atTip: false, more: true });
+
+/**
+ * @returns null when the cursor is on the node's best chain (or will be: the node is ahead of it), else how far the pass got. A node
+ * that is merely behind us changes nothing.
+ */
+export async function followFork(
+  ctx: Context,
+  port: ChainPort,
+  watch: ChainWatchList,
+  options: Options,
+): Promise<Followed | null> {
+  const { cursor, tip } = options;
+  if (tip.height >= cursor.height) {
+    const hash = tip.height === cursor.height ? tip.hash : await port.hashAt(cursor.height);
+    if (hash === cursor.hash) return null;
+    if (hash === null) return MOVED(cursor);
+  }
+  const fork = await findFork(ctx, port, Math.min(cursor.height, tip.height));
+  if (fork === null) return MOVED(cursor);
+  // restored from an old copy, or still reading: its chain is ours, only shorter
+  if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false };
+  return takeBranch(ctx, port, watch, { ...options, fork });
+}
+
+/** The highest block that the node's best chain and ours share; null when the node's chain changed while it was searched. */
+async function findFork(ctx: Context, port: ChainPort, fromHeight: number): Promise<Fork | null> {
+  let lowest: Fork | null = null;
+  for (let height = fromHeight; ; ) {
+    const page = await hashesDown(ctx.db, port.currency, height, PAGE);
+    for (const ours of page) {
+      const hash = await port.hashAt(ours.height);
+      if (hash === null) return null;
+      if (hash === ours.hash) return ours;
+      lowest = ours;
+    }
+    if (page.length < PAGE) break;
+    height = (page[page.length - 1] as Fork).height - 1;
+  }
+  // below the first block that we ever read there is nothing of ours: all that we read is replaced
+  const height = (lowest?.height ?? fromHeight + 1) - 1;
+  if (height < 0) return null;
+  const hash = await port.hashAt(height);
+  return hash === null ? null : { height, hash };
+}
+
+async function takeBranch(
+  ctx: Context,
+  port: ChainPort,
+  watch: ChainWatchList,
+  options: Options & { readonly fork: Fork },
+): Promise<Followed> {
+  const { cursor, tip, fork, atMs } = options;
+  const whole = cursor.height - fork.height <= WHOLE_DEPTH;
+  // what the lost blocks held may be spent by another transaction in the new ones
+  await watch.watchAbove(fork.height);
+  const branch = whole
+    ? await readBranch(port, watch, fork, Math.min(tip.height, fork.height + Math.max(options.limit, WHOLE_DEPTH)))
+    : [];
+  if (branch === null) return MOVED(cursor);
+  const mempool = new Set(await port.mempool());
+  const end = branch.at(-1) ?? (await forkRow(port, fork));
+  const isTip = (await port.hashAt(end.height)) === end.hash && (await port.hashAt(end.height + 1)) === null;
+  if (whole && end.height === tip.height && !isTip) return MOVED(cursor);
+
+  const seenAtMs = ctx.ports.clock.now();
+  await ctx.db.transaction(async (sql) => {
+    await moveCursor(sql, port.currency, cursor, end, atMs);
+    await deleteBlocksAbove(sql, port.currency, fork.height);
+    await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
+    for (const block of branch) {
+      await insertBlock(sql, port.currency, block);
+      const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs }));
+      await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
+    }
+    if (isTip)
+      await recordMempoolChanges(sql, port.currency, compareWithMempool(await readUnmined(sql, port.currency, 0), mempool, atMs));
+    await wakeJudge(sql, port.currency);
+  });
+  const next = { ...cursor, height: end.height, hash: end.hash, epoch: cursor.epoch + 1n };
+  return { cursor: next, blocksRead: branch.length, atTip: end.height === tip.height, more: end.height < tip.height };
+}
+
+type BranchBlock = BlockRow & { readonly facts: BlockFacts };
+
+/** The new branch's blocks above the fork; null when it changed while it was read. */
+async function readBranch(port: ChainPort, watch: ChainWatchList, fork: Fork, last: number): Promise<BranchBlock[] | null> {
+  const branch: BranchBlock[] = [];
+  let previous = fork.hash;
+  for (let height = fork.height + 1; height <= last; height++) {
+    const hash = await port.hashAt(height);
+    if (hash === null) return null;
+    const facts = await port.readBlock(hash, watch);
+    if (facts.previousHash !== previous) return null;
+    branch.push({ height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts });
+    previous = hash;
+  }
+  return branch;
+}
+
+async function forkRow(port: ChainPort, fork: Fork): Promise<BlockRow> {
+  const { previousHash, timeMs } = await port.readBlock(fork.hash, {
+    hasScript: () => false,
+    hasOutpoint: () => false,
+    fresh: async () => undefined,
+  });
+  return { height: fork.height, hash: fork.hash, previousHash, timeMs };
+}

@@ -1,0 +1,162 @@
+// Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, `bursar chain rescan`, and the deep scan
+// that looks every output up among all addresses, also those that are too old for the watch list. Whatever it finds is recorded as the
+// watchers record it. Called by the worker's jobs and the command line.
+import type { UtxoCode } from '../core/currency.ts';
+import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
+import type { Context } from '../flow/context.ts';
+import {
+  type BlockRow,
+  type ChainCursor,
+  CursorMoved,
+  hashesDown,
+  holdCursor,
+  readCursor,
+  setDeepHeight,
+} from '../store/blocks.ts';
+import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import type { Sql } from '../store/connect.ts';
+import type { Sighting } from '../store/payment-facts.ts';
+import { knownScripts } from '../store/watched.ts';
+import { createByteSet } from './byte-set.ts';
+import { troubleOf } from './chain-watcher.ts';
+import { watchOnly } from './watch-list.ts';
+
+const DEEP_BLOCKS_AT_ONCE = 500;
+
+/**
+ * Looks for payments to these scripts in every block from a height to the cursor, and in the mempool.
+ * @returns false when it could not be finished (the node has trouble, the chain moved): nothing is lost, ask again
+ */
+export async function lookUpAgain(
+  ctx: Context,
+  currency: UtxoCode,
+  options: { readonly fromHeight: number; readonly scripts: readonly Uint8Array[] },
+): Promise<boolean> {
+  const port = ctx.ports.chains.get(currency);
+  const cursor = await readCursor(ctx.db, currency);
+  if (port === undefined || cursor === null) return false;
+  const watch = watchOnly(options.scripts);
+  return unlessTrouble(async () => {
+    const condition = await port.condition();
+    // a node that is behind has not got all the blocks that we have read
+    if (condition.state !== 'ready' || condition.height < cursor.height) return false;
+    for (let height = options.fromHeight; height <= cursor.height; height++) {
+      const block = await readAgain(ctx, port, height, watch);
+      if (block === null) return false;
+      await recordAgain(ctx, port, block, block.facts.touched);
+    }
+    return lookAtMempool(ctx, port, watch);
+  });
+}
+
+/**
+ * Looks up every output of the blocks since the last deep scan, so that coins on addresses of any age find their owner.
+ * @returns how many blocks were read
+ */
+export async function deepScan(ctx: Context, currency: UtxoCode): Promise<number> {
+  const port = ctx.ports.chains.get(currency);
+  const cursor = await readCursor(ctx.db, currency);
+  if (port === undefined || cursor === null) return 0;
+  let blocks = 0;
+  await unlessTrouble(async () => {
+    const last = Math.min(cursor.height, cursor.deepHeight + DEEP_BLOCKS_AT_ONCE);
+    for (let height = cursor.deepHeight + 1; height <= last; height++) {
+      const collector = createCollector();
+      const block = await readAgain(ctx, port, height, collector.watch);
+      if (block === null) return false;
+      const known = await knownScripts(ctx.db, collector.scripts());
+      if (known.length > 0) {
+        const { touched } = await port.readBlock(block.hash, watchOnly(known));
+        await recordAgain(ctx, port, block, touched);
+      }
+      if (!(await setDeepHeight(ctx.db, currency, block))) return false;
+      blocks++;
+    }
+    return true;
+  });
+  return blocks;
+}
+
+type KnownBlock = BlockRow & { readonly facts: BlockFacts };
+
+/** The block that we have recorded at a height; null when the node's best chain holds another one there. */
+async function readAgain(ctx: Context, port: ChainPort, height: number, watch: WatchList): Promise<KnownBlock | null> {
+  const hash = await port.hashAt(height);
+  if (hash === null) return null;
+  const [ours] = await hashesDown(ctx.db, port.currency, height, 1);
+  // below our first block there is no header of ours to compare with
+  if (ours !== undefined && ours.height === height && ours.hash !== hash) return null;
+  const facts = await port.readBlock(hash, watch);
+  return { height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts };
+}
+
+async function recordAgain(ctx: Context, port: ChainPort, block: BlockRow, touched: readonly TransactionFacts[]): Promise<void> {
+  if (touched.length === 0) return;
+  const seenAtMs = ctx.ports.clock.now();
+  await record(
+    ctx,
+    port,
+    touched.map((facts) => ({ facts, seenAtMs })),
+    async (sql, cursor) => {
+      const [ours] = await hashesDown(sql, port.currency, block.height, 1);
+      const isOurs =
+        block.height <= cursor.height && (ours === undefined || ours.height !== block.height || ours.hash === block.hash);
+      if (!isOurs) throw new CursorMoved(`block ${block.hash} is no longer in the best chain`);
+      return block;
+    },
+  );
+}
+
+async function lookAtMempool(ctx: Context, port: ChainPort, watch: WatchList): Promise<boolean> {
+  const { touched } = await port.readMempoolTransactions(await port.mempool(), watch);
+  const sightings: Sighting[] = [];
+  for (const facts of touched) {
+    const nowMs = ctx.ports.clock.now();
+    sightings.push({ facts, seenAtMs: Math.min((await port.mempoolSeenAtMs(facts.txid)) ?? nowMs, nowMs) });
+  }
+  if (sightings.length > 0) await record(ctx, port, sightings, async () => null);
+  return true;
+}
+
+async function record(
+  ctx: Context,
+  port: ChainPort,
+  sightings: readonly Sighting[],
+  place: (sql: Sql, cursor: ChainCursor) => Promise<BlockRow | null>,
+): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    const cursor = await readCursor(sql, port.currency);
+    if (cursor === null) throw new CursorMoved(`${port.currency} has no cursor`);
+    await holdCursor(sql, port.currency, cursor);
+    const block = await place(sql, cursor);
+    const context = { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: cursor.caughtUpAtMs };
+    if ((await recordSightings(sql, port.currency, context, sightings)) > 0) await wakeJudge(sql, port.currency);
+  });
+}
+
+/** Trouble of the node, or a chain that moved, ends the work early: false. */
+async function unlessTrouble(work: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CursorMoved || troubleOf(error) !== null) return false;
+    throw error;
+  }
+}
+
+/** A watch list that watches nothing and remembers each different script of an address's length. */
+function createCollector(): { readonly watch: WatchList; scripts(): readonly Uint8Array[] } {
+  const seen = createByteSet();
+  const scripts: Uint8Array[] = [];
+  return {
+    watch: {
+      hasScript(bytes, start, end) {
+        if (end > start && end - start <= 255 && seen.add(bytes, start, end)) scripts.push(bytes.slice(start, end));
+        return false;
+      },
+      hasOutpoint: () => false,
+      fresh: async () => undefined,
+    },
+    scripts: () => scripts,
+  };
+}

@@ -1,0 +1,156 @@
+// What the chains are searched for: the scripts of payable transactions (one list for all chains of a process, since a coin may arrive at
+// the address of another) and, for each chain, the outpoints that payments spend. Scripts of the last 30 days and of unfinished payments
+// are in memory; older addresses are found by the deep scan (rescan.ts). Made once by wire, used by the chain watchers.
+import type { UtxoCode } from '../core/currency.ts';
+import { sortableId } from '../core/ids.ts';
+import type { WatchList } from '../core/ports.ts';
+import type { Context } from '../flow/context.ts';
+import { readCursor } from '../store/blocks.ts';
+import {
+  forgetForeignHorizons,
+  newSpentOutpoints,
+  openHorizon,
+  packNewScripts,
+  packScripts,
+  packUnfinishedScripts,
+  type SpentOutpoint,
+  spentOutpoints,
+} from '../store/watched.ts';
+import { type ByteSet, createByteSet } from './byte-set.ts';
+
+const DAY_MS = 86_400_000;
+const IN_MEMORY_MS = 30 * DAY_MS;
+const PAGE = 20_000;
+/** Payments below this many blocks can only be touched by a reorganisation that brings their outpoints back first. */
+const REORG_WATCH_BLOCKS = 100;
+
+export type WatchedScripts = {
+  has(bytes: Uint8Array, start: number, end: number): boolean;
+  /** Takes in every script that was committed until now; the first call reads all of them. */
+  fresh(): Promise<void>;
+  readonly size: number;
+  readonly memoryBytes: number;
+};
+
+export type ChainWatchList = WatchList & {
+  /** Watches the outpoints of all payments above a height, and of those that are not mined. */
+  watchAbove(height: number): Promise<void>;
+};
+
+/** The scripts that a process watches, shared by its chain watchers. */
+export function createWatchedScripts(ctx: Context): WatchedScripts {
+  let set: ByteSet = createByteSet();
+  let horizon: string | null = null;
+  let loadedAtMs = 0;
+
+  async function load(): Promise<void> {
+    const next = createByteSet();
+    const nowMs = ctx.ports.clock.now();
+    if (horizon === null) await forgetForeignHorizons(ctx.db);
+    const from = await openHorizon(ctx.db);
+    const sinceMs = nowMs - IN_MEMORY_MS;
+    addPack(next, await packUnfinishedScripts(ctx.db, sinceMs));
+    for (let afterId = sortableId('txn_', sinceMs, new Uint8Array(10)); ; ) {
+      const page = await packScripts(ctx.db, { afterId, sinceMs, limit: PAGE });
+      if (page.lastId === null) break;
+      addPack(next, page.pack);
+      afterId = page.lastId;
+    }
+    set = next;
+    horizon = from;
+    loadedAtMs = nowMs;
+  }
+  const fresh = oneAtATime(async () => {
+    if (horizon === null || ctx.ports.clock.now() - loadedAtMs > DAY_MS) await load();
+    const news = await packNewScripts(ctx.db, horizon as string);
+    addPack(set, news.pack);
+    horizon = news.horizon;
+  });
+  return {
+    has: (bytes, start, end) => set.has(bytes, start, end),
+    fresh,
+    get size() {
+      return set.size;
+    },
+    get memoryBytes() {
+      return set.memoryBytes;
+    },
+  };
+}
+
+/** The watch list of one chain. */
+export function createWatchList(ctx: Context, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
+  const outpoints = createByteSet();
+  const key = Buffer.alloc(36);
+  let horizon: string | null = null;
+
+  function add(list: readonly SpentOutpoint[]): void {
+    for (const { txid, vout } of list) {
+      Buffer.from(txid, 'hex').reverse().copy(key);
+      key.writeUInt32LE(vout, 32);
+      outpoints.add(key, 0, 36);
+    }
+  }
+  async function watchAbove(height: number): Promise<void> {
+    add(await spentOutpoints(ctx.db, currency, height));
+  }
+  const freshOutpoints = oneAtATime(async () => {
+    if (horizon === null) {
+      const from = await openHorizon(ctx.db);
+      await watchAbove(await recentHeight());
+      horizon = from;
+    }
+    const news = await newSpentOutpoints(ctx.db, currency, horizon);
+    add(news.outpoints);
+    horizon = news.horizon;
+  });
+  async function recentHeight(): Promise<number> {
+    return ((await readCursor(ctx.db, currency))?.height ?? 0) - REORG_WATCH_BLOCKS;
+  }
+  return {
+    hasScript: (bytes, start, end) => scripts.has(bytes, start, end),
+    hasOutpoint: (bytes, start) => outpoints.has(bytes, start, start + 36),
+    async fresh() {
+      await Promise.all([scripts.fresh(), freshOutpoints()]);
+    },
+    watchAbove,
+  };
+}
+
+/** A watch list of nothing but these scripts. */
+export function watchOnly(scripts: readonly Uint8Array[]): WatchList {
+  const set = createByteSet();
+  for (const script of scripts) set.add(script, 0, script.length);
+  return { hasScript: (bytes, start, end) => set.has(bytes, start, end), hasOutpoint: () => false, fresh: async () => undefined };
+}
+
+function addPack(set: ByteSet, pack: Buffer | null): void {
+  if (pack === null) return;
+  for (let at = 0; at < pack.length; ) {
+    const end = at + 1 + (pack[at] as number);
+    set.add(pack, at + 1, end);
+    at = end;
+  }
+}
+
+/**
+ * Lets one run at a time, and lets every caller wait for a run that began after its call: what was committed before the call is in it.
+ * Callers that wait together share a run.
+ */
+function oneAtATime(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let waiting: Promise<void> | null = null;
+  function begin(): Promise<void> {
+    waiting = null;
+    const mine = run().finally(() => {
+      if (running === mine) running = null;
+    });
+    running = mine;
+    return mine;
+  }
+  return () => {
+    if (running === null) return begin();
+    waiting ??= running.catch(() => undefined).then(begin);
+    return waiting;
+  };
+}
