@@ -4,14 +4,16 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { open, openLog } from './opened.ts';
-import { type Running, runProcess } from './process-life.ts';
+import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
 import { StartRefused } from './start-refused.ts';
 import { openStatusBell } from './status-bell.ts';
 import { wire } from './wire.ts';
+import { untilWorldIsComplete } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
+const WORLD_WITHIN_MS = 20_000;
 
 async function start(): Promise<Running> {
   const { config, database } = await open();
@@ -33,6 +35,7 @@ async function start(): Promise<Running> {
     report: (what, message) => log.error(what, message),
     version: version(),
   });
+  if (network === 'sandbox' && isSupervised()) await untilWorldIsComplete(ctx, WORLD_WITHIN_MS);
   try {
     await server.listen({ port, host });
   } catch (error) {

@@ -153,8 +153,6 @@ async function main(): Promise<void> {
 
   closers.push(() => stopChildren('api', 'worker'));
   closers.push(() => stopChildren('signer', 'sandbox'));
-  const common = childEnvironment({});
-  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', common) : null;
   const database = await timed(
     (one: OpenDatabase) => one.description,
     () => openDatabase(config),
@@ -165,6 +163,8 @@ async function main(): Promise<void> {
   );
   watchDatabase(database);
   if (stopping) return;
+  const environment = childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
+  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   await timed(
     (applied: readonly string[]) =>
       applied.length === 0 ? 'database schema is up to date' : `database schema: ${applied.length} migrations`,
@@ -172,7 +172,6 @@ async function main(): Promise<void> {
   );
   if (stopping) return;
 
-  const environment = childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
   const signer = child('signer', 'signer.ts', environment);
   const worker = child('worker', 'worker.ts', environment);
   const api = child('api', 'api.ts', environment);

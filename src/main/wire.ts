@@ -13,7 +13,7 @@ import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
 import { PUBLIC_RATE_URLS, type RateSourceName, rateFeeds } from '../outside/rate-feeds.ts';
 import { systemRng } from '../outside/rng.ts';
-import { connect } from '../store/connect.ts';
+import { connect, type Database } from '../store/connect.ts';
 import type { Config } from './config.ts';
 import { clockFile, type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox-place.ts';
 
@@ -21,6 +21,8 @@ export type WireOptions = {
   /** What the database's list of sessions shows. */
   readonly applicationName: string;
   readonly maxConnections: number;
+  /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
+  readonly clock?: Clock;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
@@ -30,8 +32,9 @@ const ADDRESS_RANGE = 200;
 
 /** What it takes to make merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
-  const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...options });
-  const clock = serviceClock(config);
+  const { applicationName, maxConnections } = options;
+  const db = connect({ url: databaseUrl(config), role: 'bursar_app', applicationName, maxConnections });
+  const clock = options.clock === undefined ? serviceClock(config) : { ...options.clock, close: () => undefined };
   const ports = {
     clock,
     rng: systemRng,
@@ -60,23 +63,35 @@ export async function wire(config: Config, options: WireOptions): Promise<Wired<
     rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox) }),
     addresses: createAddressDerivers(config.network),
   };
-  const pools = new Map<UtxoCode, AddressPool>(
-    WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, { rangeSize: ADDRESS_RANGE })]),
-  );
-  const ctx: Context = {
-    db,
-    ports,
-    network: config.network,
-    feeBps: config.feeBps,
-    settlementSeconds: config.settlementSeconds,
-    desk: createDesk(db, async (currency) => pools.get(currency)!.next()),
-  };
+  const ctx = contextOf(config, db, ports);
   return {
     ctx,
     async close() {
       await nodes.close();
       await signIn.close();
     },
+  };
+}
+
+/** The context without nodes and prices, for commands that work on the books only: nobody has to run beside them. */
+export function wireBooks(config: Config, options: WireOptions): Wired<Context> {
+  const signIn = wireSignIn(config, options);
+  const { db, ports } = signIn.ctx;
+  const addresses = createAddressDerivers(config.network);
+  return { ctx: contextOf(config, db, { ...ports, chains: new Map(), rateFeeds: [], addresses }), close: signIn.close };
+}
+
+function contextOf(config: Config, db: Database, ports: Ports): Context {
+  const pools = new Map<UtxoCode, AddressPool>(
+    WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, { rangeSize: ADDRESS_RANGE })]),
+  );
+  return {
+    db,
+    ports,
+    network: config.network,
+    feeBps: config.feeBps,
+    settlementSeconds: config.settlementSeconds,
+    desk: createDesk(db, async (currency) => pools.get(currency)!.next()),
   };
 }
 

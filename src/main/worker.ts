@@ -1,0 +1,40 @@
+// The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
+// one database. Started by `npm start`, or alone by `bursar worker`.
+import type { UtxoCode } from '../core/currency.ts';
+import { createChainWatcher } from '../worker/chain-watcher.ts';
+import { workerJobs } from '../worker/jobs.ts';
+import { startLoop } from '../worker/loop.ts';
+import { createWatchedScripts } from '../worker/watch-list.ts';
+import { open, openLog } from './opened.ts';
+import { type Running, runProcess } from './process-life.ts';
+import { wire } from './wire.ts';
+
+const DATABASE_SESSIONS = 10;
+
+async function start(): Promise<Running> {
+  const { config, database } = await open();
+  const log = openLog('worker');
+  const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS });
+  const { ctx } = wired;
+  const scripts = createWatchedScripts(ctx);
+  const watchers = new Map(
+    [...ctx.ports.chains.keys()].map((currency: UtxoCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
+  );
+  const told = (job: string, error: unknown): void => log.error({ err: error }, job);
+  const loop = startLoop(workerJobs(ctx, watchers, told), told);
+  for (const [currency, watcher] of watchers) watcher.onHint(() => loop.hurry(`chain ${currency}`));
+  const hurry = (): void => loop.hurry();
+  const stopListening = await ctx.db.listen(['hurry'], hurry, hurry);
+  return {
+    note: `watching ${[...watchers.keys()].join(', ') || 'no chain'}`,
+    async stop() {
+      await stopListening();
+      await loop.stop();
+      for (const watcher of watchers.values()) await watcher.close();
+      await wired.close();
+      await database.close();
+    },
+  };
+}
+
+await runProcess('worker', start);
