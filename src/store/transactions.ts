@@ -26,18 +26,20 @@ export type NewTransaction = {
 export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
   const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
   const times = (name: 'rateAtMs' | 'createdAtMs' | 'windowEndsAtMs') => rows.map((row) => new Date(row[name]).toISOString());
+  // quotes of the same minute have the same sources: each text is sent and parsed once
+  const sources = [...new Set(column('rateSources'))];
   const result = await sql.query<{ object_id: string }>({
     name: 'insert_transactions',
     text: `
       with input as (
-        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::timestamptz[], $8::jsonb[],
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::timestamptz[], $8::integer[],
                              $9::text[], $10::text[], $11::text[], $12::bytea[], $13::bigint[], $14::timestamptz[], $15::timestamptz[])
-          as t(id, merchant_id, currency, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script, address_index, created_at, window_ends_at)
+          as t(id, merchant_id, currency, usd_minor, need, rate, rate_at, sources_number, label, email, address, script, address_index, created_at, window_ends_at)
       ), made as (
         insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script,
                                   address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
-        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, i.rate, i.rate_at, i.rate_sources, i.label, i.email, i.address, i.script,
-               i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, i.rate, i.rate_at, ($16::jsonb[])[i.sources_number], i.label, i.email, i.address,
+               i.script, i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
           from input i join merchant_settings s using (merchant_id)
         returning id, merchant_id, created_at
       )
@@ -52,7 +54,7 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       column('need'),
       column('rateText'),
       times('rateAtMs'),
-      column('rateSources'),
+      rows.map((row) => sources.indexOf(row.rateSources) + 1),
       column('label'),
       column('email'),
       column('address'),
@@ -60,6 +62,7 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       column('addressIndex'),
       times('createdAtMs'),
       times('windowEndsAtMs'),
+      sources,
     ],
   });
   const made = new Set(result.rows.map((row) => row.object_id));
