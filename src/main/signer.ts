@@ -9,7 +9,7 @@ import { serveSigner } from '../signer/server.ts';
 import { connect } from '../store/connect.ts';
 import { type Opened, open } from './opened.ts';
 import { tryLock } from './process-identity.ts';
-import { isSupervised, type Running, runProcess } from './process-life.ts';
+import { type Running, runProcess } from './process-life.ts';
 import { keyringOptions, signerSocket } from './signer-place.ts';
 import { StartRefused } from './start-refused.ts';
 
