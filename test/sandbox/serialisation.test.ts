@@ -1,0 +1,118 @@
+// The bytes of the simulated chains against independent oracles: published genesis hashes, @scure/btc-signer, and the production scanner.
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { hex } from '@scure/base';
+import { OutScript, RawTx, Transaction as ScureTransaction } from '@scure/btc-signer';
+import { describe, expect, it } from 'vitest';
+import { utxoRow } from '../../src/core/currency.ts';
+import { readBlockBytes } from '../../src/outside/utxo-block.ts';
+import { blockBytes, genesisBlock, merkleRoot } from '../../src/sandbox/block.ts';
+import { hash256, shown, wire } from '../../src/sandbox/bytes.ts';
+import { DIALECTS } from '../../src/sandbox/dialects.ts';
+import { FAUCET_SCRIPT } from '../../src/sandbox/faucet-key.ts';
+import { openSimulatedNode } from '../../src/sandbox/simulated-node.ts';
+import { readTransaction } from '../../src/sandbox/transaction.ts';
+
+const SCRIPT = Buffer.from(`0014${'07'.repeat(20)}`, 'hex');
+const AT_MS = Date.UTC(2026, 0, 1);
+const nothingWatched = { hasScript: () => false, hasOutpoint: () => false };
+const scripted = {
+  hasScript: (bytes: Uint8Array, start: number, end: number) => SCRIPT.equals(bytes.subarray(start, end)),
+  hasOutpoint: () => false,
+};
+
+describe.each([...DIALECTS.values()])('$code', (dialect) => {
+  const node = openSimulatedNode({ currency: dialect.code, folder: null, now: () => AT_MS });
+  const features = utxoRow(dialect.code).utxo.blockFeatures;
+  const paid = node.pay([
+    { minor: 123_456n, script: SCRIPT },
+    { minor: 1n, script: SCRIPT },
+  ]);
+  if (paid === null) throw new Error('the faucet is empty');
+  const second = node.pay([{ minor: 5_000n, script: SCRIPT }]);
+  const block = node.mine(1);
+
+  it('begins with the real genesis block of regtest', () => {
+    expect(genesisBlock(dialect).hash).toBe(utxoRow(dialect.code).utxo.genesis.regtest);
+  });
+
+  it('gives a transaction the id that another library computes', () => {
+    for (const transaction of block.transactions.slice(1)) {
+      const other = ScureTransaction.fromRaw(transaction.raw, { allowUnknownOutputs: true, disableScriptCheck: true });
+      expect(other.id).toBe(transaction.txid);
+      expect(shown(hex.decode(other.hash))).toBe(transaction.wtxid);
+      expect(other.vsize).toBe(transaction.vsize);
+      expect(hex.encode(other.toBytes(true, true))).toBe(transaction.raw.toString('hex'));
+    }
+    expect(second?.txid).toBe(block.transactions[2]?.txid);
+  });
+
+  it('decodes to the parts that another library reads', () => {
+    const other = RawTx.decode(paid.raw);
+    expect(other.outputs.map((output) => [output.amount, hex.encode(output.script)])).toEqual(
+      paid.outputs.map((output) => [output.minor, output.script.toString('hex')]),
+    );
+    expect(other.inputs.map((input) => [hex.encode(input.txid), input.index, input.sequence])).toEqual(
+      paid.inputs.map((input) => [input.txid, input.vout, input.sequence]),
+    );
+    expect(readTransaction(paid.raw.toString('hex'))).toEqual(paid);
+  });
+
+  it('signs the faucet coins as BIP143 asks', () => {
+    const other = ScureTransaction.fromRaw(paid.raw, { allowUnknownOutputs: true, disableScriptCheck: true });
+    const spent = node.state.alive.get(paid.inputs[0]?.txid as string)?.transaction.outputs[paid.inputs[0]?.vout as number];
+    const [der, key] = paid.inputs[0]?.witness as [Buffer, Buffer];
+    const code = OutScript.encode({ type: 'pkh', hash: FAUCET_SCRIPT.subarray(2) });
+    const digest = other.preimageWitnessV0(0, code, 1, spent?.minor as bigint);
+    expect(secp256k1.verify(der.subarray(0, -1), digest, key, { prehash: false, format: 'der' })).toBe(true);
+  });
+
+  it('makes blocks whose header, Merkle root and coinbase hold', () => {
+    expect(shown(hash256(block.headerBytes))).toBe(block.hash);
+    const [a, b, c] = block.transactions.map((transaction) => wire(transaction.txid)) as [Buffer, Buffer, Buffer];
+    const pair = (left: Buffer, right: Buffer): Buffer => hash256(Buffer.concat([left, right]));
+    expect(block.merkleRoot).toBe(shown(pair(pair(a, b), pair(c, c))));
+    if (dialect.workIsBlockHash) expect(Number.parseInt(block.hash.slice(0, 2), 16)).toBeLessThan(0x80);
+    const coinbase = block.transactions[0];
+    expect(coinbase?.inputs[0]?.scriptSig.subarray(0, 2).toString('hex')).toBe('016f');
+    const commitment = coinbase?.outputs.at(-1)?.script.toString('hex');
+    const wtxids = [Buffer.alloc(32), ...block.transactions.slice(1).map((transaction) => wire(transaction.wtxid))];
+    const witnessRoot = hash256(Buffer.concat([merkleRoot(wtxids), Buffer.alloc(32)]));
+    expect(commitment).toBe(`6a24aa21a9ed${witnessRoot.toString('hex')}`);
+  });
+
+  it('is read by the production scanner, every block of it', () => {
+    for (const each of node.state.active) {
+      const facts = readBlockBytes(blockBytes(each), each.hash, features, nothingWatched);
+      expect(facts.transactionCount).toBe(each.transactions.length);
+    }
+    const facts = readBlockBytes(blockBytes(block), block.hash, features, scripted);
+    expect(facts.touched.map(({ txid, outputs }) => [txid, outputs.map((output) => output.amountMinor)])).toEqual([
+      [paid.txid, [123_456n, 1n]],
+      [second?.txid, [5_000n]],
+    ]);
+  });
+
+  it('gives the same chain for the same calls at the same times', () => {
+    const again = openSimulatedNode({ currency: dialect.code, folder: null, now: () => AT_MS });
+    again.pay([
+      { minor: 123_456n, script: SCRIPT },
+      { minor: 1n, script: SCRIPT },
+    ]);
+    again.pay([{ minor: 5_000n, script: SCRIPT }]);
+    expect(again.mine(1).hash).toBe(block.hash);
+  });
+});
+
+describe('reading a transaction', () => {
+  it.each(['', '00', 'zz', '0200000000', '01000000000100'])('refuses %j', (text) => {
+    expect(readTransaction(text)).toBeNull();
+  });
+
+  it('refuses left-over and missing bytes', () => {
+    const node = openSimulatedNode({ currency: 'BTC', folder: null, now: () => AT_MS });
+    const raw = node.pay([{ minor: 1000n, script: SCRIPT }])?.raw.toString('hex') as string;
+    expect(readTransaction(raw)).not.toBeNull();
+    expect(readTransaction(`${raw}00`)).toBeNull();
+    expect(readTransaction(raw.slice(0, -2))).toBeNull();
+  });
+});
