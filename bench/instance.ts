@@ -53,8 +53,12 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
       const found = READY.exec(said)?.[1];
       if (found !== undefined) resolve(Number(found));
     });
-    child.once('exit', (code) => reject(new Error(`the service ended with ${code} before it was ready:\n${said}`)));
+    child.once('exit', (code) => {
+      rmSync(data, { recursive: true, force: true });
+      reject(new Error(`the service ended with ${code} before it was ready:\n${said}`));
+    });
   });
+  child.stdout?.resume();
   const place = placePostgres(data);
   return {
     port,

@@ -1,0 +1,26 @@
+import { createServer } from '../src/http/server.ts';
+import { createAuthenticator } from '../src/flow/sign-in.ts';
+import { createDesk } from '../src/flow/desk.ts';
+import { createAddressPool } from '../src/flow/address-pool.ts';
+import { createAddressDerivers } from '../src/outside/address-derivers.ts';
+import { createTokens } from '../src/outside/jwt.ts';
+import { createPasswords } from '../src/outside/password.ts';
+import { systemClock } from '../src/outside/clock.ts';
+import { systemRng } from '../src/outside/rng.ts';
+import { connect } from '../src/store/connect.ts';
+import { ensureDemoMerchant } from '../src/flow/merchants.ts';
+import { openStatusBell } from '../src/main/status-bell.ts';
+process.once('message', async (url: string) => {
+  const db = connect({ url, role: 'bursar_app', maxConnections: 16, applicationName: 'x' });
+  const clock = systemClock;
+  const ports: any = { clock, rng: systemRng, passwords: createPasswords(), tokens: createTokens({ clock, audience: 'sandbox' }), chains: new Map(), rateFeeds: [], addresses: createAddressDerivers('sandbox') };
+  await ensureDemoMerchant({ db, ports } as any, 'bench-bench-bench');
+  const pool = createAddressPool({ db, ports }, 'BTC', { rangeSize: 200 });
+  const ctx: any = { db, ports, network: 'sandbox', feeBps: 0, settlementSeconds: 1, desk: createDesk(db, async () => pool.next()) };
+  const authenticator = createAuthenticator(ctx);
+  const { bell } = await openStatusBell(db); await authenticator.listen();
+  const server = createServer({ ctx, authenticator, bell, network: 'sandbox', rateLimitScale: 1e6, trustedProxies: [], publicUrl: null, sandbox: null, report: (w: any, m: any) => console.error(w, m), version: '0' } as any);
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  process.send!({ port: (server.server.address() as any).port });
+});
+process.once('disconnect', () => process.exit(0));

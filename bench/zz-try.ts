@@ -1,0 +1,38 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { HDKey } from '@scure/bip32';
+import pg from 'pg';
+import { clusterUrl, ensureDatabase, makeCluster, startCluster, stopCluster } from '../src/main/postgres-cluster.ts';
+import { placePostgres } from '../src/main/postgres-place.ts';
+import { migrate } from '../src/store/migrate.ts';
+import { startLimit } from './limit.ts';
+import { load } from './load-job.ts';
+import { cpuMicros, postgresCpuMicros } from './processes.ts';
+const data = mkdtempSync('/tmp/bursar-bench-'); chmodSync(data, 0o711);
+const place = placePostgres(data);
+const o = { place, durable: true, logFile: `${data}/pg.log` };
+makeCluster(o); const pm = await startCluster(o); await ensureDatabase(place, 'bursar_limit'); await ensureDatabase(place, 'bursar');
+const url = clusterUrl(place, 'bursar'); await migrate({ url });
+const c = new pg.Client({ connectionString: url }); await c.connect();
+const master = HDKey.fromMasterSeed(randomBytes(32), { public: 0x043587cf, private: 0x04358394 });
+await c.query(`insert into account_xpubs (currency, xpub, origin, created_at) values ('BTC', '${master.derive("m/84'/1'/0'").publicExtendedKey}', 'imported', now())`);
+await c.query(`insert into node_conditions values ('BTC','ready',null,100,'x',now())`);
+await c.query(`insert into chain_cursors (currency,height,hash,caught_up_at,deep_height,updated_at) values ('BTC',100,'x',now(),100,now())`);
+await c.query(`insert into rates select x, 65000, now() + interval '50 seconds', '[{"source":"kraken","usd":"65000.00","at":"2027-01-01T00:00:00.000Z"},{"source":"coinbase","usd":"65000.00","at":"2027-01-01T00:00:00.000Z"},{"source":"bitstamp","usd":"65000.00","at":"2027-01-01T00:00:00.000Z"},{"source":"bitfinex","usd":"65000.00","at":"2027-01-01T00:00:00.000Z"}]', '[]', now() from unnest('{BTC,LTC,ETH,BCH,DASH,DOGE,USDT}'::text[]) x`);
+const child = fork(new URL('./zz-api.ts', import.meta.url), { execArgv: process.execArgv });
+const { port } = await new Promise<{port: number}>((r) => { child.once('message', (m) => r(m as any)); child.send(url); });
+const token = ((await (await fetch(`http://127.0.0.1:${port}/auth`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ username: 'demo', password: 'bench-bench-bench' }) })).json()) as any).access_token;
+const only = process.argv[2];
+const limit = await startLimit(clusterUrl(place, 'bursar_limit'));
+const first = await load({ port, path: '/create_transaction', bodies: [JSON.stringify({ access_token: token, amount: '25.00', crypto_selected: 'BTC', label: 'x {n}' })], connections: 8, requests: 3000, collect: 'transaction_id' });
+console.log(first.statuses, first.firstRefusal);
+const own = { '/check_transaction': first.collected.map((id) => JSON.stringify({ access_token: token, transaction_id: id })), '/create_transaction': [JSON.stringify({ access_token: token, amount: '25.00', crypto_selected: 'BTC', label: 'x {n}' })] };
+const bare = { '/check_transaction': limit.ids.map((id) => JSON.stringify({ access_token: limit.token, transaction_id: id })), '/create_transaction': [JSON.stringify({ access_token: limit.token, amount: '25.00', crypto_selected: 'BTC', label: 'x' })] };
+for (const path of ['/check_transaction', '/create_transaction'] as const) { if (only && !path.includes(only)) continue;
+ for (let k = 0; k < 3; k++) for (const [name, port2, pid, bodies] of [['own', port, child.pid!, own[path]], ['bare', limit.port, limit.pid, bare[path]]] as const) {
+  const a = cpuMicros(pid), b = postgresCpuMicros(pm);
+  const r = await load({ port: port2, path, bodies, connections: 64, seconds: 3 });
+  console.log(path, name, r.firstRefusal ?? '', (r.requests / r.seconds).toFixed(0), r.p50Ms.toFixed(2), r.p99Ms.toFixed(2), 'node', ((cpuMicros(pid) - a) / r.requests).toFixed(1), 'pg', ((postgresCpuMicros(pm) - b) / r.requests).toFixed(1));
+}}
+await c.end(); limit.stop(); child.disconnect(); await new Promise((r) => setTimeout(r, 500)); await stopCluster(place); rmSync(data, { recursive: true });
