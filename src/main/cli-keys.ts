@@ -1,0 +1,210 @@
+// `bursar keys init|show-xpubs|import-xpub|verify`: the seed of the signer and the account keys that addresses are derived from.
+import { type Command, InvalidArgumentError } from 'commander';
+import { type UtxoCode, utxoRow } from '../core/currency.ts';
+import { verifyAddresses } from '../flow/address-check.ts';
+import type { Context } from '../flow/context.ts';
+import { createSignerClient, SignerTrouble } from '../outside/signer-client.ts';
+import { acceptedForms, readAccountKey } from '../outside/utxo-derive.ts';
+import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../signer/accounts.ts';
+import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { createKeyring } from '../signer/keyring.ts';
+import { createSeed, hasSeed } from '../signer/seed-file.ts';
+import { importKey, listKeys, type StoredKey } from '../store/xpubs.ts';
+import { withBooks } from './cli-books.ts';
+import { CommandFailed, EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
+import type { Opened } from './opened.ts';
+import { keyringOptions, signerSocket } from './signer-place.ts';
+
+type JsonOption = { readonly json?: boolean };
+type Config = Opened['config'];
+const CHECKED_ADDRESSES = 1_000;
+
+function utxoCode(text: string): UtxoCode {
+  const code = text.toUpperCase() as UtxoCode;
+  if (ACCOUNT_CODES.includes(code)) return code;
+  throw new InvalidArgumentError(`Accepted: ${ACCOUNT_CODES.join(', ')}.`);
+}
+
+export function addKeyCommands(bursar: Command): void {
+  const keys = group(bursar, 'keys', 'The seed of the signer, and the keys that addresses are derived from.');
+  leaf(keys, 'init', 'Makes the seed of the signer, 256 random bits, and shows its 24 words once. Never overwrites.').action(
+    init,
+  );
+  leaf(keys, 'show-xpubs', 'Shows the account keys in use, and those before them.').action(showXpubs);
+  leaf(keys, 'import-xpub', 'Receives a currency to a key that is kept elsewhere, from now on.')
+    .requiredOption('--currency <code>', `one of ${ACCOUNT_CODES.join(', ')}`, utxoCode)
+    .requiredOption('--xpub <key>', "the account's extended public key (depth 3), never a private one")
+    .action(importXpub);
+  leaf(
+    keys,
+    'verify',
+    'Asks the signer for each key, and derives the newest addresses again by second libraries; exit code 1 when one is wrong.',
+  ).action(verify);
+}
+
+async function init({ json }: JsonOption): Promise<void> {
+  await withBooks(async (ctx, config) => {
+    const { folder, network, passphrase } = keyringOptions(config, config.dataFolder);
+    if (passphrase === null) {
+      throw new CommandFailed(
+        `BURSAR_SIGNER_PASSPHRASE (or _FILE) is not set: on ${network} it seals the seed; accepted is 8 to 200 characters`,
+      );
+    }
+    const foreign = (await listKeys(ctx.db)).filter((key) => key.origin === 'signer' && key.retiredAt === null);
+    if (!(await hasSeed(folder)) && foreign.length > 0) {
+      const codes = foreign.map((key) => key.currency).join(', ');
+      throw new CommandFailed(
+        `the database receives ${codes} to a seed that is not in ${folder}: put that seed.json back, or receive to other keys with "bursar keys import-xpub"`,
+      );
+    }
+    const entropy = await createSeed(folder, network, passphrase);
+    const words = mnemonicOf(entropy);
+    const accounts = accountsOf(entropy, network);
+    entropy.fill(0);
+    const shown = network === 'sandbox' ? {} : { mnemonic: words };
+    const lines = [
+      `The seed lies in ${folder}, sealed.`,
+      ...(network === 'sandbox'
+        ? []
+        : [
+            '',
+            words,
+            '',
+            'These 24 words are shown once: whoever has them can spend everything. Keep them on paper, in two places.',
+            '',
+          ]),
+      ...accounts.map(({ currency, path, xpub }) => `${currency.padEnd(5)} ${path.padEnd(14)} ${xpub}`),
+    ];
+    print(json, { ...shown, accounts: accounts.map(({ currency, path, xpub }) => ({ currency, path, xpub })) }, lines);
+    await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now()));
+  });
+}
+
+async function showXpubs({ json }: JsonOption): Promise<void> {
+  await withBooks(async (ctx, { network }) => {
+    const keys = (await listKeys(ctx.db)).map((key) => ({
+      currency: key.currency,
+      in_use: key.retiredAt === null,
+      origin: key.origin,
+      path: key.origin === 'signer' ? accountPath(key.currency, network) : null,
+      xpub: key.xpub,
+      next_index: key.nextIndex,
+      first_address: ctx.ports.addresses.of(key.currency, key.xpub).derive(0).address,
+      confirmed_at: key.confirmedAt?.toISOString() ?? null,
+    }));
+    const head = ['currency', 'in use', 'origin', 'path', 'next', 'first address', 'xpub'];
+    const rows = keys.map((key) => [
+      key.currency,
+      key.in_use ? 'yes' : 'no',
+      key.origin,
+      key.path ?? '-',
+      String(key.next_index),
+      key.first_address,
+      key.xpub,
+    ]);
+    const none = 'No keys yet: the signer brings its own when it starts, or import one with "bursar keys import-xpub".';
+    print(json, { keys }, keys.length === 0 ? [none] : table(head, rows));
+  });
+}
+
+async function importXpub({ json, currency, xpub }: JsonOption & { currency: UtxoCode; xpub: string }): Promise<void> {
+  await withBooks(async (ctx, { network }) => {
+    const key = readAccountKey(currency, network, xpub);
+    const imported = await importKey(ctx.db, { currency, xpub: key.xpub, at: new Date(ctx.ports.clock.now()) });
+    if (imported.outcome === 'of_other_currency') {
+      throw new CommandFailed(
+        `--xpub serves ${imported.currency} already: each currency needs an account of its own (accepted: ${acceptedForms(currency, network).join(', ')})`,
+      );
+    }
+    const first = ctx.ports.addresses.of(currency, key.xpub).derive(0).address;
+    const value = {
+      currency,
+      xpub: key.xpub,
+      outcome: imported.outcome,
+      next_index: imported.key.nextIndex,
+      first_address: first,
+    };
+    const said = {
+      first: 'has its first key',
+      replaced: 'has a new key, running servers turn to it within 2 seconds',
+      in_use: 'used this key already',
+    };
+    const { purpose } = utxoRow(currency).utxo;
+    print(json, value, [
+      `${currency} ${said[imported.outcome]}; addresses go on at index ${imported.key.nextIndex}.`,
+      `Its first address is ${first}: compare it with your wallet's (type of m/${purpose}').`,
+      ...(/^[yu]pub$/.test(key.form)
+        ? [`A ${key.form} wallet usually shows addresses of another type: it must be told to watch these too.`]
+        : []),
+      'Indexes are reserved in ranges and can have gaps: set the gap limit of your wallet to 1000 or more.',
+    ]);
+  });
+}
+
+type KeyVerdict = {
+  readonly currency: UtxoCode;
+  readonly in_use: boolean;
+  readonly origin: string;
+  readonly verdict: 'confirmed' | 'imported' | 'mismatch';
+};
+
+async function verify({ json }: JsonOption): Promise<void> {
+  await withBooks(async (ctx, config) => {
+    const own = await signersKeys(config);
+    const keys = await listKeys(ctx.db);
+    const verdicts = keys.map((key) => judge(key, own));
+    const addresses = await verifyAddresses(ctx, CHECKED_ADDRESSES);
+    const used = verdicts.some((one) => one.in_use && one.verdict === 'mismatch');
+    const ok = !used && addresses.wrong.length === 0;
+    await noteMismatch(ctx, own, used);
+    const lines = [
+      ...verdicts.map(
+        (one) =>
+          `${verdict(one.verdict !== 'mismatch', one.verdict.padEnd(9))} ${one.currency.padEnd(5)} ${one.origin}${one.in_use ? '' : ', not in use any more'}`,
+      ),
+      `${addresses.checked} addresses derived again, ${addresses.wrong.length} wrong`,
+      ...addresses.wrong.map((one) => `  ${one.transactionId}: no key of ${one.currency} gives ${one.address}`),
+    ];
+    const wrong = addresses.wrong.map((one) => ({
+      transaction_id: one.transactionId,
+      currency: one.currency,
+      address: one.address,
+    }));
+    print(json, { ok, keys: verdicts, addresses: { checked: addresses.checked, wrong } }, lines);
+    process.exitCode = ok ? EXIT.done : EXIT.failed;
+  });
+}
+
+function judge(key: StoredKey, own: ReadonlyMap<UtxoCode, string>): KeyVerdict {
+  const of = { currency: key.currency, in_use: key.retiredAt === null, origin: key.origin };
+  if (key.origin === 'imported') return { ...of, verdict: 'imported' };
+  return { ...of, verdict: own.get(key.currency) === key.xpub ? 'confirmed' : 'mismatch' };
+}
+
+/** A mismatch found here is acted on at once: nothing is derived from that key any more. */
+async function noteMismatch(ctx: Context, own: ReadonlyMap<UtxoCode, string>, mismatch: boolean): Promise<void> {
+  if (!mismatch || own.size === 0) return;
+  const accounts = [...own].map(([currency, xpub]) => ({
+    currency,
+    network: ctx.network,
+    path: accountPath(currency, ctx.network),
+    xpub,
+  }));
+  const message = mismatchMessage(await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now())));
+  if (message !== null) process.stderr.write(`bursar: ${message}\n`);
+}
+
+/** The signer's own keys: from the running signer, or from its seed when none runs; none when there is no seed. */
+async function signersKeys(config: Config): Promise<ReadonlyMap<UtxoCode, string>> {
+  const client = createSignerClient(signerSocket(config.dataFolder));
+  try {
+    const { accounts } = await client.ask({ op: 'xpubs' });
+    return new Map(accounts.map((account) => [account.currency, account.xpub]));
+  } catch (error) {
+    if (!(error instanceof SignerTrouble) || (error.fault !== 'unreachable' && error.fault !== 'no_keys')) throw error;
+    const keyring = createKeyring({ ...keyringOptions(config, config.dataFolder), makesItsOwn: false });
+    return new Map((await keyring.accounts())?.map((account) => [account.currency, account.xpub]) ?? []);
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,78 @@
+// The commands that run the service or look at its settings: start, api, worker, signer, migrate, config check.
+import type { Command } from 'commander';
+import { formatAmount } from '../core/money.ts';
+import { migrate } from '../store/migrate.ts';
+import { EXIT, group, leaf, print } from './cli-output.ts';
+import { readConfig } from './config.ts';
+import { TABLE, VARIABLES } from './config-table.ts';
+import { makeDataFolder } from './data-folder.ts';
+import { openDatabase } from './postgres.ts';
+
+type JsonOption = { readonly json?: boolean };
+
+/** The entries of the processes; each runs by being imported, in this very process, and ends it when it is told to. */
+const PROCESSES = {
+  start: { about: 'everything in one process group, as npm start does', run: () => import('./start.ts') },
+  api: { about: 'the HTTP API alone', run: () => import('./api.ts') },
+  worker: { about: 'the worker alone', run: () => import('./worker.ts') },
+  signer: { about: 'the signer alone: the process that holds the keys', run: () => import('./signer.ts') },
+} as const;
+
+export function addProcessCommands(bursar: Command): void {
+  for (const [name, { about, run }] of Object.entries(PROCESSES)) {
+    leaf(bursar, name, `Runs ${about}.`).action(async ({ json }: JsonOption) => {
+      if (json === true) speakJson(name);
+      await run();
+      process.exitCode = EXIT.running;
+    });
+  }
+  leaf(bursar, 'migrate', "Brings the database to today's schema.").action(async ({ json }: JsonOption) => {
+    const applied = await migrateNow();
+    print(json, { applied }, applied.length === 0 ? ['The schema is up to date.'] : applied.map((name) => `applied ${name}`));
+  });
+  const config = group(bursar, 'config', 'Settings of the environment.');
+  leaf(config, 'check', 'Reads every setting and says what is wrong, all at once.').action(({ json }: JsonOption) => {
+    const values = shownSettings();
+    const lines = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
+    print(json, { ok: true, settings: values }, [...lines, 'The configuration is right.']);
+  });
+}
+
+/** What the process says goes to standard error; standard output gets one JSON line when it is ready. */
+function speakJson(name: string): void {
+  console.log = (line: unknown) => {
+    const ready = /(?:^|: )ready (\S+)/.exec(String(line));
+    process.stderr.write(`${line}\n`);
+    if (ready !== null) process.stdout.write(`${JSON.stringify({ process: name, ready: ready[1] })}\n`);
+  };
+}
+
+async function migrateNow(): Promise<readonly string[]> {
+  const config = readConfig();
+  makeDataFolder(config.dataFolder);
+  const database = await openDatabase(config);
+  try {
+    return await migrate({ url: database.url });
+  } finally {
+    await database.close();
+  }
+}
+
+/** Every setting by its variable's name; of secrets only whether they are set. */
+function shownSettings(): Record<string, string | null> {
+  const config = readConfig();
+  const keys = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
+  return Object.fromEntries(
+    keys.map((key, index) => {
+      const row = TABLE[index];
+      const value = config[key];
+      const shown = value === null ? null : shownValue(value);
+      return [row?.name ?? key, row?.secret === true && value !== null ? '(set)' : shown];
+    }),
+  );
+}
+
+function shownValue(value: string | number | bigint | readonly string[]): string {
+  if (typeof value === 'bigint') return formatAmount(value, 'USD');
+  return typeof value === 'object' ? value.join(',') : String(value);
+}

@@ -1,0 +1,67 @@
+// `npm run bursar -- <command>`: the operator's commands. Every one takes --json, works while the server runs, and starts the embedded
+// database by itself when it does not. Exit codes: 0 done, 1 failed or found something red, 2 called in a wrong way.
+import { Command, CommanderError } from 'commander';
+import { addAuditCommands } from './cli-audit.ts';
+import { addDemoCommand } from './cli-demo.ts';
+import { addKeyCommands } from './cli-keys.ts';
+import { addMerchantCommands } from './cli-merchants.ts';
+import { EXIT, reportFailure } from './cli-output.ts';
+import { addProcessCommands } from './cli-processes.ts';
+import { addReviewCommands } from './cli-reviews.ts';
+
+const json = process.argv.includes('--json');
+
+const EXIT_CODES = `
+Every command takes --json. Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way.
+Settings come from the environment (see .env.example); NO_COLOR is respected.`;
+
+function program(): Command {
+  const bursar = new Command('bursar')
+    .description('Commands of the operator.')
+    .addHelpText('after', EXIT_CODES)
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) });
+  addProcessCommands(bursar);
+  addMerchantCommands(bursar);
+  addReviewCommands(bursar);
+  addKeyCommands(bursar);
+  addAuditCommands(bursar);
+  addDemoCommand(bursar);
+  return bursar;
+}
+
+/** The commands below the deepest one that was named, for the message. */
+function acceptedCommands(bursar: Command, words: readonly string[]): string {
+  let at = bursar;
+  for (const word of words) {
+    const next = at.commands.find((command) => command.name() === word);
+    if (next === undefined) break;
+    at = next;
+  }
+  return at.commands.map((command) => command.name()).join(', ');
+}
+
+async function main(): Promise<number> {
+  const bursar = program();
+  const words = process.argv.slice(2);
+  try {
+    await bursar.parseAsync(words, { from: 'user' });
+    return Number(process.exitCode ?? EXIT.done);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) return reportFailure(error, json);
+    if (error.exitCode === 0) return EXIT.done;
+    const accepted = acceptedCommands(bursar, words);
+    const message =
+      error.code === 'commander.help'
+        ? `a command is missing; accepted: ${accepted}`
+        : error.message.replace(/^error: /, '').replaceAll('\n', ' ') +
+          (error.code === 'commander.unknownCommand' ? `; accepted: ${accepted}` : '');
+    return reportFailure(new CommanderError(EXIT.usage, 'usage', message), json);
+  }
+}
+
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+const code = await main();
+// processes that were started by a command live on; everything else is done
+if (code !== EXIT.running) process.exit(code);
