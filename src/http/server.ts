@@ -1,6 +1,7 @@
 // The HTTP server: everything is handed in, nothing is created here but routes. Every answer is JSON and names its request, also those that
 // no route gives. Called by main/api.ts and by the tests.
 import { randomBytes } from 'node:crypto';
+import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Endpoint } from '../contract/endpoint.ts';
@@ -16,6 +17,8 @@ import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 /** Receiving a request may take this long; answering it may take longer (wait_seconds). */
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
+/** The methods whose bodies fastify would parse. */
+const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'].filter((method) => METHODS.includes(method));
 
 /** @returns a fastify instance that listens to nothing yet; `close()` answers who waits and ends when all answers are out */
 export function createServer(options: ServerOptions): FastifyInstance {
@@ -33,8 +36,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
       house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
     clientErrorHandler: answerBrokenRequest,
   });
-  // bodies are read by our own reader (mount.ts), whatever their media type
-  app.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
+  // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one
+  for (const method of BODY_METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook('preClose', (done) => {
     closing.abort();
     done();

@@ -157,7 +157,8 @@ export async function makeApi(options: ApiOptions = {}) {
     send,
     call,
     tokenOf,
-    newTokens: () => tokens.clear(),
+    /** Access tokens by username, to be used by `call`. */
+    tokens,
     advance: (seconds: number) => {
       nowMs += seconds * 1000;
     },
