@@ -44,7 +44,7 @@ export function createRpc(options: RpcOptions): Rpc {
     connect: { timeout: Math.min(options.silenceMs, 5_000) },
     headersTimeout: options.silenceMs,
     bodyTimeout: options.silenceMs,
-    keepAliveTimeout: 10_000,
+    keepAliveTimeout: 4_000,
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 

@@ -3,7 +3,6 @@
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
-import type { Context } from '../flow/context.ts';
 import {
   beginCursor,
   type ChainCursor,
@@ -15,6 +14,7 @@ import {
   setCaughtUp,
 } from '../store/blocks.ts';
 import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import type { ChainContext } from './chain-context.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
 import { type ChainWatchList, createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
@@ -64,7 +64,7 @@ const STANDBY: PassResult = {
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** @throws when no node is configured for the currency */
-export function createChainWatcher(ctx: Context, currency: UtxoCode, options: ChainWatcherOptions): ChainWatcher {
+export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, options: ChainWatcherOptions): ChainWatcher {
   const port = ctx.ports.chains.get(currency);
   if (port === undefined) throw new Error(`no node is configured for ${currency}`);
   const { clock } = ctx.ports;
@@ -145,7 +145,7 @@ export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null 
 }
 
 /** The first start on this chain: from the node's tip on, nothing older can be ours. */
-async function begin(ctx: Context, port: ChainPort, tip: Ready, atMs: number): Promise<ChainCursor> {
+async function begin(ctx: ChainContext, port: ChainPort, tip: Ready, atMs: number): Promise<ChainCursor> {
   const block = await port.readBlock(tip.hash, watchOnly([]));
   await ctx.db.transaction((sql) =>
     beginCursor(
@@ -160,7 +160,7 @@ async function begin(ctx: Context, port: ChainPort, tip: Ready, atMs: number): P
 
 /** Reads blocks from the cursor towards the tip, a few ahead, and records each in one transaction. */
 async function followBlocks(
-  ctx: Context,
+  ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
   options: { readonly cursor: ChainCursor; readonly tip: Ready; readonly atMs: number; readonly limit: number },
@@ -192,7 +192,7 @@ async function readAt(port: ChainPort, watch: ChainWatchList, height: number): P
 }
 
 async function connectBlock(
-  ctx: Context,
+  ctx: ChainContext,
   currency: UtxoCode,
   cursor: ChainCursor,
   block: BlockFacts,

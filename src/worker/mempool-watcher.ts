@@ -1,7 +1,6 @@
 // The mempool half of a watcher's pass: what entered is read and recorded, what left is gone, replaced or mined. A node with ZMQ pushes
 // transactions as they come; the whole list is compared as often as it is cheap. Used by chain-watcher.ts only.
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
-import type { Context } from '../flow/context.ts';
 import { type ChainCursor, holdCursor } from '../store/blocks.ts';
 import {
   compareWithMempool,
@@ -12,6 +11,7 @@ import {
   wakeJudge,
 } from '../store/chain-facts.ts';
 import type { Sighting } from '../store/payment-facts.ts';
+import type { ChainContext } from './chain-context.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
@@ -31,7 +31,7 @@ const LONGEST_PAUSE_MS = 10_000;
 const GONE_COMPARED_MS = 4 * 86_400_000;
 
 export function createMempoolWatcher(
-  ctx: Context,
+  ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
   options: { readonly isPushed: () => boolean; readonly onHit: () => void },

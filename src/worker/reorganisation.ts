@@ -2,7 +2,6 @@
 // blocks are taken back and replaced in one database transaction together with the state of the mempool, so that no payment is ever seen
 // missing in between. Used by chain-watcher.ts only.
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
-import type { Context } from '../flow/context.ts';
 import { type BlockRow, type ChainCursor, deleteBlocksAbove, hashesDown, insertBlock, moveCursor } from '../store/blocks.ts';
 import {
   compareWithMempool,
@@ -12,6 +11,7 @@ import {
   takeBackAbove,
   wakeJudge,
 } from '../store/chain-facts.ts';
+import type { ChainContext } from './chain-context.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
@@ -35,7 +35,7 @@ const MOVED = (cursor: ChainCursor): Followed => ({ cursor, blocksRead: 0, atTip
  * that is merely behind us changes nothing.
  */
 export async function followFork(
-  ctx: Context,
+  ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
   options: Options,
@@ -54,7 +54,7 @@ export async function followFork(
 }
 
 /** The highest block that the node's best chain and ours share; null when the node's chain changed while it was searched. */
-async function findFork(ctx: Context, port: ChainPort, fromHeight: number): Promise<Fork | null> {
+async function findFork(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<Fork | null> {
   let lowest: Fork | null = null;
   for (let height = fromHeight; ; ) {
     const page = await hashesDown(ctx.db, port.currency, height, PAGE);
@@ -75,7 +75,7 @@ async function findFork(ctx: Context, port: ChainPort, fromHeight: number): Prom
 }
 
 async function takeBranch(
-  ctx: Context,
+  ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
   options: Options & { readonly fork: Fork },

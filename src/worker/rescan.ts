@@ -3,7 +3,6 @@
 // watchers record it. Called by the worker's jobs and the command line.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
-import type { Context } from '../flow/context.ts';
 import {
   type BlockRow,
   type ChainCursor,
@@ -18,6 +17,7 @@ import type { Sql } from '../store/connect.ts';
 import type { Sighting } from '../store/payment-facts.ts';
 import { knownScripts } from '../store/watched.ts';
 import { createByteSet } from './byte-set.ts';
+import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './chain-watcher.ts';
 import { watchOnly } from './watch-list.ts';
 
@@ -28,7 +28,7 @@ const DEEP_BLOCKS_AT_ONCE = 500;
  * @returns false when it could not be finished (the node has trouble, the chain moved): nothing is lost, ask again
  */
 export async function lookUpAgain(
-  ctx: Context,
+  ctx: ChainContext,
   currency: UtxoCode,
   options: { readonly fromHeight: number; readonly scripts: readonly Uint8Array[] },
 ): Promise<boolean> {
@@ -53,7 +53,7 @@ export async function lookUpAgain(
  * Looks up every output of the blocks since the last deep scan, so that coins on addresses of any age find their owner.
  * @returns how many blocks were read
  */
-export async function deepScan(ctx: Context, currency: UtxoCode): Promise<number> {
+export async function deepScan(ctx: ChainContext, currency: UtxoCode): Promise<number> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;
@@ -80,7 +80,7 @@ export async function deepScan(ctx: Context, currency: UtxoCode): Promise<number
 type KnownBlock = BlockRow & { readonly facts: BlockFacts };
 
 /** The block that we have recorded at a height; null when the node's best chain holds another one there. */
-async function readAgain(ctx: Context, port: ChainPort, height: number, watch: WatchList): Promise<KnownBlock | null> {
+async function readAgain(ctx: ChainContext, port: ChainPort, height: number, watch: WatchList): Promise<KnownBlock | null> {
   const hash = await port.hashAt(height);
   if (hash === null) return null;
   const [ours] = await hashesDown(ctx.db, port.currency, height, 1);
@@ -90,7 +90,12 @@ async function readAgain(ctx: Context, port: ChainPort, height: number, watch: W
   return { height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts };
 }
 
-async function recordAgain(ctx: Context, port: ChainPort, block: BlockRow, touched: readonly TransactionFacts[]): Promise<void> {
+async function recordAgain(
+  ctx: ChainContext,
+  port: ChainPort,
+  block: BlockRow,
+  touched: readonly TransactionFacts[],
+): Promise<void> {
   if (touched.length === 0) return;
   const seenAtMs = ctx.ports.clock.now();
   await record(
@@ -107,7 +112,7 @@ async function recordAgain(ctx: Context, port: ChainPort, block: BlockRow, touch
   );
 }
 
-async function lookAtMempool(ctx: Context, port: ChainPort, watch: WatchList): Promise<boolean> {
+async function lookAtMempool(ctx: ChainContext, port: ChainPort, watch: WatchList): Promise<boolean> {
   const { touched } = await port.readMempoolTransactions(await port.mempool(), watch);
   const sightings: Sighting[] = [];
   for (const facts of touched) {
@@ -119,7 +124,7 @@ async function lookAtMempool(ctx: Context, port: ChainPort, watch: WatchList): P
 }
 
 async function record(
-  ctx: Context,
+  ctx: ChainContext,
   port: ChainPort,
   sightings: readonly Sighting[],
   place: (sql: Sql, cursor: ChainCursor) => Promise<BlockRow | null>,

@@ -4,7 +4,6 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { WatchList } from '../core/ports.ts';
-import type { Context } from '../flow/context.ts';
 import { readCursor } from '../store/blocks.ts';
 import {
   forgetForeignHorizons,
@@ -17,6 +16,7 @@ import {
   spentOutpoints,
 } from '../store/watched.ts';
 import { type ByteSet, createByteSet } from './byte-set.ts';
+import type { ChainContext } from './chain-context.ts';
 
 const DAY_MS = 86_400_000;
 const IN_MEMORY_MS = 30 * DAY_MS;
@@ -38,7 +38,7 @@ export type ChainWatchList = WatchList & {
 };
 
 /** The scripts that a process watches, shared by its chain watchers. */
-export function createWatchedScripts(ctx: Context): WatchedScripts {
+export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
   let set: ByteSet = createByteSet();
   let horizon: string | null = null;
   let loadedAtMs = 0;
@@ -79,7 +79,7 @@ export function createWatchedScripts(ctx: Context): WatchedScripts {
 }
 
 /** The watch list of one chain. */
-export function createWatchList(ctx: Context, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
+export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
   const outpoints = createByteSet();
   const key = Buffer.alloc(36);
   let horizon: string | null = null;

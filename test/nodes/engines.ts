@@ -1,0 +1,155 @@
+// The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same words. What the
+// customer and the miners do is done here; the product reads it through its own adapter.
+import { bech32 } from '@scure/base';
+import type { UtxoCode } from '../../src/core/currency.ts';
+import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+import { startLitecoind } from '../support/litecoind.ts';
+
+export type Paid = { readonly script: Buffer; readonly minor: bigint };
+
+export type Engine = {
+  /** What it is, with its version. */
+  readonly name: string;
+  readonly currency: UtxoCode;
+  readonly url: string;
+  /** One transaction into the mempool with these outputs (and change). */
+  pay(outputs: readonly Paid[]): Promise<string>;
+  /** Replaces an unconfirmed transaction made by `pay` by one that spends the same coin to these outputs instead. */
+  replace(txid: string, outputs: readonly Paid[]): Promise<string>;
+  /** Mines the mempool; the hashes. */
+  mine(blocks: number): Promise<void>;
+  /** Takes the top blocks away and puts nothing in their place. */
+  rewind(depth: number): Promise<void>;
+  /** Replaces the top blocks by one more, empty ones; `drop`: these spend the coins of what was paid there to somebody else. */
+  reorg(depth: number, options?: { readonly drop?: boolean }): Promise<void>;
+  height(): Promise<number>;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  remove(): Promise<void>;
+};
+
+/** Engines by the name under which the suite prints them. */
+export const ENGINES: readonly { readonly title: string; start(): Promise<Engine> }[] = [
+  { title: 'bitcoind (real)', start: async () => coreEngine('BTC', 'bcrt', await startBitcoind()) },
+  { title: 'litecoind (real)', start: async () => coreEngine('LTC', 'rltc', await startLitecoind({ mweb: false })) },
+  { title: 'sandbox BTC', start: () => sandboxEngine('BTC') },
+  { title: 'sandbox LTC', start: () => sandboxEngine('LTC') },
+];
+
+export function segwitAddress(prefix: string, script: Buffer): string {
+  return bech32.encode(prefix, [0, ...bech32.toWords(script.subarray(2))]);
+}
+
+const FEE = 20_000n;
+const coins = (minor: bigint): string => `${minor / 100_000_000n}.${(minor % 100_000_000n).toString().padStart(8, '0')}`;
+
+type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
+
+/** A real daemon: coins of its wallet, transactions made by hand so that they can be replaced. */
+async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon): Promise<Engine> {
+  await daemon.mine(130);
+  const spent = new Map<string, Coin>();
+  const used = new Set<string>();
+
+  async function coin(): Promise<Coin> {
+    const list = await daemon.rpc<{ txid: string; vout: number; amount: number }[]>('listunspent', 1);
+    const free = list.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
+    if (free === undefined) throw new Error('the wallet has no coin left');
+    used.add(`${free.txid}:${free.vout}`);
+    return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
+  }
+  async function craft(from: Coin, outputs: readonly Paid[], fee: bigint): Promise<string> {
+    const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;
+    const to = [
+      ...outputs.map((one) => ({ [segwitAddress(prefix, one.script)]: coins(one.minor) })),
+      { [await daemon.address()]: coins(change) },
+    ];
+    const raw = await daemon.rpc('createrawtransaction', [{ txid: from.txid, vout: from.vout, sequence: 0xfffffffd }], to);
+    const signed = await daemon.rpc<{ hex: string; complete: boolean }>('signrawtransactionwithwallet', raw);
+    if (!signed.complete) throw new Error('the wallet could not sign');
+    return signed.hex;
+  }
+  async function rewind(depth: number): Promise<void> {
+    const height = await daemon.rpc<number>('getblockcount');
+    await daemon.rpc('invalidateblock', await daemon.rpc('getblockhash', height - depth + 1));
+  }
+
+  return {
+    name: daemon.version,
+    currency,
+    url: daemon.url,
+    async pay(outputs) {
+      const from = await coin();
+      const txid = await daemon.rpc<string>('sendrawtransaction', await craft(from, outputs, FEE));
+      spent.set(txid, from);
+      return txid;
+    },
+    async replace(txid, outputs) {
+      const from = spent.get(txid) as Coin;
+      const rival = await daemon.rpc<string>('sendrawtransaction', await craft(from, outputs, FEE * 5n));
+      spent.set(rival, from);
+      return rival;
+    },
+    async mine(blocks) {
+      await daemon.mine(blocks);
+    },
+    rewind,
+    async reorg(depth, options = {}) {
+      const height = await daemon.rpc<number>('getblockcount');
+      const lost = new Set<string>();
+      for (let i = 0; i < depth; i++) {
+        const block = await daemon.rpc<{ tx: string[] }>('getblock', await daemon.rpc('getblockhash', height - i));
+        for (const txid of block.tx) lost.add(txid);
+      }
+      await rewind(depth);
+      const rivals: string[] = [];
+      for (const [txid, from] of spent) if (options.drop && lost.has(txid)) rivals.push(await craft(from, [], FEE));
+      const address = await daemon.address();
+      await daemon.rpc('generateblock', address, rivals);
+      for (let i = 0; i < depth; i++) await daemon.rpc('generateblock', address, []);
+    },
+    height: () => daemon.rpc('getblockcount'),
+    stop: daemon.stop,
+    start: () => daemon.start(),
+    remove: daemon.remove,
+  };
+}
+
+/** The sandbox's node behind its real JSON-RPC; a stop cuts the connection, the chain goes on. */
+async function sandboxEngine(currency: UtxoCode): Promise<Engine> {
+  const node = await createSimulatedNode({ currency, folder: null, now: () => Date.now() });
+  node.mine(2);
+  const transactions = new Map<string, NonNullable<ReturnType<typeof node.pay>>>();
+  const remember = (transaction: ReturnType<typeof node.pay>): string => {
+    if (transaction === null) throw new Error('the faucet has not enough');
+    transactions.set(transaction.txid, transaction);
+    return transaction.txid;
+  };
+  return {
+    name: `sandbox ${currency}`,
+    currency,
+    url: node.url,
+    pay: async (outputs) => remember(node.pay(outputs)),
+    replace: async (txid, outputs) =>
+      remember(node.replace(transactions.get(txid) as NonNullable<ReturnType<typeof node.pay>>, outputs)),
+    async mine(blocks) {
+      node.mine(blocks);
+    },
+    async rewind(depth) {
+      node.rewind(depth);
+    },
+    async reorg(depth, options = {}) {
+      node.reorg(depth, { drop: options.drop ?? false });
+    },
+    height: async () => node.state.active.length - 1,
+    async stop() {
+      node.setTrouble({ down: true, fault: null, left: null });
+    },
+    async start() {
+      node.setTrouble({ down: false, fault: null, left: null });
+    },
+    remove: node.stop,
+  };
+}

@@ -1,0 +1,142 @@
+// A database with transactions to be paid, the product's adapter and watcher on one chain, and what they recorded: the bench on which the
+// conformance cases are tried.
+import { randomBytes } from 'node:crypto';
+import type { UtxoCode } from '../../src/core/currency.ts';
+import { sortableId } from '../../src/core/ids.ts';
+import { createUtxoNode } from '../../src/outside/utxo-node.ts';
+import type { Database } from '../../src/store/connect.ts';
+import type { ChainContext } from '../../src/worker/chain-context.ts';
+import { type ChainWatcher, createChainWatcher, type PassResult } from '../../src/worker/chain-watcher.ts';
+import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+export type Fact = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly state: string;
+  readonly height: number | null;
+  readonly foundMined: boolean;
+  readonly conflictTxid: string | null;
+  readonly gone: boolean;
+};
+export type Owed = { readonly id: string; readonly script: Buffer };
+
+export type WatchedChain = {
+  readonly db: Database;
+  readonly url: string;
+  readonly ctx: ChainContext;
+  watcher: ChainWatcher;
+  /** Milliseconds added to the clock. */
+  skew: number;
+  /** A transaction that waits for a payment. */
+  owe(options?: { ageDays?: number; currency?: UtxoCode }): Promise<Owed>;
+  /** Passes until the watcher has caught up (or a number of passes is over). */
+  catchUp(): Promise<PassResult>;
+  /** A new watcher on the same database, as after a restart. */
+  restart(options?: { blocksPerPass?: number }): Promise<void>;
+  facts(owed: Owed): Promise<Fact[]>;
+  /** Whether the judge was told to look; takes the mark away. */
+  takeDue(owed: Owed): Promise<boolean>;
+  cursor(): Promise<{ height: number; hash: string; caught_up_at: Date; deep_height: number } | undefined>;
+  close(): Promise<void>;
+};
+
+export async function watchChain(currency: UtxoCode, nodeUrl: string): Promise<WatchedChain> {
+  const { db, url, drop } = await freshDatabase();
+  const merchant = await addMerchant(db);
+  const clock = { now: () => Date.now() + chain.skew };
+  const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: 5_000 });
+  const ctx: ChainContext = { db, ports: { clock, chains: new Map([[currency, node]]) } };
+  const newWatcher = (options: { blocksPerPass?: number } = {}): ChainWatcher =>
+    createChainWatcher(ctx, currency, { scripts: createWatchedScripts(ctx), ...options });
+
+  const chain: WatchedChain = {
+    db,
+    url,
+    ctx,
+    watcher: undefined as unknown as ChainWatcher,
+    skew: 0,
+    owe: (options = {}) => addTransaction(db, merchant, options.currency ?? currency, clock.now(), options.ageDays ?? 0),
+    async catchUp() {
+      let result = await chain.watcher.pass();
+      for (let i = 0; i < 50 && !result.caughtUp && (result.more || result.state === 'ready'); i++)
+        result = await chain.watcher.pass();
+      return result;
+    },
+    async restart(options) {
+      await chain.watcher.close();
+      chain.watcher = newWatcher(options);
+    },
+    facts: (owed) => readFacts(db, owed),
+    async takeDue(owed) {
+      const { rows } = await db.query<{ due: boolean }>({
+        text: `with was as (select id, due_at = '-infinity' as due from transactions where id = $1)
+                 update transactions t set due_at = null from was where t.id = was.id returning was.due`,
+        values: [owed.id],
+      });
+      return rows[0]?.due === true;
+    },
+    async cursor() {
+      const { rows } = await db.query<{ height: number; hash: string; caught_up_at: Date; deep_height: number }>({
+        text: 'select height, hash, caught_up_at, deep_height from chain_cursors where currency = $1',
+        values: [currency],
+      });
+      return rows[0];
+    },
+    async close() {
+      await chain.watcher.close();
+      await node.close();
+      await drop();
+    },
+  };
+  chain.watcher = newWatcher();
+  return chain;
+}
+
+async function addMerchant(db: Database): Promise<bigint> {
+  const { rows } = await db.query<{ id: bigint }>({
+    text: `insert into merchants (affiliate_id, email, business_name, created_at) values ($1, 'a@example.com', 'A', now()) returning id`,
+    values: [`aff_${randomBytes(6).toString('hex')}`],
+  });
+  return (rows[0] as { id: bigint }).id;
+}
+
+async function addTransaction(db: Database, merchant: bigint, currency: UtxoCode, nowMs: number, ageDays: number): Promise<Owed> {
+  const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]);
+  const createdMs = nowMs - ageDays * 86_400_000;
+  const id = sortableId('txn_', createdMs, randomBytes(10));
+  await db.query({
+    text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+                                     address, script, created_at, window_ends_at)
+             values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $1, $4, $5, $6)`,
+    values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000)],
+  });
+  return { id, script };
+}
+
+async function readFacts(db: Database, owed: Owed): Promise<Fact[]> {
+  const { rows } = await db.query<{
+    txid: string;
+    vout: number;
+    amount: string;
+    state: string;
+    height: number | null;
+    found_mined: boolean;
+    conflict_txid: string | null;
+    gone_since: Date | null;
+  }>({
+    text: `select txid, vout, amount, state, height, found_mined, conflict_txid, gone_since from payments where transaction_id = $1 order by id`,
+    values: [owed.id],
+  });
+  return rows.map((row) => ({
+    txid: row.txid,
+    vout: row.vout,
+    amount: BigInt(row.amount),
+    state: row.state,
+    height: row.height,
+    foundMined: row.found_mined,
+    conflictTxid: row.conflict_txid,
+    gone: row.gone_since !== null,
+  }));
+}
