@@ -26,6 +26,8 @@ export type Child = {
   /** Resolves with what it said when it was ready for the first time; rejects with StartRefused when it refused or ended before. */
   readonly ready: Promise<string>;
   identity(): Identity | null;
+  /** From now on its end is no surprise: it is not started again. */
+  letGo(): void;
   /** Stops it in order; after `graceMs` it is killed. */
   stop(graceMs: number): Promise<void>;
 };
@@ -87,9 +89,16 @@ export function startChild(options: ChildOptions): Child {
       onGiveUp(`${name} died ${recent} times within a minute (last: ${how})`);
       return;
     }
-    onRestart(`${name} died (${how}); starting it again`);
-    // the first time at once; a process that dies at its start must not eat the machine
-    pending = setTimeout(launch, recent === 1 ? 10 : 200 * recent);
+    // at once the first time, but not before a signal that went to the whole group has reached us too; a process that dies again and
+    // again must not eat the machine
+    pending = setTimeout(
+      () => {
+        if (stopping) return;
+        onRestart(`${name} died (${how}); starting it again`);
+        launch();
+      },
+      recent === 1 ? 30 : 200 * recent,
+    );
   }
 
   launch();
@@ -97,6 +106,9 @@ export function startChild(options: ChildOptions): Child {
     name,
     ready,
     identity: () => (current?.pid === undefined ? null : identityOf(current.pid)),
+    letGo() {
+      stopping = true;
+    },
     async stop(graceMs) {
       stopping = true;
       if (pending !== null) clearTimeout(pending);

@@ -51,6 +51,7 @@ async function stopAll(code: number, line?: string): Promise<void> {
   exitCode = Math.max(exitCode, code);
   if (stopping) return;
   stopping = true;
+  for (const one of children) one.letGo();
   const since = performance.now();
   noteGroup();
   const deadline = setTimeout(() => {
