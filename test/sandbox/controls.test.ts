@@ -1,0 +1,260 @@
+// The controls of the sandbox over HTTP: what each does, what it answers, and what it refuses with which status.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openMovableClock } from '../../src/outside/clock.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/service-side.ts';
+import { post, rpc, tableService } from './support/world.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'bursar-controls-'));
+const clock = openMovableClock(join(folder, 'clock-offset'));
+const { service, calls } = tableService();
+let sandbox: Sandbox;
+beforeAll(async () => {
+  const onEnd = (reason: string) => {
+    throw new Error(reason);
+  };
+  sandbox = await createSandbox({ folder, blockSeconds: 0, clock, service, onEnd });
+});
+afterAll(async () => {
+  await sandbox.close();
+  clock.close();
+  rmSync(folder, { recursive: true });
+});
+
+const ask = async (name: string, body: unknown): Promise<Record<string, unknown>> => {
+  const { status, json } = await post(sandbox.url, name, body);
+  if (status !== 200) throw new Error(`${name}: ${status} ${JSON.stringify(json)}`);
+  return json;
+};
+const refused = async (name: string, body: unknown): Promise<[number, unknown, unknown]> => {
+  const { status, json } = await post(sandbox.url, name, body);
+  expect(typeof json.message).toBe('string');
+  return [status, json.error, json.param];
+};
+type Seen = { confirmations?: number; vout: { n: number; value: number; scriptPubKey: { hex: string } }[] };
+const seen = async (coin: string, txid: unknown): Promise<Seen> =>
+  (await rpc(sandbox, coin, 'getrawtransaction', txid, 1)) as Seen;
+/** Amounts of the outputs to the script of byte n. */
+const paidTo = async (coin: string, txid: unknown, n: number): Promise<number[]> =>
+  (await seen(coin, txid)).vout
+    .filter((output) => output.scriptPubKey.hex.startsWith(`0014${n.toString(16).padStart(2, '0').repeat(2)}`))
+    .map((output) => output.value);
+
+describe('pay', () => {
+  it('pays what is still due, then the full amount', async () => {
+    const { txid: part } = await ask('pay', { transaction_id: 'txn_btc_1', amount: '0.0004' });
+    expect(await paidTo('btc', part, 1)).toEqual([0.0004]);
+    const { txid: rest } = await ask('pay', { transaction_id: 'txn_btc_1' });
+    expect(await paidTo('btc', rest, 1)).toEqual([0.0006]);
+    const { txid: again } = await ask('pay', { transaction_id: 'txn_btc_1' });
+    expect(await paidTo('btc', again, 1)).toEqual([0.001]);
+  });
+
+  it('lets the service look before it answers', async () => {
+    const before = calls.settled;
+    await ask('pay', { transaction_id: 'txn_btc_2' });
+    expect(calls.settled).toBeGreaterThan(before);
+  });
+
+  it('pays in another coin to the same script', async () => {
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_3', currency: 'ltc', amount: '2.5' });
+    expect(await paidTo('ltc', txid, 3)).toEqual([2.5]);
+  });
+
+  it('splits into outputs that add up', async () => {
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_4', split: 3 });
+    expect(await paidTo('btc', txid, 4)).toEqual([0.00033334, 0.00033333, 0.00033333]);
+  });
+
+  it('replaces with another amount, until the payment is mined', async () => {
+    for (const coin of ['btc', 'ltc']) {
+      const { txid: first } = await ask('pay', { transaction_id: `txn_${coin}_5` });
+      const { txid: second } = await ask('pay', { transaction_id: `txn_${coin}_5`, replace: first, amount: '0.00000700' });
+      expect(await paidTo(coin, second, 5)).toEqual([0.000007]);
+      await expect(seen(coin, first)).rejects.toThrow('No such mempool');
+      await ask('mine', { currency: coin, blocks: 1 });
+      expect(await refused('pay', { transaction_id: `txn_${coin}_5`, replace: second })).toEqual([
+        409,
+        'not_possible',
+        undefined,
+      ]);
+      expect(await refused('pay', { transaction_id: `txn_${coin}_5`, replace: first })).toEqual([409, 'not_possible', undefined]);
+    }
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_6' });
+    expect((await refused('pay', { transaction_id: 'txn_btc_5', replace: txid }))[0]).toBe(409);
+  });
+
+  it('pays by a coinbase', async () => {
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_7', kind: 'coinbase', split: 2 });
+    expect(await paidTo('btc', txid, 7)).toEqual([0.0005, 0.0005]);
+    expect(await seen('btc', txid)).toMatchObject({ confirmations: 1, vin: [{ coinbase: expect.any(String) }] });
+  });
+
+  it('can pay 100,000 dollars many times', async () => {
+    const { txid } = await ask('pay', { transaction_id: 'txn_ltc_8', amount: '50000' });
+    expect(await paidTo('ltc', txid, 8)).toEqual([50_000]);
+    expect(await refused('pay', { transaction_id: 'txn_btc_8', amount: '99999999' })).toEqual([409, 'faucet_empty', 'amount']);
+  });
+
+  it.each([
+    [{}, 400, 'missing_field', 'transaction_id'],
+    [{ transaction_id: null }, 400, 'missing_field', 'transaction_id'],
+    [{ transaction_id: 7 }, 400, 'invalid_request', 'transaction_id'],
+    [{ transaction_id: 'txn_none' }, 404, 'transaction_not_found', 'transaction_id'],
+    [{ transaction_id: 'txn_btc_1', amount: 1 }, 400, 'invalid_amount', 'amount'],
+    [{ transaction_id: 'txn_btc_1', amount: '0' }, 400, 'invalid_amount', 'amount'],
+    [{ transaction_id: 'txn_btc_1', amount: '-1' }, 400, 'invalid_amount', 'amount'],
+    [{ transaction_id: 'txn_btc_1', amount: '0.123456789' }, 400, 'invalid_amount', 'amount'],
+    [{ transaction_id: 'txn_btc_1', amount: '1e2' }, 400, 'invalid_amount', 'amount'],
+    [{ transaction_id: 'txn_btc_1', split: 0 }, 400, 'invalid_request', 'split'],
+    [{ transaction_id: 'txn_btc_1', split: 1.5 }, 400, 'invalid_request', 'split'],
+    [{ transaction_id: 'txn_btc_1', split: 3, amount: '0.00000002' }, 400, 'invalid_request', 'split'],
+    [{ transaction_id: 'txn_btc_1', kind: 'internal' }, 400, 'invalid_request', 'kind'],
+    [{ transaction_id: 'txn_btc_1', kind: 'nonsense' }, 400, 'invalid_request', 'kind'],
+    [{ transaction_id: 'txn_btc_1', replace: 'abc' }, 400, 'invalid_request', 'replace'],
+    [{ transaction_id: 'txn_btc_1', currency: 'XMR' }, 400, 'unsupported_currency', 'currency'],
+    [{ transaction_id: 'txn_btc_1', currency: 'DOGE' }, 409, 'currency_unavailable', 'currency'],
+    [{ transaction_id: 'txn_btc_1', currency: 'BTC-LN' }, 409, 'currency_unavailable', 'currency'],
+    [{ transaction_id: 'txn_eth_1' }, 409, 'currency_unavailable', 'currency'],
+  ])('refuses %j', async (body, status, error, param) => {
+    expect(await refused('pay', body)).toEqual([status, error, param]);
+  });
+});
+
+describe('mine, reorg, double_spend', () => {
+  it('mines what it says', async () => {
+    const before = (await rpc(sandbox, 'ltc', 'getblockcount')) as number;
+    const { height, hash } = await ask('mine', { currency: 'LTC', blocks: 3 });
+    expect(height).toBe(before + 3);
+    expect(await rpc(sandbox, 'ltc', 'getbestblockhash')).toBe(hash);
+  });
+
+  it('replaces blocks, keeping or dropping their payments', async () => {
+    const { txid: kept } = await ask('pay', { transaction_id: 'txn_btc_20' });
+    await ask('mine', { currency: 'BTC', blocks: 2 });
+    await ask('reorg', { currency: 'BTC', depth: 2 });
+    expect((await seen('btc', kept)).confirmations).toBeUndefined();
+    await ask('mine', { currency: 'BTC', blocks: 1 });
+    expect((await seen('btc', kept)).confirmations).toBe(1);
+    await ask('reorg', { currency: 'BTC', depth: 1, drop: true });
+    await expect(seen('btc', kept)).rejects.toThrow('No such mempool');
+  });
+
+  it('conflicts with every unconfirmed payment, and says when there is none', async () => {
+    const { txid: first } = await ask('pay', { transaction_id: 'txn_btc_21' });
+    const { txid: other } = await ask('pay', { transaction_id: 'txn_btc_21', currency: 'LTC' });
+    const { txids } = await ask('double_spend', { transaction_id: 'txn_btc_21' });
+    expect(txids).toHaveLength(2);
+    await expect(seen('btc', first)).rejects.toThrow();
+    await expect(seen('ltc', other)).rejects.toThrow();
+    expect(await refused('double_spend', { transaction_id: 'txn_btc_21' })).toEqual([409, 'not_possible', undefined]);
+    await ask('pay', { transaction_id: 'txn_btc_21' });
+    await ask('mine', { currency: 'BTC', blocks: 1 });
+    expect(await refused('double_spend', { transaction_id: 'txn_btc_21' })).toEqual([409, 'not_possible', undefined]);
+  });
+
+  it.each([
+    ['mine', {}, 400, 'missing_field', 'currency'],
+    ['mine', { currency: 'BTC' }, 400, 'missing_field', 'blocks'],
+    ['mine', { currency: 'BTC', blocks: '1' }, 400, 'invalid_request', 'blocks'],
+    ['mine', { currency: 'BTC', blocks: 0 }, 400, 'invalid_request', 'blocks'],
+    ['mine', { currency: 'USDT', blocks: 1 }, 409, 'currency_unavailable', 'currency'],
+    ['mine', { currency: 'ACH', blocks: 1 }, 409, 'currency_unavailable', 'currency'],
+    ['reorg', { currency: 'BTC', depth: 0 }, 400, 'invalid_request', 'depth'],
+    ['reorg', { currency: 'BTC', depth: 999 }, 409, 'not_possible', undefined],
+    ['reorg', { currency: 'BTC', depth: 1, drop: 'yes' }, 400, 'invalid_request', 'drop'],
+    ['double_spend', { transaction_id: 'txn_none' }, 404, 'transaction_not_found', 'transaction_id'],
+    ['clock', { advance_seconds: -1 }, 400, 'invalid_request', 'advance_seconds'],
+    ['clock', { advance_seconds: 1e12 }, 400, 'invalid_request', 'advance_seconds'],
+    ['clock', {}, 400, 'missing_field', 'advance_seconds'],
+    ['node', { currency: 'BTC' }, 400, 'missing_field', 'down'],
+    ['node', { currency: 'BTC', fault: 'sleepy' }, 400, 'invalid_request', 'fault'],
+    ['node', { currency: 'BTC', fault: 'no_locks' }, 400, 'invalid_request', 'fault'],
+    ['node', { currency: 'BTC', down: 1 }, 400, 'invalid_request', 'down'],
+    ['node', { currency: 'BTC', down: true, for: 2 }, 400, 'invalid_request', 'for'],
+    ['receive', { currency: 'BTC', address: 'nonsense' }, 400, 'invalid_request', 'address'],
+    ['receive', { currency: 'USD', address: 'ach:1:2' }, 409, 'currency_unavailable', 'currency'],
+    ['rates', { XMR: '1.00' }, 400, 'unsupported_currency', 'XMR'],
+    ['rates', { BTC: 65000 }, 400, 'invalid_request', 'BTC'],
+    ['rates', { BTC: '0' }, 400, 'invalid_request', 'BTC'],
+    ['rates', { BTC: ['1.00', '1.00'] }, 400, 'invalid_request', 'BTC'],
+    ['invoice', {}, 409, 'currency_unavailable', undefined],
+    ['bank', { action: 'settle' }, 409, 'currency_unavailable', undefined],
+    ['nonsense', {}, 404, 'not_found', undefined],
+    ['__proto__', {}, 404, 'not_found', undefined],
+    ['mine', [], 400, 'invalid_json', undefined],
+    ['mine', 'null', 400, 'invalid_json', undefined],
+    ['mine', '{"currency":', 400, 'invalid_json', undefined],
+    ['mine', '{"__proto__":{"currency":"BTC"},"blocks":1}', 400, 'missing_field', 'currency'],
+  ])('%s refuses %j', async (name, body, status, error, param) => {
+    expect(await refused(name, body)).toEqual([status, error, param]);
+  });
+
+  it('refuses a body that is too large or not JSON by its type', async () => {
+    const big = await post(sandbox.url, 'mine', `{"currency":"${'x'.repeat(70_000)}"}`);
+    expect(big.status).toBe(413);
+    expect((await fetch(`${sandbox.url}/control/mine`, { method: 'POST', body: '{}' })).status).toBe(415);
+  });
+});
+
+describe('the rest', () => {
+  it('gives out places of the outside world and tells what arrived there', async () => {
+    const { address } = await ask('address', { currency: 'BTC' });
+    const { address: other } = await ask('address', { currency: 'BTC' });
+    expect(address).toMatch(/^bcrt1q/);
+    expect(other).not.toBe(address);
+    expect((await ask('address', { currency: 'LTC' })).address).toMatch(/^rltc1q/);
+    expect(await ask('receive', { currency: 'BTC', address })).toEqual({ received: '0.00000000', payments: [] });
+    const [hash] = (await rpc(sandbox, 'btc', 'generatetoaddress', 1, address)) as string[];
+    const { tx } = (await rpc(sandbox, 'btc', 'getblock', hash)) as { tx: string[] };
+    expect(await ask('receive', { currency: 'BTC', address })).toMatchObject({ payments: [{ txid: tx[0], confirmations: 1 }] });
+  });
+
+  it('moves the clock, and blocks carry the new time', async () => {
+    const before = calls.settled;
+    const { now } = await ask('clock', { advance_seconds: 3600 });
+    expect(Date.parse(now as string)).toBeGreaterThan(Date.now() + 3_590_000);
+    expect(calls.settled).toBe(before + 1);
+    const { hash } = await ask('mine', { currency: 'BTC', blocks: 1 });
+    const { time } = (await rpc(sandbox, 'btc', 'getblockheader', hash)) as { time: number };
+    expect(time * 1000).toBeGreaterThan(Date.now() + 3_590_000);
+    expect(readFileSync(join(folder, 'clock-offset')).readBigInt64LE()).toBe(3_600_000n);
+  });
+
+  it('pays and mines while a node is down, and does not make the service wait', async () => {
+    expect(await ask('node', { currency: 'BTC', down: true })).toEqual({ currency: 'BTC', down: true, fault: null, for: null });
+    const before = calls.settled;
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_30' });
+    await ask('mine', { currency: 'BTC', blocks: 2 });
+    await ask('reorg', { currency: 'BTC', depth: 1 });
+    expect(calls.settled).toBe(before);
+    await expect(rpc(sandbox, 'btc', 'getblockcount')).rejects.toThrow();
+    await ask('node', { currency: 'BTC', down: false });
+    expect((await seen('btc', txid)).confirmations).toBe(3);
+  });
+
+  it('sets faults and takes them back', async () => {
+    expect(await ask('node', { currency: 'LTC', fault: 'reject' })).toMatchObject({ fault: 'reject', for: 1 });
+    expect(await ask('node', { currency: 'LTC', fault: 'lose_answers', for: 3 })).toMatchObject({
+      fault: 'lose_answers',
+      for: 3,
+    });
+    expect(await ask('node', { currency: 'LTC', fault: null })).toMatchObject({ fault: null, for: null });
+  });
+
+  it('adds merchants and users through the service', async () => {
+    expect(await ask('merchant', { username: 'shop', password: 'long enough' })).toEqual({ affiliate_id: 'aff_1' });
+    expect(calls.merchants).toEqual([{ username: 'shop', password: 'long enough', email: null, businessName: null }]);
+    expect(await refused('merchant', { username: 'taken', password: 'x' })).toEqual([400, 'invalid_request', 'username']);
+    expect(await refused('merchant', { username: 'shop' })).toEqual([400, 'missing_field', 'password']);
+    const user = { affiliate_id: 'aff_1', username: 'clerk', password: 'x', scopes: ['read'] };
+    expect(await ask('user', user)).toMatchObject({ username: 'clerk', scopes: ['read'] });
+    expect(await ask('user', { ...user, scopes: 'read,payments' })).toMatchObject({ scopes: ['read', 'payments'] });
+    expect((await refused('user', { ...user, affiliate_id: 'aff_2' }))[0]).toBe(404);
+    expect((await refused('user', { ...user, scopes: ['all'] }))[0]).toBe(409);
+    expect(await refused('user', { ...user, scopes: [1] })).toEqual([400, 'invalid_request', 'scopes']);
+  });
+});
