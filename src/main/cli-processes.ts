@@ -40,8 +40,8 @@ export function addProcessCommands(bursar: Command): void {
 
 /** What the process says goes to standard error; standard output gets one JSON line when it is ready. */
 function speakJson(name: string): void {
-  console.log = (line: unknown) => {
-    const ready = /(?:^|: )ready (\S+)/.exec(String(line));
+  console.log = (line: string) => {
+    const ready = /(?:^|: )ready (\S+)/.exec(line);
     process.stderr.write(`${line}\n`);
     if (ready !== null) process.stdout.write(`${JSON.stringify({ process: name, ready: ready[1] })}\n`);
   };

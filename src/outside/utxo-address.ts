@@ -1,6 +1,6 @@
 // Output scripts and addresses of Bitcoin's family, both ways, from the parameters in core/currency.ts: base58check, bech32 and bech32m
 // (BIP173, BIP350), CashAddr. Called by the derivation (our own addresses) and by whoever must judge a destination.
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import { type AddressParameters, chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { decodeCashAddress, encodeCashAddress } from './utxo-cashaddr.ts';
@@ -9,9 +9,7 @@ const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', byte
 
 /** ripemd160(sha256(bytes)). */
 export function hash160(bytes: Uint8Array): Uint8Array {
-  return createHash('ripemd160')
-    .update(hash('sha256', bytes, 'buffer'))
-    .digest();
+  return hash('ripemd160', hash('sha256', bytes, 'buffer'), 'buffer');
 }
 
 const OP = {

@@ -28,7 +28,7 @@ function polymod(values: readonly number[]): Register {
 }
 
 function prefixValues(prefix: string): number[] {
-  return [...prefix].map((letter) => letter.charCodeAt(0) & 0x1f).concat(0);
+  return Array.from(prefix, (letter) => letter.charCodeAt(0) & 0x1f).concat(0);
 }
 
 function toWords(bytes: Uint8Array): number[] {
@@ -84,7 +84,7 @@ export function decodeCashAddress(prefix: string, text: string): DecodedCashAddr
   if (text !== lower && text !== text.toUpperCase()) return { problem: 'upper and lower case are mixed' };
   const colon = lower.indexOf(':');
   if (colon >= 0 && lower.slice(0, colon) !== prefix) return { problem: `the prefix must be ${prefix}:` };
-  const words = [...lower.slice(colon + 1)].map((letter) => CHARSET.indexOf(letter));
+  const words = Array.from(lower.slice(colon + 1), (letter) => CHARSET.indexOf(letter));
   if (words.length < 8 || words.includes(-1)) return { problem: `it must be a CashAddr (${prefix}:q…)` };
   const { high, low } = polymod([...prefixValues(prefix), ...words]);
   if (high !== 0 || low !== 0) return { problem: 'the checksum is wrong' };

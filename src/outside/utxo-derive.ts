@@ -1,6 +1,6 @@
 // Receiving addresses of an account-level extended public key: BIP32 public derivation of chain 0 (m/purpose'/coin'/account'/0/i), some
 // 30 µs a child by libsecp256k1. Called through Context.ports.addresses by the address pool, and by the key commands to read a key.
-import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { createBase58check } from '@scure/base';
@@ -18,7 +18,8 @@ type NativeSecp256k1 = { publicKeyTweakAdd(point: Uint8Array, tweak: Uint8Array,
 export function nativeCurve(): Curve | null {
   let addon: NativeSecp256k1;
   try {
-    addon = createRequire(import.meta.url)('secp256k1/bindings.js') as NativeSecp256k1;
+    const require = createRequire(import.meta.url);
+    addon = require('secp256k1/bindings.js') as NativeSecp256k1;
   } catch {
     return null;
   }
@@ -55,28 +56,38 @@ function curve(): Curve {
 
 export type ExtendedPublicKey = { readonly point: Uint8Array; readonly chainCode: Uint8Array };
 
-/** CKDpub of BIP32 for a non-hardened index; throws UnderivableIndex where BIP32 says the index has no key. */
-export function childPublicKey(parent: ExtendedPublicKey, index: number, on: Curve = curve()): ExtendedPublicKey {
-  const { point, mac } = tweaked(parent.point, createSecretKey(parent.chainCode), index, on);
-  return { point, chainCode: mac.subarray(32) };
+/**
+ * Makes CKDpub of BIP32 for one parent: non-hardened indexes only. It throws UnderivableIndex where BIP32 says the index has no key.
+ * HMAC-SHA512 is done by hand from two one-shot hashes: a quarter of the time of node's streaming HMAC.
+ */
+export function childrenOf(parent: ExtendedPublicKey, on: Curve = curve()): (index: number) => ExtendedPublicKey {
+  const inner = padded(parent.chainCode, 0x36, 37);
+  const outer = padded(parent.chainCode, 0x5c, 64);
+  inner.set(parent.point, HMAC_BLOCK);
+  return (index) => {
+    if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
+      throw new RangeError('index must be an integer from 0 to 2147483647');
+    inner.writeUInt32BE(index, HMAC_BLOCK + 33);
+    outer.set(hash('sha512', inner, 'buffer'), HMAC_BLOCK);
+    const mac = hash('sha512', outer, 'buffer');
+    const point = on.tweakAdd(parent.point, mac.subarray(0, 32));
+    if (point === null) throw new UnderivableIndex(index);
+    return { point, chainCode: mac.subarray(32) };
+  };
 }
 
-// the chain code comes as a prepared key: an HMAC over bytes spends four fifths of its time on preparing one
-function tweaked(parent: Uint8Array, chainCode: KeyObject, index: number, on: Curve): { point: Uint8Array; mac: Buffer } {
-  if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
-    throw new RangeError('index must be an integer from 0 to 2147483647');
-  const data = new Uint8Array(37);
-  data.set(parent);
-  new DataView(data.buffer).setUint32(33, index);
-  const mac = createHmac('sha512', chainCode).update(data).digest();
-  const point = on.tweakAdd(parent, mac.subarray(0, 32));
-  if (point === null) throw new UnderivableIndex(index);
-  return { point, mac };
+const HMAC_BLOCK = 128;
+function padded(key: Uint8Array, pad: number, messageBytes: number): Buffer {
+  const block = Buffer.alloc(HMAC_BLOCK + messageBytes, pad);
+  key.forEach((byte, index) => {
+    block[index] = byte ^ pad;
+  });
+  return block;
 }
 
 const HARDENED = 0x8000_0000;
 const ACCOUNT_DEPTH = 3;
-const base58check = createBase58check((bytes: Uint8Array) => createHash('sha256').update(bytes).digest());
+const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
 
 type VersionRow = {
   readonly form: string;
@@ -195,14 +206,11 @@ export function createAddressDeriver(from: {
   readonly on?: Curve;
 }): AddressDeriver {
   const on = from.on ?? curve();
-  const receiving = childPublicKey(readAccountKey(from.currency, from.network, from.xpub), 0, on);
-  const chainCode = createSecretKey(receiving.chainCode);
+  const chain = childrenOf(readAccountKey(from.currency, from.network, from.xpub), on)(0);
+  const child = childrenOf(chain, on);
   const encode = addressEncoder(from.currency, chainNetwork(from.network));
   return {
     currency: from.currency,
-    derive(index) {
-      const { address, script } = encode(tweaked(receiving.point, chainCode, index, on).point);
-      return { address, script, index };
-    },
+    derive: (index) => ({ ...encode(child(index).point), index }),
   };
 }

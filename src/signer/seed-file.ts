@@ -172,6 +172,10 @@ async function createOnce(path: string, content: string): Promise<boolean> {
     await rm(making, { force: true });
   }
   const folder = await open(join(path, '..'), 'r');
-  await folder.sync().finally(() => folder.close());
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
   return true;
 }

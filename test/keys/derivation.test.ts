@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { UnderivableIndex } from '../../src/core/account-key.ts';
 import type { Network, UtxoCode } from '../../src/core/currency.ts';
 import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
-import { type Curve, childPublicKey, createAddressDeriver, nativeCurve, nobleCurve } from '../../src/outside/utxo-derive.ts';
+import { type Curve, childrenOf, createAddressDeriver, nativeCurve, nobleCurve } from '../../src/outside/utxo-derive.ts';
 import { account, BIP84_ZPUB, FIRST_ADDRESSES } from './vectors.ts';
 
 const CODES: readonly UtxoCode[] = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];
@@ -47,7 +47,7 @@ describe('derivation of receiving addresses', () => {
         fc.property(seeds, fc.integer({ min: 0, max: 0x7fffffff }), (seed, index) => {
           const parent = HDKey.fromMasterSeed(seed);
           const own = { point: parent.publicKey as Uint8Array, chainCode: parent.chainCode as Uint8Array };
-          const child = childPublicKey(own, index, on);
+          const child = childrenOf(own, on)(index);
           const theirs = parent.deriveChild(index);
           expect(Buffer.from(child.point)).toEqual(Buffer.from(theirs.publicKey as Uint8Array));
           expect(Buffer.from(child.chainCode)).toEqual(Buffer.from(theirs.chainCode as Uint8Array));
@@ -61,8 +61,8 @@ describe('derivation of receiving addresses', () => {
     const never: Curve = { name: 'noble', tweakAdd: () => null };
     const parent = account('BTC');
     const own = { point: parent.publicKey as Uint8Array, chainCode: parent.chainCode as Uint8Array };
-    expect(() => childPublicKey(own, 7, never)).toThrow(UnderivableIndex);
-    expect(() => childPublicKey(own, 7, never)).toThrow(/index 7 /);
+    expect(() => childrenOf(own, never)(7)).toThrow(UnderivableIndex);
+    expect(() => childrenOf(own, never)(7)).toThrow(/index 7 /);
   });
 
   it.each([-1, 1.5, 0x80000000, Number.NaN])('refuses the index %s', (index) => {

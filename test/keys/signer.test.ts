@@ -44,7 +44,10 @@ async function signer(
   const troubles: unknown[] = [];
   const server = await serveSigner(socket, keyring, (error) => troubles.push(error));
   const client = createSignerClient(socket);
-  closers.push(() => client.close(), server.close);
+  closers.push(
+    () => client.close(),
+    () => server.close(),
+  );
   return { client, socket, troubles };
 }
 
