@@ -1,0 +1,25 @@
+// Runs `bursar <command>` as a process of its own, as an operator does; what it prints and its exit code come back.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
+
+export type Ran = { readonly code: number; readonly out: string; readonly err: string };
+export type Environment = Readonly<Record<string, string>>;
+
+/** Only what a shell would give it, and the settings of the test. */
+export function runCli(args: readonly string[], environment: Environment): Promise<Ran> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...environment };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
+    });
+  });
+}
+
+/** The one JSON value that a command with --json prints; fails the test with what it said when the command failed. */
+export async function askCli<T>(args: readonly string[], environment: Environment, expected = 0): Promise<T> {
+  const ran = await runCli([...args, '--json'], environment);
+  if (ran.code !== expected) throw new Error(`bursar ${args.join(' ')} ended with ${ran.code}: ${ran.err}${ran.out}`);
+  return JSON.parse(expected === 0 || ran.out !== '' ? ran.out : ran.err) as T;
+}

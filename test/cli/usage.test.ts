@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { runCli } from './run.ts';
+
+// no database is reachable here: what is wrong in the call is said before anything is opened
+const NOWHERE = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', BURSAR_DATA_DIR: '/nonexistent/bursar' };
+
+describe('a command that is called in a wrong way', () => {
+  it.each([
+    [
+      [],
+      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, review, keys, audit, chain, demo/,
+    ],
+    [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
+    [['payout', 'list'], /unknown command 'payout'/],
+    [['merchant'], /a command is missing; accepted: add, suspend, resume/],
+    [['keys', 'forget'], /unknown command 'forget'; accepted: init, show-xpubs, import-xpub, verify/],
+    [['merchant', 'add', '--username', 'shop'], /required option '--email <address>' not specified/],
+    [['merchant', 'suspend'], /missing required argument 'affiliate_id'/],
+    [['merchant', 'suspend', 'aff_1', 'aff_2'], /too many arguments/],
+    [
+      ['user', 'add', '--merchant', 'aff_1', '--username', 'u', '--scopes', 'read,steal'],
+      /--scopes.*Accepted: one or more of read, payments, payouts/,
+    ],
+    [
+      ['keys', 'import-xpub', '--currency', 'XMR', '--xpub', 'x'],
+      /--currency.*'XMR' is invalid.*Accepted: BTC, LTC, BCH, DASH, DOGE/,
+    ],
+    [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
+    [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
+    [['audit', '--loud'], /unknown option '--loud'/],
+  ])('%j: one line names the argument and what is accepted, exit code 2', async (args, message) => {
+    const ran = await runCli(args, NOWHERE);
+    expect(ran.code).toBe(2);
+    expect(ran.out).toBe('');
+    expect(ran.err.trim().split('\n').at(-1)).toMatch(message);
+    expect(ran.err).not.toMatch(/\bat .*\.ts:\d/);
+  });
+
+  it('answers in JSON when asked to', async () => {
+    const ran = await runCli(['merchant', 'add', '--json'], NOWHERE);
+    expect(ran.code).toBe(2);
+    expect(JSON.parse(ran.err)).toEqual({ error: 'usage', message: "required option '--username <name>' not specified" });
+  });
+});
+
+describe('a command that cannot do its work', () => {
+  it('says in one line that the database is not there, exit code 1', async () => {
+    const ran = await runCli(['audit'], { ...NOWHERE, BURSAR_DATA_DIR: '/tmp' });
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expect(ran.err).toMatch(/^bursar: DATABASE_URL: .*127\.0\.0\.1:1.*cannot be reached.*\n$/);
+    expect(ran.err).not.toContain('nobody');
+  });
+
+  it('says all that is wrong with the configuration', async () => {
+    const ran = await runCli(['config', 'check'], { PORT: '99999', BURSAR_NETWROK: 'sandbox', BURSAR_FEE_BPS: 'many' });
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expect(ran.err).toMatch(/PORT: "99999" is not accepted/);
+    expect(ran.err).toMatch(/BURSAR_NETWROK is not a variable of Bursar; the nearest known one is BURSAR_NETWORK/);
+    expect(ran.err).toMatch(/BURSAR_FEE_BPS/);
+  });
+
+  it('tells that no server runs where the demo shall be played', async () => {
+    const ran = await runCli(['demo', '--url', 'http://127.0.0.1:1'], {});
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expect(ran.err).toMatch(/^bursar: nobody answers at http:\/\/127\.0\.0\.1:1 .*npm start/);
+    expect((await runCli(['demo', '--url', 'nowhere'], {})).err).toMatch(
+      /--url: nowhere is no address; accepted is http:\/\/host:port/,
+    );
+  });
+});
+
+describe('help and settings', () => {
+  it('lists every command with its exit codes, without colour codes', async () => {
+    const ran = await runCli(['--help'], { NO_COLOR: '1' });
+    expect(ran.code).toBe(0);
+    for (const name of ['start', 'migrate', 'config', 'merchant', 'user', 'review', 'keys', 'audit', 'chain', 'demo'])
+      expect(ran.out).toContain(`  ${name}`);
+    expect(ran.out).toMatch(/Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way/);
+    expect(ran.out).not.toContain('\u001b');
+  });
+
+  it('shows the configuration without its secrets', async () => {
+    const environment = {
+      DATABASE_URL: 'postgres://u:very-secret@127.0.0.1:1/none',
+      BURSAR_UNFINAL_PAYOUT_USD: '1000.5',
+      PORT: '8181',
+    };
+    const ran = await runCli(['config', 'check', '--json'], environment);
+    expect(ran.code).toBe(0);
+    expect(ran.out).not.toContain('very-secret');
+    const { ok, settings } = JSON.parse(ran.out);
+    expect(ok).toBe(true);
+    expect(settings).toMatchObject({
+      PORT: '8181',
+      DATABASE_URL: '(set)',
+      BURSAR_NETWORK: 'sandbox',
+      BURSAR_UNFINAL_PAYOUT_USD: '1000.50',
+    });
+  });
+});
