@@ -48,7 +48,7 @@ export function headerAnswer(state: ChainState, block: Block): Record<string, Js
 /** @param verbosity 1 = ids, 2 = transactions, 3 = with what they spend (where the node knows that) */
 export function blockAnswer(state: ChainState, block: Block, verbosity: number): Record<string, Json> {
   const { strippedSize, size, weight } = blockSizes(block);
-  const prevouts = verbosity >= 3 && state.dialect.rpc.modern;
+  const prevouts = verbosity >= 3;
   const tx =
     verbosity === 1
       ? block.transactions.map((transaction) => transaction.txid)
@@ -82,7 +82,7 @@ function inputAnswer(state: ChainState, transaction: Transaction, input: Input, 
   const mweb = state.dialect.rpc.mwebFlags ? { ismweb: false } : {};
   const witness = input.witness.length === 0 ? {} : { txinwitness: input.witness.map((item) => item.toString('hex')) };
   if (transaction.coinbase) return { ...mweb, coinbase: input.scriptSig.toString('hex'), ...witness, sequence: input.sequence };
-  const source = prevouts ? state.alive.get(input.txid) : undefined;
+  const source = prevouts && state.dialect.rpc.modern ? state.alive.get(input.txid) : undefined;
   const output = source?.transaction.outputs[input.vout];
   return {
     ...mweb,
@@ -147,13 +147,19 @@ export function mempoolAnswer(state: ChainState, entry: MempoolEntry): Record<st
   const descendants = withDescendants(state, transaction.txid);
   const members = (txids: ReadonlySet<string>): Transaction[] =>
     [...txids].map((txid) => (state.mempool.get(txid) as MempoolEntry).transaction);
-  const fees = (txids: ReadonlySet<string>): Json => amount(sum(members(txids).map((each) => feeOf(state, each) ?? 0n)));
+  const total = (txids: ReadonlySet<string>): bigint => sum(members(txids).map((each) => feeOf(state, each) ?? 0n));
+  const fees = (txids: ReadonlySet<string>): Json => amount(total(txids));
+  const satoshis = (txids: ReadonlySet<string>): Json => rawJson(String(total(txids)));
   const size = (txids: ReadonlySet<string>): number => members(txids).reduce((total, each) => total + each.vsize, 0);
   const fee = amount(feeOf(state, transaction) ?? 0n);
+  const old = { fee, modifiedfee: fee, descendantfees: satoshis(descendants), ancestorfees: satoshis(ancestors) };
+  const mweb = { mwebweight: 0, descendantmwebweight: 0, ancestormwebweight: 0 };
   const spenders = transaction.outputs.map((_, vout) => state.spenders.get(`${transaction.txid}:${vout}`));
   return {
     vsize: transaction.vsize,
     weight: transaction.weight,
+    ...(state.dialect.rpc.modern ? {} : old),
+    ...(state.dialect.rpc.mwebFlags ? mweb : {}),
     time: entry.time,
     height: entry.height,
     descendantcount: descendants.size,

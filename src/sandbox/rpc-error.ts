@@ -40,7 +40,7 @@ export const list = (params: Params, index: number): readonly unknown[] => typed
 export function integer(params: Params, index: number, fallback?: number): number {
   if (fallback !== undefined && (params[index] === undefined || params[index] === null)) return fallback;
   const value = typed(params, index, 'number') as number;
-  if (!Number.isInteger(value)) throw new RpcError(RPC_TYPE, 'JSON integer out of range');
+  if (!Number.isInteger(value)) throw new RpcError(RPC_MISC, 'JSON integer out of range');
   return value;
 }
 

@@ -35,6 +35,7 @@ import type { Transaction } from './transaction.ts';
 export type Method = (node: SimulatedNode, params: Params) => Json;
 
 const NOT_FOUND = 'No such mempool or blockchain transaction. Use gettransaction for wallet transactions.';
+const GENESIS_COINBASE = 'The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved';
 
 /** The mempool as this node admits to it. */
 function* admitted(state: ChainState): Generator<MempoolEntry> {
@@ -65,7 +66,7 @@ function getBlockchainInfo({ state }: SimulatedNode): Json {
     chainwork: chainWork(block.height),
     size_on_disk: 300 * state.blocks.size,
     pruned: false,
-    ...(modern ? { warnings: [] } : { softforks: {}, warnings: '' }),
+    ...(modern ? { warnings: [] } : { softforks: { segwit: { type: 'buried', active: true, height: 0 } }, warnings: '' }),
   };
 }
 
@@ -81,8 +82,8 @@ function getBlockHeader({ state }: SimulatedNode, params: Params): Json {
 }
 
 function getBlock({ state }: SimulatedNode, params: Params): Json {
-  const block = blockAsked(state, params);
   const level = verbosity(params, 1, 1);
+  const block = blockAsked(state, params);
   return level <= 0 ? blockBytes(block).toString('hex') : blockAnswer(state, block, level);
 }
 
@@ -105,6 +106,7 @@ type Found = { readonly transaction: Transaction; readonly block: Block | null }
 
 function anywhere(state: ChainState, txid: string): Found {
   const known = state.alive.get(txid);
+  if (state.active[0]?.transactions[0]?.txid === txid) throw new RpcError(RPC_NOT_FOUND, GENESIS_COINBASE);
   if (known === undefined || state.denied.has(txid)) throw new RpcError(RPC_NOT_FOUND, NOT_FOUND);
   return known;
 }
@@ -153,12 +155,13 @@ function getMempoolInfo({ state }: SimulatedNode): Json {
   const transactions = [...admitted(state)].map((entry) => entry.transaction);
   const bytes = transactions.reduce((total, transaction) => total + transaction.vsize, 0);
   const relayFee = amount(state.dialect.relayFeePerKvb);
+  const totalFee = amount(sum(transactions.map((transaction) => feeOf(state, transaction) ?? 0n)));
   return {
     loaded: true,
     size: transactions.length,
     bytes,
     usage: bytes * 5,
-    total_fee: amount(sum(transactions.map((transaction) => feeOf(state, transaction) ?? 0n))),
+    ...(state.dialect.rpc.modern ? { total_fee: totalFee } : {}),
     maxmempool: 300_000_000,
     mempoolminfee: relayFee,
     minrelaytxfee: relayFee,
@@ -234,10 +237,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getpeerinfo: () => [],
   getzmqnotifications: () => [],
   getindexinfo: ({ state }) => ({ txindex: { synced: true, best_block_height: tip(state).height } }),
-  estimatesmartfee: (_, params) => ({
-    errors: ['Insufficient data or no feerate found'],
-    blocks: Math.max(2, integer(params, 0)),
-  }),
+  estimatesmartfee: () => ({ errors: ['Insufficient data or no feerate found'], blocks: 0 }),
   validateaddress: validateAddress,
   sendrawtransaction: sendRawTransaction,
   testmempoolaccept: testMempoolAccept,

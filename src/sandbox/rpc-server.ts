@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './rpc-answers.ts';
-import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_PARSE, RpcError } from './rpc-error.ts';
+import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_MISC, RPC_PARSE, RPC_TYPE, RpcError } from './rpc-error.ts';
 import { methodNamed, sendsMoney } from './rpc-methods.ts';
 import type { SimulatedNode } from './simulated-node.ts';
 
@@ -37,9 +37,11 @@ function answerOne(node: SimulatedNode, request: unknown): Answered {
     return { status: 200, body: second ? { jsonrpc: '2.0', result, id } : { result, error: null, id }, sent: sendsMoney(name) };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    const shown = { code: error.code, message: error.message };
+    // nodes before Bitcoin Core 24 had no number of its own for a wrong type
+    const code = error.code === RPC_TYPE && !node.dialect.rpc.modern ? RPC_MISC : error.code;
+    const shown = { code, message: error.message };
     const body = second ? { jsonrpc: '2.0', error: shown, id } : { result: null, error: shown, id };
-    return { status: second ? 200 : statusOf(error.code), body, sent: sendsMoney(name) };
+    return { status: second ? 200 : statusOf(code), body, sent: sendsMoney(name) };
   }
 }
 
@@ -49,6 +51,10 @@ function answerText(node: SimulatedNode, text: string): Answered {
     request = JSON.parse(text);
   } catch {
     const error = { code: RPC_PARSE, message: 'Parse error' };
+    return { status: 500, body: { result: null, error, id: null }, sent: false };
+  }
+  if (typeof request !== 'object' || request === null) {
+    const error = { code: RPC_PARSE, message: 'Top-level object parse error' };
     return { status: 500, body: { result: null, error, id: null }, sent: false };
   }
   if (!Array.isArray(request)) return answerOne(node, request);
