@@ -101,6 +101,8 @@ type CoinRow = {
   due_height: number | null;
 };
 
+/** A node tells the second in which it saw a transaction, so a payment may have arrived up to this much later than `seen_at` says. */
+const SEEN_WITHIN = '1 second';
 /** How old the rate of a payment's arrival may be. */
 const ARRIVAL_RATE_AGE = '10 minutes';
 
@@ -110,7 +112,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     name: 'read_coins',
     text: `
       select p.*, coalesce(
-               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= p.seen_at and h.at >= p.seen_at - interval '${ARRIVAL_RATE_AGE}'
+               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= p.seen_at + interval '${SEEN_WITHIN}' and h.at >= p.seen_at - interval '${ARRIVAL_RATE_AGE}'
                  order by h.at desc limit 1),
                (select h.usd::text from rate_history h where h.currency = p.currency and h.at > p.seen_at order by h.at limit 1)) as arrival_rate
         from payments p where p.transaction_id = $1 order by p.seen_at, p.id`,
