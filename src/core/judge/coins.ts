@@ -55,6 +55,14 @@ export function reachesTransaction(it: Case, coin: Coin): boolean {
 export function reachesOwn(it: Case, coin: Coin): boolean {
   return hasReached(it, coin, requiredOfAmount(it, coin, coin.amount));
 }
+/**
+ * Whether a coin that is not part of the price can be booked: at the R of its own value. One that was lost and is back restores what its
+ * loss took, so it needs the R of that, and in the transaction's currency the R of the price.
+ */
+export function reachesSuspense(it: Case, coin: Coin): boolean {
+  if (coin.owed === 0n) return reachesOwn(it, coin);
+  return hasReached(it, coin, requiredOfAmount(it, coin, coin.owed)) && (!isRight(it, coin) || reachesTransaction(it, coin));
+}
 export function reachesExcess(it: Case, coin: Coin): boolean {
   return hasReached(it, coin, requiredOfAmount(it, coin, coin.inSuspense));
 }
@@ -111,11 +119,13 @@ function lateMinor(coin: Coin): bigint {
 /**
  * Rule 23: late coins of a pending transaction count when together they complete need − tol and were worth the missing dollars when they
  * arrived. Null = a rate of arrival is not known yet.
+ * @param among the coins whose late part is asked about: for a credit only those that have R, or a coin that never confirms would vouch
+ *   for the price of one that does
  */
-export function lateCounts(it: Case): boolean | null {
-  const coins = presentRight(it).filter((coin) => !isBooked(coin));
-  const missing = atLeastZero(minus(it.transaction.need, sum(coins.map((coin) => coin.onTimeMinor))));
-  const late = coins.filter((coin) => lateMinor(coin) > 0n);
+export function lateCounts(it: Case, among: readonly Coin[]): boolean | null {
+  const onTime = presentRight(it).filter((coin) => !isBooked(coin));
+  const missing = atLeastZero(minus(it.transaction.need, sum(onTime.map((coin) => coin.onTimeMinor))));
+  const late = among.filter((coin) => !isBooked(coin) && lateMinor(coin) > 0n);
   if (late.length === 0 || missing <= tolerance(it.transaction)) return false;
   if (sum(late.map(lateMinor)) < minus(missing, tolerance(it.transaction))) return false;
   let value = 0n;
@@ -142,6 +152,7 @@ export function nextHeight(it: Case, coin: Coin): number | null {
   const confirmations = confirmationsOf(it, coin);
   const wanted = [requiredOfAmount(it, coin, coin.amount), finalDepth(coin.currency)];
   if (isRight(it, coin)) wanted.push(requiredOfTransaction(it));
+  if (coin.owed > 0n) wanted.push(requiredOfAmount(it, coin, coin.owed));
   const depths = wanted.map((required) =>
     confirmationsToReach(coin.currency, { confirmations, coinbase: coin.coinbase, lock: coin.lock }, required),
   );
@@ -155,7 +166,7 @@ export function youngestCounting(it: Case): { height: number; currency: Coin['cu
   const right = it.coins.filter((coin) => isRight(it, coin) && isLive(coin));
   let counting = right;
   if (status === 'pending') {
-    const late = lateCounts(it) === true;
+    const late = lateCounts(it, right) === true;
     counting = right.filter((coin) => countingMinor(coin, late) > 0n);
     if (counting.length === 0) counting = right;
   } else if (['confirmed', 'succeeded', 'settled', 'reimbursed'].includes(status)) {

@@ -7,9 +7,10 @@ import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
   announceReorged,
+  book,
   closeAfterLookup,
   closeWindow,
-  confirmAndBook,
+  confirm,
   declineShort,
   moveToSuspense,
   ownTime,
@@ -26,7 +27,8 @@ const RULES: readonly Rule[] = [
   takeBackLost,
   noticeCoins,
   announceReorged,
-  confirmAndBook,
+  confirm,
+  book,
   moveToSuspense,
   withdraw,
   declineShort,
@@ -66,7 +68,8 @@ function nextDue(it: Case): number | null {
       times.push(transaction.windowEndsAtMs);
       break;
     case 'pending':
-      times.push(transaction.windowEndsAtMs, transaction.windowEndsAtMs + GRACE_MS);
+      // rule 6 begins when the minute has passed, so one millisecond later
+      times.push(transaction.windowEndsAtMs, transaction.windowEndsAtMs + GRACE_MS + 1);
       break;
     case 'timedout':
       if (!transaction.lookupWanted) times.push(transaction.createdAtMs + DAY_MS);

@@ -11,9 +11,11 @@ export function noticeCoins(it: Case): boolean {
   let changed = false;
   for (const coin of it.coins) {
     if (!isLive(coin)) {
-      changed ||= coin.present;
       // an unbooked coin that is only out of the mempool for a while keeps its place until it is dead
-      if (isBooked(coin) || isDead(it, coin)) coin.present = false;
+      if (coin.present && (isBooked(coin) || isDead(it, coin))) {
+        coin.present = false;
+        changed = true;
+      }
       continue;
     }
     if (coin.valueUsdMinor === null && coin.arrivalRate !== null) {
@@ -65,7 +67,7 @@ function noticeRight(it: Case, coin: Coin, known: boolean): void {
       return;
     case 'review': {
       const onlyOtherCoins = presentRight(it).length === 1 && transaction.why === 'other';
-      if (onlyOtherCoins && onTime && transaction.word === 'none' && !transaction.barred) {
+      if (onlyOtherCoins && onTime && transaction.word === 'none') {
         transaction.why = null;
         happen(it, 'paid_on_time');
       } else review(it, 'another_payment', 'late');

@@ -1,4 +1,4 @@
-// The rules that wait for a condition: enough confirmed and booked (4, 5, 24), short (6), the window (7, 8), in flight after a cancel (9),
+// The rules that wait for a condition: enough confirmed and booked (4, 5, 16, 24), short (6), the window (7, 8), in flight after a cancel (9),
 // accepted by policy (11), withdrawn (15), lost and back (17), coins to suspense, settled (19). Each answers whether it did something.
 import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
@@ -19,6 +19,7 @@ import {
   lateCounts,
   presentRight,
   reachesOwn,
+  reachesSuspense,
   reachesTransaction,
   requiredOfTransaction,
   suspenseOf,
@@ -31,60 +32,77 @@ import { announce, happen } from './steps.ts';
 
 export type Rule = (it: Case) => boolean;
 
-/** A booked coin is lost: reversed once, from where its units lie (rule 17; in other statuses the status stays). */
+/** Booked coins that are lost: reversed once, from where their units lie (rule 17; in other statuses the status stays). */
 export const takeBackLost: Rule = (it) => {
-  const coin = it.coins.find((one) => isLost(it, one));
-  if (coin === undefined) return false;
-  const wasTheMerchants = coin.inAvailable > 0n || coin.inRefund > 0n;
-  reverseDeposit(it, coin);
-  coin.present = false;
-  if (wasTheMerchants && happen(it, 'booked_payment_lost')) it.transaction.why = 'loss';
-  return true;
+  let changed = false;
+  for (const coin of it.coins) {
+    if (!isLost(it, coin)) continue;
+    const wasTheMerchants = coin.inAvailable > 0n || coin.inRefund > 0n;
+    reverseDeposit(it, coin);
+    coin.present = false;
+    if (wasTheMerchants && happen(it, 'booked_payment_lost')) it.transaction.why = 'loss';
+    changed = true;
+  }
+  return changed;
 };
 
 /** A booked coin that a reorganisation moved to the mempool or to another block keeps its entry; it is announced once. */
 export const announceReorged: Rule = (it) => {
+  let changed = false;
   for (const coin of it.coins) {
     if (!isBooked(coin) || !isLive(coin) || coin.judgedBlockHash === coin.blockHash) continue;
     const moved = coin.judgedBlockHash !== null;
     coin.judgedBlockHash = coin.blockHash;
     if (moved) announce(it, 'transaction.reorged', coinData(coin));
-    return true;
+    changed = true;
   }
-  return false;
+  return changed;
 };
 
-/** A coin that is not part of the price is booked to suspense at the R of its own value. */
+/** Coins that are not part of the price are booked to suspense at the R of their own value. */
 export const moveToSuspense: Rule = (it) => {
   const before = BEFORE_BOOKING.has(it.transaction.status);
-  const coin = it.coins.find(
-    (one) => one.present && isLive(one) && !isBooked(one) && (!isRight(it, one) || !before) && reachesOwn(it, one),
-  );
-  if (coin === undefined) return false;
-  bookToSuspense(it, coin);
-  return true;
+  const coins = it.coins.filter((coin) => waitsForBooking(it, coin) && (!isRight(it, coin) || !before));
+  for (const coin of coins) bookToSuspense(it, coin);
+  return coins.length > 0;
 };
 
-/** Rules 4, 5 and 24: need − tol has R, so it is confirmed and booked in one go. */
-export const confirmAndBook: Rule = (it) => {
+function waitsForBooking(it: Case, coin: Coin): boolean {
+  return coin.present && isLive(coin) && !isBooked(coin) && reachesSuspense(it, coin);
+}
+
+type Deep = { readonly coins: readonly Coin[]; readonly total: bigint; readonly late: boolean };
+
+/** The coins that count and have R, when they are enough; null when they are not. */
+function deepEnough(it: Case): Deep | null {
+  const reached = presentRight(it).filter((coin) => !isBooked(coin) && reachesTransaction(it, coin));
+  const late = lateCounts(it, reached) === true;
+  const coins = reached.filter((coin) => countingMinor(coin, late) > 0n);
+  const total = sum(coins.map((coin) => countingMinor(coin, late)));
+  return total < enough(it.transaction) ? null : { coins, total, late };
+}
+
+/** Rules 4 and 24: need − tol has R. */
+export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
-  const late = lateCounts(it) === true;
-  const deep = presentRight(it).filter(
-    (coin) => !isBooked(coin) && reachesTransaction(it, coin) && countingMinor(coin, late) > 0n,
-  );
-  const total = sum(deep.map((coin) => countingMinor(coin, late)));
-  if (total < enough(it.transaction)) return false;
-  const tooLate = confirmedTooLate(it, deep, late);
+  const deep = deepEnough(it);
+  if (deep === null) return false;
+  const tooLate = confirmedTooLate(it, deep);
   if (tooLate === 'unknown') return false;
-  if (tooLate) {
-    // worth what they are worth then: rule 11 must not accept them at the price of their arrival
-    for (const coin of deep) coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, it.rateNow as bigint);
-    return review(it, 'confirmed_too_late', 'late');
-  }
-  happen(it, 'enough_confirmed');
-  let left = total <= plus(it.transaction.need, tolerance(it.transaction)) ? total : it.transaction.need;
-  for (const coin of deep) {
-    const credit = least(countingMinor(coin, late), left);
+  if (!tooLate) return happen(it, 'enough_confirmed');
+  // worth what they are worth then: rule 11 must not accept them at the price of their arrival
+  for (const coin of deep.coins) coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, it.rateNow as bigint);
+  return review(it, 'confirmed_too_late', 'late');
+};
+
+/** Rule 5, in the same verdict as rule 4; should a confirmed one ever be found at rest and its coins below R, rule 16. */
+export const book: Rule = (it) => {
+  if (it.transaction.status !== 'confirmed') return false;
+  const deep = deepEnough(it);
+  if (deep === null) return happen(it, 'reorged_below');
+  let left = deep.total <= plus(it.transaction.need, tolerance(it.transaction)) ? deep.total : it.transaction.need;
+  for (const coin of deep.coins) {
+    const credit = least(countingMinor(coin, deep.late), left);
     left = minus(left, credit);
     bookDeposit(it, coin, credit);
   }
@@ -94,9 +112,9 @@ export const confirmAndBook: Rule = (it) => {
 };
 
 /** Rule 24: need − tol has R only by a block dated after W + 24 h, and is worth less than usd − tol by now. */
-function confirmedTooLate(it: Case, deep: readonly Coin[], late: boolean): boolean | 'unknown' {
+function confirmedTooLate(it: Case, { coins, late }: Deep): boolean | 'unknown' {
   const required = requiredOfTransaction(it);
-  const byHeight = deep
+  const byHeight = coins
     .map((coin) => {
       const depth = confirmationsToReach(
         coin.currency,
@@ -116,17 +134,17 @@ function confirmedTooLate(it: Case, deep: readonly Coin[], late: boolean): boole
   const blockMs = it.blockTimes.get(height) ?? it.nowMs;
   if (blockMs <= it.transaction.windowEndsAtMs + DAY_MS) return false;
   if (it.rateNow === null) return 'unknown';
-  const worth = usdForCryptoDown(sum(deep.map((coin) => countingMinor(coin, late))), it.transaction.currency, it.rateNow);
+  const worth = usdForCryptoDown(sum(coins.map((coin) => countingMinor(coin, late))), it.transaction.currency, it.rateNow);
   return worth < minus(it.transaction.usdMinor, toleranceUsd(it.transaction));
 }
 
 /** Rule 6: the window and its minute have passed on the chain's own clock, everything that is there has R, and it is not enough. */
 export const declineShort: Rule = (it) => {
   const { transaction } = it;
-  if (transaction.status !== 'pending' || ownTime(it) < transaction.windowEndsAtMs + GRACE_MS) return false;
+  if (transaction.status !== 'pending' || ownTime(it) <= transaction.windowEndsAtMs + GRACE_MS) return false;
   const waiting = it.coins.filter((coin) => isRight(it, coin) && coin.classified && !isDead(it, coin));
   if (waiting.length === 0 || !waiting.every((coin) => reachesTransaction(it, coin))) return false;
-  const late = lateCounts(it);
+  const late = lateCounts(it, waiting);
   if (late === null) return false;
   if (sum(waiting.map((coin) => countingMinor(coin, late))) >= enough(transaction)) return false;
   return happen(it, 'short');
@@ -170,6 +188,8 @@ export const acceptLate: Rule = (it) => {
   const coins = presentRight(it);
   if (coins.length === 0 || !coins.every((coin) => isBooked(coin) && reachesTransaction(it, coin) && reachesOwn(it, coin)))
     return false;
+  // everything in suspense is credited, so all of it must still be there and deep
+  if (it.coins.some((coin) => coin.inSuspense > 0n && !reachesOwn(it, coin))) return false;
   if (coins.some((coin) => coin.valueUsdMinor === null)) return false;
   const worth = sum(coins.map((coin) => coin.valueUsdMinor ?? 0n));
   if (suspenseOf(coins) === 0n || worth < minus(transaction.usdMinor, toleranceUsd(transaction))) return false;
@@ -182,7 +202,7 @@ export const acceptLate: Rule = (it) => {
 export const returnFromLoss: Rule = (it) => {
   const { transaction } = it;
   if (transaction.status !== 'review' || transaction.why !== 'loss' || it.refundOpen) return false;
-  if (it.coins.some((coin) => coin.present && isLive(coin) && !isBooked(coin) && reachesOwn(it, coin))) return false;
+  if (it.coins.some((coin) => waitsForBooking(it, coin))) return false;
   if (sum(it.coins.map((coin) => coin.inAvailable)) === 0n) return false;
   const right = it.coins.filter((coin) => isRight(it, coin));
   const credited = sum(right.map((coin) => coin.inAvailable));

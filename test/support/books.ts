@@ -1,0 +1,64 @@
+// A ledger in memory with the rules that the database enforces: balanced per currency, each account at most once in an entry, each key
+// once, an entry taken back at most once, no locked account below zero. The judge's tests post into it.
+import { expect } from 'vitest';
+import { CURRENCY_CODES } from '../../src/core/currency.ts';
+import type { Balances, Entry } from '../../src/core/judge/case.ts';
+
+const LOCKED = /^(merchant:|suspense:|refund_payable:)/;
+const LOCKED_DEBIT = /^asset:/;
+
+export type Books = {
+  readonly entries: Map<string, Entry>;
+  post(entry: Entry): void;
+  /** In the account's normal direction. */
+  of(code: string): bigint;
+  balances(merchantId: bigint): Balances;
+};
+
+export function newBooks(): Books {
+  const entries = new Map<string, Entry>();
+  const accounts = new Map<string, bigint>();
+  const reversed = new Set<string>();
+  const of = (code: string) => {
+    const debit = accounts.get(code) ?? 0n;
+    return LOCKED_DEBIT.test(code) ? debit : -debit;
+  };
+  return {
+    entries,
+    of,
+    post(entry) {
+      expect(entries.has(entry.key), `the key ${entry.key} was used before`).toBe(false);
+      expect(entry.lines.length, `${entry.key} has too few lines`).toBeGreaterThanOrEqual(2);
+      expect(new Set(entry.lines.map((line) => line.account)).size, `${entry.key} touches an account twice`).toBe(
+        entry.lines.length,
+      );
+      const sums = new Map<string, bigint>();
+      for (const line of entry.lines) {
+        const currency = /[A-Z]+$/.exec(line.account)?.[0] ?? '';
+        expect(line.amount, `${entry.key} has an empty line`).not.toBe(0n);
+        sums.set(currency, (sums.get(currency) ?? 0n) + line.amount);
+        accounts.set(line.account, (accounts.get(line.account) ?? 0n) + line.amount);
+      }
+      for (const [currency, total] of sums) expect(total, `${entry.key} is not balanced in ${currency}`).toBe(0n);
+      for (const { account } of entry.lines)
+        if (LOCKED.test(account) || LOCKED_DEBIT.test(account))
+          expect(of(account) >= 0n, `${entry.key} overdraws ${account}`).toBe(true);
+      if (entry.reversesKey !== null) {
+        expect(entries.has(entry.reversesKey), `${entry.key} takes back what was never posted`).toBe(true);
+        expect(reversed.has(entry.reversesKey), `${entry.reversesKey} is taken back twice`).toBe(false);
+        reversed.add(entry.reversesKey);
+      }
+      entries.set(entry.key, entry);
+    },
+    balances: (merchantId) =>
+      new Map(
+        CURRENCY_CODES.map((code) => [
+          code,
+          {
+            available: of(`merchant:${merchantId}:available:${code}`),
+            receivable: of(`asset:receivable:merchant:${merchantId}:${code}`),
+          },
+        ]),
+      ),
+  };
+}

@@ -1,0 +1,161 @@
+// The invariants of the model Credit, looked at after every move of the world, in the model's names.
+import { expect } from 'vitest';
+import { requiredConfirmations } from '../../src/core/confirmations.ts';
+import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { CaseTransaction, Coin, Step } from '../../src/core/judge/case.ts';
+import { usdForCryptoDown } from '../../src/core/rate.ts';
+import { TRANSITIONS } from '../../src/core/transaction-states.ts';
+import type { Books } from './books.ts';
+import { type Chain, isAlive } from './chain-truth.ts';
+
+type Moment = { readonly transaction: CaseTransaction; readonly coins: readonly Coin[] };
+export type Move = { readonly before: Moment; readonly after: Moment; readonly steps: readonly Step[] };
+export type Around = {
+  readonly books: Books;
+  readonly chains: ReadonlyMap<CurrencyCode, Chain>;
+  readonly nowMs: number;
+  readonly need: bigint;
+  /** A payment was ever lost. */
+  readonly spoilt: boolean;
+  /** All steps so far. */
+  readonly steps: readonly Step[];
+};
+
+const total = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a + b, 0n);
+const PAID = new Set(['confirmed', 'succeeded', 'settled']);
+
+export function checkMove(move: Move, around: Around): void {
+  const { transaction, coins } = move.after;
+  oneRule(move);
+  placesOfUnits(coins, around);
+  creditAtR(move, around);
+  const enough = around.need - toleranceOf(transaction);
+  const right = coins.filter((coin) => coin.currency === transaction.currency);
+
+  if (PAID.has(transaction.status)) expect(['none', 'accepted'], 'WordStands').toContain(transaction.word);
+  const shown = transaction.confirmedAtMs;
+  if (['started', 'timedout', 'cancelled', 'pending', 'timedout_checked'].includes(transaction.status)) expect(shown).toBeNull();
+  if (PAID.has(transaction.status)) expect(shown).not.toBeNull();
+
+  for (const step of move.steps) {
+    if (step.kind !== 'status') continue;
+    if (step.to === 'succeeded') {
+      expect(total(coins.map((coin) => coin.inAvailable)) > 0n, 'NoEmptySuccess').toBe(true);
+      const byPolicy = move.steps.some((one) => one.kind === 'status' && one.rule === 11);
+      const covered = total(right.map((coin) => coin.inAvailable)) >= enough || coins.every((coin) => !coin.wasLost);
+      if (transaction.word !== 'accepted' && !byPolicy) expect(covered, 'NoEmptySuccess').toBe(true);
+    }
+    if ((step.from === 'succeeded' || step.from === 'settled') && step.to === 'review') {
+      const lost = move.before.coins.some(
+        (coin) =>
+          coin.inAvailable + coin.inRefund > 0n && coins.some((now) => now.id === coin.id && now.depositEntryKey === null),
+      );
+      expect(lost, 'ExtraCannotReopen').toBe(true);
+    }
+  }
+  payerNotAtFault(move, around, enough);
+  oldPriceEnds(move, enough);
+}
+
+/** Every step is a row of the table, and they follow each other. */
+function oneRule({ before, after, steps }: Move): void {
+  let status = before.transaction.status;
+  for (const step of steps) {
+    if (step.kind !== 'status') continue;
+    expect(step.from).toBe(status);
+    expect(
+      TRANSITIONS.some((row) => row.from === step.from && row.to === step.to && row.rule === step.rule),
+      `OneRule: ${step.from} to ${step.to} by rule ${step.rule}`,
+    ).toBe(true);
+    status = step.to;
+  }
+  expect(after.transaction.status).toBe(status);
+  expect((after.transaction.why !== null) === (status === 'review'), 'a review has a cause, nothing else has one').toBe(true);
+}
+
+/** NonNegative, NeverTwice, Conservation, BackRestores, ReceivableFirst: the coins and the books tell the same story. */
+function placesOfUnits(coins: readonly Coin[], { books, chains }: Around): void {
+  for (const coin of coins) {
+    for (const [name, value] of Object.entries(coin))
+      if (typeof value === 'bigint') expect(value >= 0n, `NonNegative: ${name}`).toBe(true);
+    const placed = coin.inAvailable + coin.inSuspense + coin.inRefund + coin.sentBack;
+    if (coin.depositEntryKey !== null) {
+      expect(placed, 'NeverTwice').toBe(coin.amount);
+      expect(coin.owed, 'BackRestores').toBe(0n);
+    } else expect(coin.inAvailable + coin.inSuspense + coin.inRefund, 'NeverTwice').toBe(0n);
+    expect(coin.onTimeMinor <= coin.amount).toBe(true);
+  }
+  for (const code of chains.keys()) {
+    const own = coins.filter((coin) => coin.currency === code);
+    const available = books.of(`merchant:1:available:${code}`);
+    const receivable = books.of(`asset:receivable:merchant:1:${code}`);
+    const spent = books.of(`outside:${code}`);
+    expect(books.of(`suspense:txn_1:${code}`), 'Conservation').toBe(total(own.map((coin) => coin.inSuspense)));
+    expect(available + spent - receivable, 'Conservation').toBe(
+      total(own.map((coin) => coin.inAvailable - coin.fee - (coin.depositEntryKey === null ? coin.sentBack : 0n))),
+    );
+    expect(books.of(`asset:chain:${code}`), 'Conservation').toBe(
+      total(own.filter((coin) => coin.depositEntryKey !== null).map((coin) => coin.amount)),
+    );
+    if (receivable > 0n) expect(available, 'ReceivableFirst').toBe(0n);
+  }
+}
+
+/** What is credited to the merchant has the confirmations that its value needs, and by the price also those of the price. */
+function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
+  const { transaction } = after;
+  const byPrice = steps.some((step) => step.kind === 'status' && step.rule === 4);
+  for (const coin of after.coins) {
+    const was = before.coins.find((one) => one.id === coin.id);
+    const gained = coin.inAvailable - (was?.inAvailable ?? 0n);
+    if (gained <= 0n) continue;
+    const right = coin.currency === transaction.currency;
+    const restored = was !== undefined && was.owed > 0n;
+    const rate = right ? transaction.rate : coin.arrivalRate;
+    const value = rate === null ? null : usdForCryptoDown(gained, coin.currency, rate);
+    const wanted = byPrice ? [] : [requiredConfirmations(coin.currency, value)];
+    if (byPrice || (restored && right)) wanted.push(requiredConfirmations(coin.currency, transaction.usdMinor));
+    const tip = chains.get(coin.currency)?.view.tipHeight ?? 0;
+    const depth = coin.height === null ? 0 : tip - coin.height + 1;
+    for (const required of wanted)
+      expect(
+        depth >= required.depth || (required.lock !== null && coin.lock !== null),
+        `CreditAtR: ${coin.currency} ${depth} of ${required.depth}`,
+      ).toBe(true);
+    if (coin.coinbase) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
+  }
+}
+
+/** What was sent in time and lies deep on the chain is enough: then the payer is not told that it is not. */
+function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, enough: bigint): void {
+  const { transaction, coins } = after;
+  if (spoilt || transaction.word !== 'none' || transaction.why === 'other') return;
+  if (transaction.status !== 'declined' && transaction.status !== 'review') return;
+  if (steps.some((step) => step.kind === 'status' && step.rule === 24)) return;
+  const chain = chains.get(transaction.currency) as Chain;
+  const sent = chain.txs.filter((tx) => isAlive(tx) && tx.height !== null && tx.madeAtMs <= transaction.windowEndsAtMs + 60_000);
+  const missedByOutage = coins.some(
+    (coin) => sent.some((tx) => tx.txid === coin.txid) && coin.seenAtMs > transaction.windowEndsAtMs + 2 * 3_600_000,
+  );
+  if (!missedByOutage) expect(total(sent.flatMap((tx) => tx.outputs)) < enough, 'PayerNotAtFault').toBe(true);
+}
+
+/** Late units are credited at the old price only when those booked with them were worth the dollars that were missing. */
+function oldPriceEnds({ before, after, steps }: Move, enough: bigint): void {
+  if (!steps.some((step) => step.kind === 'status' && step.rule === 4)) return;
+  const { transaction, coins } = after;
+  const right = coins.filter((coin) => coin.currency === transaction.currency);
+  const booked = right.filter((coin) => !before.coins.some((was) => was.id === coin.id && was.depositEntryKey !== null));
+  const late = booked.filter((coin) => coin.depositEntryKey !== null && coin.amount > coin.onTimeMinor);
+  if (!late.some((coin) => coin.inAvailable > coin.onTimeMinor)) return;
+  const onTime = total(
+    booked.filter((coin) => coin.state === 'mined' || coin.state === 'mempool').map((coin) => coin.onTimeMinor),
+  );
+  const worth = total(late.map((coin) => ((coin.valueUsdMinor ?? 0n) * (coin.amount - coin.onTimeMinor)) / coin.amount));
+  expect(worth + 2n >= (enough - onTime) / 10n, 'OldPriceEnds').toBe(true);
+}
+
+export function toleranceOf(transaction: CaseTransaction): bigint {
+  const percent = (transaction.need * BigInt(transaction.toleranceBps)) / 10_000n;
+  return percent < 5_000n ? percent : 5_000n;
+}

@@ -1,0 +1,300 @@
+// A small world around the pure judge: chains with what really happens on them, a watcher, a clock, rates, books, the merchant's word.
+// After every move the judge is asked as the service asks it, its answer is applied as the store would, and the invariants of the model
+// (Credit) are looked at. Money is in cents and satoshi; the quote is 100,000 USD for a coin, so one cent is ten satoshi.
+import { expect } from 'vitest';
+import type { CurrencyCode } from '../../src/core/currency.ts';
+import { BalancesNeeded, type Case, type CaseTransaction, type Coin, GRACE_MS, type Step } from '../../src/core/judge/case.ts';
+import { judge, type Verdict } from '../../src/core/judge/judge.ts';
+import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
+import type { Rate } from '../../src/core/rate.ts';
+import { type Books, newBooks } from './books.ts';
+import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
+import { checkMove, type Move } from './invariants.ts';
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+export const T0 = Date.UTC(2026, 0, 1);
+export const W = T0 + 15 * MINUTE;
+export const QUOTE: Rate = 100_000n * 10n ** 8n;
+
+export type WorldOptions = {
+  readonly usd?: bigint;
+  readonly toleranceBps?: number;
+  readonly latePolicy?: 'accept' | 'review';
+  readonly feeBps?: number;
+  readonly settlementMs?: number;
+  readonly currency?: CurrencyCode;
+};
+export type Payment = {
+  amount?: bigint;
+  currency?: CurrencyCode;
+  split?: readonly bigint[];
+  coinbase?: boolean;
+  inputs?: readonly string[];
+  lock?: Coin['lock'];
+  mined?: boolean;
+};
+
+export type World = ReturnType<typeof newWorld>;
+
+export function newWorld(options: WorldOptions = {}) {
+  const currency = options.currency ?? 'BTC';
+  const usdMinor = options.usd ?? 50_00n;
+  const need = usdMinor * 10n;
+  const chains = new Map<CurrencyCode, Chain>();
+  const rates = new Map<CurrencyCode, Rate | null>();
+  const books: Books = newBooks();
+  const steps: Step[] = [];
+  let nowMs = T0;
+  let ids = 0n;
+  let coins: Coin[] = [];
+  let verdict: Verdict | null = null;
+  let hurried = true;
+  let spoilt = false;
+  let transaction: CaseTransaction = {
+    id: 'txn_1',
+    merchantId: 1n,
+    currency,
+    usdMinor,
+    need,
+    rate: QUOTE,
+    toleranceBps: options.toleranceBps ?? 100,
+    latePolicy: options.latePolicy ?? 'accept',
+    createdAtMs: T0,
+    windowEndsAtMs: W,
+    status: 'started',
+    word: 'none',
+    why: null,
+    barred: false,
+    confirmedAtMs: null,
+    succeededAtMs: null,
+    lookedUpAtMs: null,
+    lookupWanted: false,
+    sequence: 1,
+  };
+
+  for (const code of [currency, currency === 'BTC' ? 'LTC' : 'BTC'] as const) {
+    chains.set(code, newChain(code, T0));
+    rates.set(code, QUOTE);
+  }
+  const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
+
+  function caseOf(balances: Case['balances']): Case {
+    return {
+      transaction: { ...transaction },
+      coins: coins.map((coin) => ({ ...coin })),
+      nowMs,
+      chains: new Map([...chains].map(([code, one]) => [code, one.view])),
+      rateNow: rates.get(currency) ?? null,
+      blockTimes: chain().viewTimes,
+      feeBps: options.feeBps ?? 0,
+      settlementMs: options.settlementMs ?? DAY,
+      balances,
+      refundOpen: false,
+      steps: [],
+    };
+  }
+
+  function ask(word?: (it: Case) => void): { it: Case; verdict: Verdict } {
+    const once = (balances: Case['balances']) => {
+      const it = caseOf(balances);
+      let said = judge(it);
+      if (word !== undefined) {
+        word(it);
+        said = judge(it);
+      }
+      return { it, verdict: said };
+    };
+    try {
+      return once(null);
+    } catch (error) {
+      if (!(error instanceof BalancesNeeded)) throw error;
+      return once(books.balances(transaction.merchantId));
+    }
+  }
+
+  /** Asks the judge and writes what it says; asked again it must have nothing to add. */
+  function decide(word?: (it: Case) => void): void {
+    const answer = ask(word);
+    const move: Move = {
+      before: { transaction, coins },
+      after: { transaction: answer.it.transaction, coins: [...answer.it.coins] },
+      steps: answer.it.steps,
+    };
+    for (const step of answer.it.steps) if (step.kind === 'post') books.post(step.entry);
+    steps.push(...answer.it.steps);
+    transaction = answer.it.transaction;
+    coins = [...answer.it.coins];
+    verdict = answer.verdict;
+    const again = ask();
+    expect(again.it.steps, 'asked twice, the judge does something the second time').toEqual([]);
+    expect(JSON.stringify([again.it.transaction, again.it.coins, again.verdict], asText)).toBe(
+      JSON.stringify([transaction, coins, verdict], asText),
+    );
+    checkMove(move, { books, chains, nowMs, need, spoilt, steps });
+  }
+
+  /** The watchers read what is new; whoever is due is judged, and whoever is not must have nothing to be told. */
+  function settle(word?: (it: Case) => void): void {
+    for (const one of chains.values()) {
+      if (watch(one, coins, { nowMs, arrivalRate: rates.get(one.currency) ?? null, nextId: () => ++ids })) hurried = true;
+    }
+    for (const [at, coin] of coins.entries()) {
+      if (coin.arrivalRate === null && rates.get(coin.currency))
+        coins[at] = { ...coin, arrivalRate: rates.get(coin.currency) ?? null };
+    }
+    for (;;) {
+      const view = chain().view;
+      const due =
+        hurried ||
+        (verdict?.dueAtMs !== null && (verdict?.dueAtMs ?? 0) <= view.timeMs) ||
+        coins.some((coin) => coin.dueHeight !== null && coin.dueHeight <= (chains.get(coin.currency)?.view.tipHeight ?? 0));
+      if (due) {
+        decide();
+        hurried = false;
+      } else {
+        const asleep = ask();
+        const missed = asleep.it.steps.length > 0 || asleep.it.transaction.status !== transaction.status;
+        expect(missed, `nobody woke the judge, which would say ${JSON.stringify(asleep.it.steps, asText)}`).toBe(false);
+      }
+      if (!transaction.lookupWanted || !chain().up) break;
+      transaction = { ...transaction, lookedUpAtMs: view.timeMs, lookupWanted: false };
+      hurried = true;
+    }
+    if (word !== undefined) decide(word);
+  }
+
+  settle();
+  return {
+    books,
+    steps,
+    chain,
+    get transaction() {
+      return transaction;
+    },
+    get status() {
+      return transaction.status;
+    },
+    get coins() {
+      return coins;
+    },
+    get verdict() {
+      return verdict as Verdict;
+    },
+    get now() {
+      return nowMs;
+    },
+    need,
+    available: (code: CurrencyCode = currency) => books.of(`merchant:1:available:${code}`),
+    receivable: (code: CurrencyCode = currency) => books.of(`asset:receivable:merchant:1:${code}`),
+    suspense: (code: CurrencyCode = currency) => books.of(`suspense:txn_1:${code}`),
+    fees: (code: CurrencyCode = currency) => books.of(`income:fee:${code}`),
+    /** Every status so far. */
+    path: () => ['started', ...steps.flatMap((step) => (step.kind === 'status' ? [step.to] : []))],
+    /** The rules that changed the status, in order. */
+    rules: () => steps.flatMap((step) => (step.kind === 'status' ? [step.rule] : [])),
+    announced: () => steps.flatMap((step) => (step.kind === 'announce' ? [step.type] : [])),
+    /** Sends coins to the address; the default is the whole price. */
+    pay(payment: Payment = {}): Tx {
+      const tx = broadcast(chain(payment.currency), {
+        outputs: payment.split ?? [payment.amount ?? need],
+        ...(payment.inputs === undefined ? {} : { inputs: payment.inputs }),
+        ...(payment.mined === undefined ? {} : { mined: payment.mined }),
+        coinbase: payment.coinbase ?? false,
+        lock: payment.lock ?? null,
+        atMs: nowMs,
+      });
+      settle();
+      return tx;
+    },
+    /** Replaces a payment by one with a higher fee (same inputs). */
+    replace(tx: Tx, payment: Payment = {}): Tx {
+      return this.pay({ ...payment, inputs: tx.inputs });
+    },
+    /** The same payment under another txid, mined; the original is conflicted. */
+    malleate(tx: Tx, code: CurrencyCode = currency): Tx {
+      const twin = broadcast(chain(code), { outputs: tx.outputs, inputs: tx.inputs, atMs: nowMs, mined: true });
+      settle();
+      return twin;
+    },
+    mine(count = 1, code: CurrencyCode = currency): void {
+      mine(chain(code), { count, atMs: nowMs });
+      settle();
+    },
+    /** A block without what waits in the mempool. */
+    mineEmpty(count = 1, code: CurrencyCode = currency): void {
+      mine(chain(code), { count, atMs: nowMs, only: [] });
+      settle();
+    },
+    mineOnly(...only: Tx[]): void {
+      mine(chain(), { count: 1, atMs: nowMs, only });
+      settle();
+    },
+    reorg(depth: number, to: 'mempool' | 'out' | 'dead' = 'mempool', code: CurrencyCode = currency): void {
+      reorganise(chain(code), { depth, atMs: nowMs, to });
+      spoilt = true;
+      settle();
+    },
+    /** Evicts a transaction from the mempool. */
+    evict(tx: Tx, code: CurrencyCode = currency): void {
+      leave(chain(code), tx, 'out', nowMs);
+      spoilt = true;
+      settle();
+    },
+    doubleSpend(tx: Tx, code: CurrencyCode = currency): void {
+      leave(chain(code), tx, 'dead', nowMs);
+      spoilt = true;
+      settle();
+    },
+    /** Sends an evicted transaction again. */
+    resend(tx: Tx): void {
+      if (tx.place === 'out') tx.place = 'mempool';
+      settle();
+    },
+    lock(tx: Tx, lock: Coin['lock']): void {
+      tx.lock = lock;
+      settle();
+    },
+    wait(ms: number): void {
+      nowMs += ms;
+      settle();
+    },
+    /** Lets the time run to a moment. */
+    until(atMs: number): void {
+      if (atMs > nowMs) nowMs = atMs;
+      settle();
+    },
+    afterGrace(): void {
+      this.until(W + GRACE_MS + SECOND);
+    },
+    node(state: 'up' | 'down', code: CurrencyCode = currency): void {
+      chain(code).up = state === 'up';
+      settle();
+    },
+    rate(usd: bigint | null, code: CurrencyCode = currency): void {
+      rates.set(code, usd === null ? null : usd * 10n ** 8n);
+      hurried = true; // whoever waits for a rate is asked again every few seconds
+      settle();
+    },
+    /** The merchant pays out of the balance. */
+    spend(amount: bigint, code: CurrencyCode = currency): void {
+      books.post({
+        key: `spend:${books.entries.size}`,
+        kind: 'spend',
+        reversesKey: null,
+        lines: [
+          { account: `merchant:1:available:${code}`, amount },
+          { account: `outside:${code}`, amount: -amount },
+        ],
+      });
+    },
+    cancel: () => settle(cancel),
+    accept: () => settle(accept),
+    decline: () => settle(decline),
+    acceptExcess: () => settle(acceptExcess),
+    /** The watcher reads, the judge judges. */
+    look: () => settle(),
+  };
+}
