@@ -32,7 +32,18 @@ export type UtxoParameters = {
   /** Hash of block 0 in display order; a node that answers another one is of the wrong network. */
   readonly genesis: ByNetwork<string>;
   /** What a block of this chain can hold besides plain transactions; the parser refuses what the row does not name. */
-  readonly blockFeatures: { readonly segwit: boolean; readonly mweb: boolean; readonly auxpow: boolean; readonly specialTransactions: boolean };
+  readonly blockFeatures: {
+    readonly segwit: boolean;
+    readonly mweb: boolean;
+    /** Headers with version bit 0x100 carry a proof of another chain's work (merged mining). */
+    readonly auxpow: boolean;
+    /** DIP2: the upper half of the version is a type; types above 0 carry a payload behind the lock time. */
+    readonly specialTransactions: boolean;
+    /** CHIP-2022-02 CashTokens: an output script may begin with a token. */
+    readonly tokens: boolean;
+    /** What a block is named by: a hash of its 80 header bytes. */
+    readonly headerHash: 'sha256d' | 'x11';
+  };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
 };
@@ -51,7 +62,11 @@ export type CurrencyRow = {
   readonly utxo: UtxoParameters | null;
 };
 
-const bitcoinLike = (mainnet: AddressParameters, test: AddressParameters, regtest: AddressParameters): ByNetwork<AddressParameters> => ({
+const bitcoinLike = (
+  mainnet: AddressParameters,
+  test: AddressParameters,
+  regtest: AddressParameters,
+): ByNetwork<AddressParameters> => ({
   mainnet,
   testnet: test,
   regtest,
@@ -63,6 +78,15 @@ const parameters = (
   wif: number,
   cashaddr: string | null = null,
 ): AddressParameters => ({ bech32, pubKeyHash, scriptHash, wif, cashaddr });
+
+const PLAIN_BLOCKS: UtxoParameters['blockFeatures'] = {
+  segwit: false,
+  mweb: false,
+  auxpow: false,
+  specialTransactions: false,
+  tokens: false,
+  headerHash: 'sha256d',
+};
 
 const ROWS: readonly CurrencyRow[] = [
   {
@@ -87,7 +111,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
         regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
       },
-      blockFeatures: { segwit: true, mweb: false, auxpow: false, specialTransactions: false },
+      blockFeatures: { ...PLAIN_BLOCKS, segwit: true },
       coinbaseMaturity: 100,
       blockSeconds: 600,
     },
@@ -114,7 +138,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '4966625a4b2851d9fdee139e56211a0d88575f59ed816ff5e6a63deb4e3e29a0',
         regtest: '530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9',
       },
-      blockFeatures: { segwit: true, mweb: true, auxpow: false, specialTransactions: false },
+      blockFeatures: { ...PLAIN_BLOCKS, segwit: true, mweb: true },
       coinbaseMaturity: 100,
       blockSeconds: 150,
     },
@@ -151,7 +175,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
         regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
       },
-      blockFeatures: { segwit: false, mweb: false, auxpow: false, specialTransactions: false },
+      blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
       coinbaseMaturity: 100,
       blockSeconds: 600,
     },
@@ -178,7 +202,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '00000bafbc94add76cb75e2ec92894837288a481e5c005f6563d91623bf8bc2c',
         regtest: '000008ca1832a4baf228eb1553c03d3a2c8e02399550dd6ea8d65cec3ef23d2e',
       },
-      blockFeatures: { segwit: false, mweb: false, auxpow: false, specialTransactions: true },
+      blockFeatures: { ...PLAIN_BLOCKS, specialTransactions: true, headerHash: 'x11' },
       coinbaseMaturity: 100,
       blockSeconds: 156,
     },
@@ -205,7 +229,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: 'bb0a78264637406b6360aad926284d544d7049f45189db5664f3c4d07350559e',
         regtest: '3d2160a3b5dc4a9d62e7e66a295f70313ac808440ef7400d6c0772171ce973a5',
       },
-      blockFeatures: { segwit: false, mweb: false, auxpow: true, specialTransactions: false },
+      blockFeatures: { ...PLAIN_BLOCKS, auxpow: true },
       coinbaseMaturity: 240,
       blockSeconds: 60,
     },
@@ -223,10 +247,9 @@ const ROWS: readonly CurrencyRow[] = [
 ];
 
 /** All currencies by code, in the order of a balances answer. */
-export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fromEntries(ROWS.map((row) => [row.code, row])) as Record<
-  CurrencyCode,
-  CurrencyRow
->;
+export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fromEntries(
+  ROWS.map((row) => [row.code, row]),
+) as Record<CurrencyCode, CurrencyRow>;
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
 /** The coins whose chain this version reads: the others are known codes that are not available yet (503). */
 export const WATCHED_CODES: readonly UtxoCode[] = ['BTC', 'LTC'];

@@ -27,16 +27,31 @@ export type NodeCondition =
 
 export type Outpoint = { readonly txid: string; readonly vout: number };
 
+/** An output to a watched script that carries a CashToken (BCH). Neither the token nor the coins under it are money for us: it is only reported. */
+export type TokenOutput = {
+  readonly vout: number;
+  /** The output script behind the token, hex. */
+  readonly script: string;
+  readonly amountMinor: bigint;
+  /** Id of the token's category, display order, hex. */
+  readonly category: string;
+  /** Fungible units; 0 when there is only an NFT. */
+  readonly tokens: bigint;
+  readonly nft: boolean;
+};
+
 /** One transaction of a block or the mempool that touches something watched. Hashes in display order, hex. */
 export type TransactionFacts = {
   readonly txid: string;
   readonly coinbase: boolean;
-  /** Every input; empty for a coinbase. */
+  /** Every input; empty for a coinbase and for what a Dash quorum pays out of the credit pool. */
   readonly inputs: readonly Outpoint[];
   /** Only the outputs to watched scripts (hex). */
   readonly outputs: readonly { readonly vout: number; readonly script: string; readonly amountMinor: bigint }[];
   /** Only the watched outpoints that it spends. */
   readonly spends: readonly Outpoint[];
+  /** Outputs to watched scripts that carry a token, where there are any: never among `outputs`. */
+  readonly tokenOutputs?: readonly TokenOutput[];
 };
 
 export type BlockFacts = {

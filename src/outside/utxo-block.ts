@@ -1,45 +1,25 @@
-// Reads raw blocks and transactions of Bitcoin's family by hand, one pass over the bytes: the hash against the header, every txid against
-// the Merkle root, and the facts of those transactions that touch something watched. What it does not know it refuses (Malformed): the
-// block is read again and shown as trouble, never skipped. Called by utxo-node.ts.
-import type { UtxoParameters } from '../core/currency.ts';
-import type { BlockFacts, Outpoint, TransactionFacts, WatchList } from '../core/ports.ts';
-import {
-  type Cursor,
-  displayHash,
-  doubleHash,
-  foldMerkle,
-  Malformed,
-  readByte,
-  readCount,
-  skip,
-  skipBytes,
-} from './utxo-bytes.ts';
+// Reads raw blocks of Bitcoin's family: the hash against the header, every txid against the Merkle root, and the facts of those transactions
+// that touch something watched. What it does not know it refuses (Malformed): the block is read again and shown as trouble, never skipped.
+// Called by utxo-node.ts.
+import type { BlockFacts, TransactionFacts } from '../core/ports.ts';
+import { AUXPOW_VERSION_BIT, skipAuxPow } from './utxo-auxpow.ts';
+import { type Cursor, displayHash, doubleHash, foldMerkle, Malformed, readCount, skip } from './utxo-bytes.ts';
 import { skipMwebBlock } from './utxo-mweb.ts';
-
-type Features = UtxoParameters['blockFeatures'];
-type Watched = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
-
-/** Where the parts of the transaction that was just read lie. */
-type Scan = {
-  readonly cursor: Cursor;
-  readonly features: Features;
-  readonly watch: Watched;
-  start: number;
-  /** From the count of inputs to the end of the outputs. */
-  bodyStart: number;
-  bodyEnd: number;
-  end: number;
-  flags: number;
-  coinbase: boolean;
-  hit: boolean;
-  hogEx: boolean;
-};
+import { type Features, factsOf, hashTransaction, newScan, scanTransaction, type Watched } from './utxo-transaction.ts';
+import { x11 } from './utxo-x11.ts';
 
 const HEADER = 80;
 const SMALLEST_TRANSACTION = 60;
-const WITNESS = 0x01;
-const MWEB = 0x08;
-const AUXPOW_VERSION_BIT = 0x100;
+/** What the parent chain's coinbase may look like: pools leave its witness out, and nobody forbids it. */
+const PARENT_FEATURES: Features = {
+  segwit: true,
+  mweb: false,
+  auxpow: false,
+  specialTransactions: false,
+  tokens: false,
+  headerHash: 'sha256d',
+};
+const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };
 
 /**
  * A block as `getblock <hash> 0` gives it.
@@ -49,11 +29,12 @@ const AUXPOW_VERSION_BIT = 0x100;
 export function readBlockBytes(bytes: Buffer, hash: string, features: Features, watch: Watched): BlockFacts {
   const cursor: Cursor = { bytes, at: 0 };
   skip(cursor, HEADER);
-  doubleHash(bytes, 0, HEADER, scratch32, 0);
+  if (features.headerHash === 'x11') x11(bytes.subarray(0, HEADER), scratch32);
+  else doubleHash(bytes, 0, HEADER, scratch32, 0);
   const found = displayHash(scratch32, 0);
   if (found !== hash) throw new Malformed(`the header hashes to ${found}`);
-  if (features.auxpow && (bytes.readInt32LE(0) & AUXPOW_VERSION_BIT) !== 0)
-    throw new Malformed('merged mining (AuxPoW) is not understood yet');
+  if (features.auxpow && bytes.readInt32LE(0) & AUXPOW_VERSION_BIT)
+    skipAuxPow(cursor, scratch32, (txid) => readParentCoinbase(cursor, txid));
   const count = readCount(cursor);
   if (count === 0 || count > bytes.length / SMALLEST_TRANSACTION)
     throw new Malformed(`a block of ${count} transactions in ${bytes.length} bytes`);
@@ -75,188 +56,25 @@ export function readBlockBytes(bytes: Buffer, hash: string, features: Features, 
   return { hash, previousHash: displayHash(bytes, 4), timeMs: bytes.readUInt32LE(68) * 1000, transactionCount: count, touched };
 }
 
-/**
- * One transaction as the mempool has it.
- * @param txid what was asked for; null when it was pushed
- * @returns its facts, or null when it touches nothing watched
- * @throws Malformed for anything that is wrong, unknown or left over
- */
-export function readTransactionBytes(
-  bytes: Buffer,
-  txid: string | null,
-  features: Features,
-  watch: Watched,
-): TransactionFacts | null {
-  const scan = newScan({ bytes, at: 0 }, features, watch);
+/** The coinbase of the chain that a merge-mined block got its work from. */
+function readParentCoinbase(cursor: Cursor, txid: Buffer): { scriptStart: number; scriptEnd: number } {
+  const scan = newScan(cursor, PARENT_FEATURES, NOTHING);
   scanTransaction(scan, false);
-  if (scan.cursor.at !== bytes.length) throw new Malformed(`${bytes.length - scan.cursor.at} bytes are left over`);
-  // an MWEB-only transaction is named by its kernel and has neither inputs nor outputs here
-  if ((scan.flags & MWEB) !== 0 && scan.bodyEnd - scan.bodyStart === 2) return null;
-  hashTransaction(scan, scratch32, 0);
-  const found = displayHash(scratch32, 0);
-  if (txid !== null && found !== txid) throw new Malformed(`the transaction hashes to ${found}`);
-  return scan.hit ? factsOf(scan, found) : null;
-}
-
-function newScan(cursor: Cursor, features: Features, watch: Watched): Scan {
-  return {
-    cursor,
-    features,
-    watch,
-    start: 0,
-    bodyStart: 0,
-    bodyEnd: 0,
-    end: 0,
-    flags: 0,
-    coinbase: false,
-    hit: false,
-    hogEx: false,
-  };
-}
-
-function scanTransaction(scan: Scan, inBlock: boolean): void {
-  const { cursor, features } = scan;
-  const { bytes } = cursor;
-  scan.start = cursor.at;
-  skip(cursor, 4);
-  if (features.specialTransactions && bytes.readUInt16LE(scan.start + 2) !== 0) {
-    throw new Malformed(`special transactions (type ${bytes.readUInt16LE(scan.start + 2)}) are not understood yet`);
-  }
-  scan.flags = 0;
-  scan.hit = false;
-  scan.hogEx = false;
-  if (features.segwit && bytes[cursor.at] === 0) readFlags(scan);
-  scan.bodyStart = cursor.at;
-  const inputs = scanInputs(scan);
-  scanOutputs(scan);
-  scan.bodyEnd = cursor.at;
-  if (scan.flags & WITNESS) skipWitnesses(cursor, inputs);
-  if (scan.flags & MWEB) skipMwebPart(scan, inBlock);
-  skip(cursor, 4);
-  scan.end = cursor.at;
-}
-
-function readFlags(scan: Scan): void {
-  const { cursor, features } = scan;
-  skip(cursor, 1);
-  scan.flags = readByte(cursor);
-  const known = WITNESS | (features.mweb ? MWEB : 0);
-  if (scan.flags === 0 || scan.flags & ~known) throw new Malformed(`transaction flags ${scan.flags} at byte ${cursor.at - 1}`);
-}
-
-function scanInputs(scan: Scan): number {
-  const { cursor, watch } = scan;
-  const { bytes } = cursor;
-  const count = readCount(cursor);
-  if (count === 0 && !(scan.flags & MWEB)) throw new Malformed(`a transaction without inputs at byte ${scan.start}`);
-  scan.coinbase = false;
-  for (let i = 0; i < count; i++) {
-    const at = cursor.at;
-    skip(cursor, 36);
-    if (bytes.readUInt32LE(at + 32) === 0xffffffff && bytes.compare(NO_HASH, 0, 32, at, at + 32) === 0) {
-      if (count > 1) throw new Malformed(`an input that spends nothing at byte ${at}`);
-      scan.coinbase = true;
-    } else if (watch.hasOutpoint(bytes, at)) scan.hit = true;
-    skipBytes(cursor);
-    skip(cursor, 4);
-  }
-  return count;
-}
-
-function scanOutputs(scan: Scan): void {
-  const { cursor, watch } = scan;
-  const { bytes } = cursor;
-  const count = readCount(cursor);
-  if (count === 0 && !(scan.flags & MWEB)) throw new Malformed(`a transaction without outputs at byte ${scan.start}`);
-  for (let i = 0; i < count; i++) {
-    skip(cursor, 8);
-    if ((bytes[cursor.at - 1] as number) >= 0x80) throw new Malformed(`a negative amount at byte ${cursor.at - 8}`);
-    const length = readCount(cursor);
-    const script = cursor.at;
-    skip(cursor, length);
-    if (watch.hasScript(bytes, script, script + length)) scan.hit = true;
-  }
-}
-
-function skipWitnesses(cursor: Cursor, inputs: number): void {
-  for (let i = 0; i < inputs; i++) {
-    const items = readCount(cursor);
-    for (let item = 0; item < items; item++) skipBytes(cursor);
-  }
-}
-
-/** In a block only the HogEx carries the flag, with nothing behind it; in the mempool an extension of its own stands between the outputs and the lock time. */
-function skipMwebPart(scan: Scan, inBlock: boolean): void {
-  const { cursor } = scan;
-  const present = readByte(cursor);
-  if (present === 0) {
-    scan.hogEx = true;
-    return;
-  }
-  if (present !== 1 || inBlock) throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
-  // no coin of ours is in there; what is outside of it is proven by the txid
-  if (cursor.bytes.length - 4 < cursor.at) throw new Malformed('cut off within an MWEB transaction');
-  cursor.at = cursor.bytes.length - 4;
-}
-
-/** The txid: double SHA-256 over everything but marker, flags, witnesses and MWEB. */
-function hashTransaction(scan: Scan, target: Buffer, offset: number): void {
-  const { bytes } = scan.cursor;
-  if (scan.flags === 0) {
-    doubleHash(bytes, scan.start, scan.end, target, offset);
-    return;
-  }
-  const body = scan.bodyEnd - scan.bodyStart;
-  const plain = plainFor(body + 8);
-  bytes.copy(plain, 0, scan.start, scan.start + 4);
-  bytes.copy(plain, 4, scan.bodyStart, scan.bodyEnd);
-  bytes.copy(plain, 4 + body, scan.end - 4, scan.end);
-  doubleHash(plain, 0, body + 8, target, offset);
-}
-
-/** Second look at a transaction that touches something: only these are turned into objects. */
-function factsOf(scan: Scan, txid: string): TransactionFacts {
-  const { watch } = scan;
-  const { bytes } = scan.cursor;
-  const cursor: Cursor = { bytes, at: scan.bodyStart };
-  const inputs: Outpoint[] = [];
-  const spends: Outpoint[] = [];
-  for (let left = readCount(cursor); left > 0; left--) {
-    const at = cursor.at;
-    skip(cursor, 36);
-    if (!scan.coinbase) {
-      const outpoint = { txid: displayHash(bytes, at), vout: bytes.readUInt32LE(at + 32) };
-      inputs.push(outpoint);
-      if (watch.hasOutpoint(bytes, at)) spends.push(outpoint);
-    }
-    skipBytes(cursor);
-    skip(cursor, 4);
-  }
-  const outputs: { vout: number; script: string; amountMinor: bigint }[] = [];
-  const count = readCount(cursor);
-  for (let vout = 0; vout < count; vout++) {
-    const amountMinor = bytes.readBigInt64LE(cursor.at);
-    skip(cursor, 8);
-    const length = readCount(cursor);
-    const start = cursor.at;
-    skip(cursor, length);
-    if (watch.hasScript(bytes, start, start + length))
-      outputs.push({ vout, script: bytes.toString('hex', start, start + length), amountMinor });
-  }
-  return { txid, coinbase: scan.coinbase, inputs, outputs, spends };
+  if (!scan.coinbase) throw new Malformed('merged mining: the first transaction of the parent is no coinbase');
+  const { at } = cursor;
+  cursor.at = scan.bodyStart + 1 + 36;
+  const length = readCount(cursor);
+  const scriptStart = cursor.at;
+  cursor.at = at;
+  hashTransaction(scan, txid, 0);
+  return { scriptStart, scriptEnd: scriptStart + length };
 }
 
 // buffers that are used again for every block: nothing here runs concurrently
-const NO_HASH = Buffer.alloc(32);
 const scratch32 = Buffer.alloc(32);
 let leavesBuffer = Buffer.alloc(4096 * 32);
-let plainBuffer = Buffer.alloc(64 * 1024);
 
 function leavesFor(count: number): Buffer {
   if (leavesBuffer.length < count * 32) leavesBuffer = Buffer.alloc(count * 64);
   return leavesBuffer;
-}
-function plainFor(length: number): Buffer {
-  if (plainBuffer.length < length) plainBuffer = Buffer.alloc(length * 2);
-  return plainBuffer;
 }

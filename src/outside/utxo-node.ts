@@ -3,9 +3,10 @@
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, Clock, NodeCondition, TransactionFacts } from '../core/ports.ts';
 import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
-import { readBlockBytes, readTransactionBytes } from './utxo-block.ts';
+import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
 import { createRpc, type Rpc } from './utxo-rpc.ts';
+import { readTransactionBytes } from './utxo-transaction.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
 
 export type UtxoNodeOptions = {
