@@ -24,7 +24,7 @@ function residentAfterCollection(): number {
   return process.memoryUsage().rss;
 }
 
-async function startNode(paid: readonly string[]): Promise<{ node: Node; stop(): void }> {
+async function startNode(paid: readonly string[]): Promise<{ node: Node; stop: () => void }> {
   const child = fork(fileURLToPath(new URL('scan-node.ts', import.meta.url)), { execArgv: [] });
   const node = await new Promise<Node>((resolve) => {
     child.once('message', (message) => resolve(message as Node));

@@ -1,5 +1,5 @@
-// The prices in the database: the last good median of each currency and its history. Written by the rate poller, read by the quote, by the judge
-// (what a payment was worth when it arrived) and by /get_rates.
+// The prices in the database: the last good median of each currency and its history. Written by the rate poller, read for /get_rates;
+// the quote (store/desk.ts) and the judge's case (store/cases.ts: what a payment was worth when it arrived) read them beside their own rows.
 import type { CurrencyCode } from '../core/currency.ts';
 import { formatRate, parseRate, type Rate } from '../core/rate.ts';
 import type { Judgement } from '../core/rate-median.ts';
@@ -10,7 +10,6 @@ export type StoredSource = { readonly source: string; readonly usd: string; read
 export type LatestRate = { readonly usd: Rate; readonly atMs: number; readonly sources: readonly StoredSource[] };
 
 const OLDEST_QUOTED_MS = 5 * 60_000;
-const OLDEST_KNOWN_MS = 10 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 const DAY_MS = 86_400_000;
 
@@ -31,16 +30,6 @@ export async function latestRates(
   return new Map(
     rows.map((row) => [row.currency, { usd: storedRate(row.usd), atMs: row.at.getTime(), sources: row.sources }] as const),
   );
-}
-
-/** What a coin cost at a moment: the last median at or before it, null when there is none within the 10 min before. */
-export async function rateAt(sql: Sql, currency: CurrencyCode, atMs: number): Promise<Rate | null> {
-  const { rows } = await sql.query<{ usd: string }>({
-    name: 'rate_at',
-    text: 'select usd from rate_history where currency = $1 and at between $2 and $3 order by at desc limit 1',
-    values: [currency, new Date(atMs - OLDEST_KNOWN_MS), new Date(atMs)],
-  });
-  return rows[0] === undefined ? null : storedRate(rows[0].usd);
 }
 
 /**
