@@ -9,7 +9,7 @@ import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/curr
 import type { AddressDeriver } from '../core/ports.ts';
 import { addressEncoder } from './utxo-address.ts';
 
-/** Adds tweak × G to a compressed point; null when the tweak is not below the group's order or the sum is the point at infinity. */
+/** Adds tweak × G to a point (SEC 1, compressed or not) and compresses the sum; null when the tweak is not below the group's order or the sum is the point at infinity. */
 export type Curve = { readonly name: 'native' | 'noble'; tweakAdd(point: Uint8Array, tweak: Uint8Array): Uint8Array | null };
 
 type NativeSecp256k1 = { publicKeyTweakAdd(point: Uint8Array, tweak: Uint8Array, compressed: boolean): Uint8Array };
@@ -64,13 +64,15 @@ export function childrenOf(parent: ExtendedPublicKey, on: Curve = curve()): (ind
   const inner = padded(parent.chainCode, 0x36, 37);
   const outer = padded(parent.chainCode, 0x5c, 64);
   inner.set(parent.point, HMAC_BLOCK);
+  // with both coordinates at hand the addon need not take a square root for each child
+  const whole = noble.Point.fromBytes(parent.point).toBytes(false);
   return (index) => {
     if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
       throw new RangeError('index must be an integer from 0 to 2147483647');
     inner.writeUInt32BE(index, HMAC_BLOCK + 33);
     outer.set(hash('sha512', inner, 'buffer'), HMAC_BLOCK);
     const mac = hash('sha512', outer, 'buffer');
-    const point = on.tweakAdd(parent.point, mac.subarray(0, 32));
+    const point = on.tweakAdd(whole, mac.subarray(0, 32));
     if (point === null) throw new UnderivableIndex(index);
     return { point, chainCode: mac.subarray(32) };
   };
