@@ -1,0 +1,94 @@
+// The README shows what is true: each of its commands is run as it stands (on a free port and a folder of its own), in its order, and what
+// it says of the demo is what the demo prints.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dataFolderFor, type Service, startService } from './support/service.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const BLOCKS = [...README.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+  language: match[1] ?? '',
+  text: (match[2] ?? '').trim(),
+}));
+const COMMANDS = BLOCKS.filter((block) => block.language === 'sh').map((block) => block.text);
+const TIMEOUT = 120_000;
+/** Run by whoever runs this test: they must exist, and are not run inside themselves. */
+const ELSEWHERE = ['npm start', 'npm test'];
+
+type Ran = { readonly code: number; readonly out: string };
+
+describe('README', { timeout: TIMEOUT }, () => {
+  const { folder, remove } = dataFolderFor();
+  let service: Service;
+  let base = '';
+  const variables: Record<string, string> = {};
+
+  beforeAll(async () => {
+    service = startService({ dataFolder: folder });
+    base = await service.ready;
+  }, TIMEOUT);
+  afterAll(async () => {
+    service.launcher.kill('SIGTERM');
+    await service.ended;
+    remove();
+  }, TIMEOUT);
+
+  function run(command: string): Promise<Ran> {
+    const here = command.replaceAll('http://127.0.0.1:8080', base);
+    const env = { ...process.env, ...variables, BURSAR_DATA_DIR: folder, PORT: new URL(base).port, npm_config_loglevel: 'error' };
+    return new Promise((resolveRun) => {
+      execFile('bash', ['-c', here], { cwd: ROOT, env, timeout: TIMEOUT }, (error, out) => {
+        resolveRun({ code: error === null ? 0 : Number(error.code ?? -1), out });
+      });
+    });
+  }
+
+  test('names the commands that start and test it, and they exist', () => {
+    const scripts = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }).scripts;
+    expect(COMMANDS).toEqual(expect.arrayContaining(ELSEWHERE));
+    for (const name of ['start', 'test', 'check', 'bench', 'bursar']) expect(scripts[name], name).toBeTypeOf('string');
+    for (const [, name] of README.matchAll(/`npm run (\w+)/g)) expect(scripts[name as string], name).toBeTypeOf('string');
+  });
+
+  test('every command works as it stands', async () => {
+    for (const command of COMMANDS.filter((one) => !ELSEWHERE.includes(one))) {
+      const { code, out } = await run(command);
+      expect(code, `${command}\n${out}`).toBe(0);
+      if (!command.startsWith('curl')) continue;
+      const answer = JSON.parse(out) as Record<string, string>;
+      expect(answer.error, out).toBeUndefined();
+      if (answer.access_token !== undefined) variables.TOKEN = answer.access_token;
+      if (answer.transaction_id !== undefined) variables.TRANSACTION = answer.transaction_id;
+    }
+    expect(Object.keys(variables).sort()).toEqual(['TOKEN', 'TRANSACTION']);
+  });
+
+  test('the demo prints what it shows', async () => {
+    const shown = BLOCKS.find((block) => block.text.includes('The payment succeeded.'))?.text ?? '';
+    const { out } = await run('npm run --silent bursar -- demo');
+    const form = (text: string) =>
+      text
+        .trim()
+        .split('\n')
+        .map((line) =>
+          line
+            .replace(/txn_\w+/, 'txn_…')
+            .replace(/bcrt1\w+/, 'bcrt1…')
+            .replace(/\b[0-9a-f]{64}\b/, '(txid)')
+            .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, '(time)')
+            .replace(/^balance [\d.]+/, 'balance (amount)')
+            .replace(/, \d+ confirmations$/, ', n confirmations'),
+        );
+    expect(form(out)).toEqual(form(shown));
+  });
+
+  test('names files that exist', () => {
+    const named = [...README.matchAll(/`((?:test|bench|src|db)\/[\w/.-]+|[A-Z]+\.md|\.env\.example)`/g)].map(
+      (match) => match[1] as string,
+    );
+    expect(named.length).toBeGreaterThan(5);
+    for (const path of named) expect(() => readFileSync(join(ROOT, path)), path).not.toThrow(/ENOENT/);
+  });
+});
