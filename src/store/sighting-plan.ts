@@ -84,7 +84,7 @@ type OurOutput = {
 
 /** The outputs to transactions of ours, each with the key that its twin under another txid has too. */
 function ours(plan: Plan, facts: TransactionFacts): OurOutput[] {
-  const inputs = facts.coinbase ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
+  const inputs = facts.inputs.length === 0 ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
   const seen = new Map<string, number>();
   const found: OurOutput[] = [];
   for (const output of facts.outputs) {
