@@ -77,6 +77,9 @@ export type WatchList = {
   fresh(): Promise<void>;
 };
 
+/** A lock of our own node's quorums (DASH): of the transaction, or of its block. */
+export type ChainLock = 'instantsend' | 'chainlock';
+
 export type MempoolPush = {
   /** A block or transaction arrived: look now. */
   readonly onHint: () => void;
@@ -103,6 +106,10 @@ export type ChainPort = {
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
   /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */
   mempoolSeenAtMs(txid: string): Promise<number | null>;
+  /** Those of the transactions that our own node holds locked (DASH), in the mempool or in a block; empty on every other chain. */
+  locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
+  /** Those in the mempool for which our node has a double-spend proof (BCH); empty where a chain or a node has no such thing. */
+  doubleSpendProofs(txids: readonly string[]): Promise<ReadonlySet<string>>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
   subscribe(push: MempoolPush): Promise<{ close(): Promise<void> } | null>;
 };

@@ -5,6 +5,8 @@ import type { BlockFacts, ChainPort, Clock, NodeCondition, TransactionFacts } fr
 import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
 import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
+import { BEYOND_TIP, UTXO_DIALECTS } from './utxo-dialect.ts';
+import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
 import { createRpc, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
@@ -32,6 +34,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const { currency } = options;
   const row = utxoRow(currency);
   const features = row.utxo.blockFeatures;
+  const dialect = UTXO_DIALECTS[currency];
   const rpc = createRpc({ url: options.url, silenceMs: options.silenceMs ?? 30_000, connections: CONNECTIONS });
 
   return {
@@ -39,11 +42,12 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     condition: () => readCondition(rpc, options),
     async hashAt(height) {
       const answer = await orRefusal(rpc.call('getblockhash', [height]));
-      if (answer instanceof RpcRefusal) return null; // -8 of bitcoind, -1 of bchd: beyond the tip
-      return asHash(rpc, 'getblockhash', answer);
+      if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
+      if (BEYOND_TIP.has(answer.code)) return null;
+      throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
     },
     async readBlock(hash, watch) {
-      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, row.code === 'DOGE' ? false : 0]));
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]));
       await watch.fresh();
       return understood(rpc, `block ${hash}`, (): BlockFacts => readBlockBytes(bytes, hash, features, watch));
     },
@@ -72,6 +76,8 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       const time = (answer as { time?: unknown } | null)?.time;
       return typeof time === 'number' && time > 0 ? time * 1000 : null;
     },
+    locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
+    doubleSpendProofs: async (txids) => (dialect.doubleSpendProofs ? readDoubleSpendProofs(rpc, txids) : new Set()),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: () => rpc.close(),
   };
@@ -80,7 +86,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
 /** What the node says of itself, in one request (and one more for the age of its tip). Never throws NodeTrouble: that is its answer. */
 async function readCondition(rpc: Rpc, options: UtxoNodeOptions): Promise<NodeCondition> {
   try {
-    return await judgeCondition(rpc, options);
+    return await judgeCondition(rpc, options, 1);
   } catch (error) {
     if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
     if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
@@ -88,7 +94,8 @@ async function readCondition(rpc: Rpc, options: UtxoNodeOptions): Promise<NodeCo
   }
 }
 
-async function judgeCondition(rpc: Rpc, { currency, network, clock }: UtxoNodeOptions): Promise<NodeCondition> {
+async function judgeCondition(rpc: Rpc, options: UtxoNodeOptions, attempt: 1 | 2): Promise<NodeCondition> {
+  const { currency, network, clock } = options;
   const { utxo } = utxoRow(currency);
   const [chain, genesis, connections] = (await rpc.batch([
     { method: 'getblockchaininfo' },
@@ -111,7 +118,10 @@ async function judgeCondition(rpc: Rpc, { currency, network, clock }: UtxoNodeOp
   if (info.headers > info.blocks + 1 && peers > 0) {
     return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks`);
   }
-  const header = await rpc.call('getblockheader', [info.hash]);
+  const header = await orRefusal(rpc.call('getblockheader', [info.hash]));
+  // bchd refuses a block that has just lost a reorganisation: what it says now is about the new tip
+  if (header instanceof RpcRefusal && attempt === 1) return judgeCondition(rpc, options, 2);
+  if (header instanceof RpcRefusal) throw header;
   const time = (header as { time?: unknown } | null)?.time;
   if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
   const tipTimeMs = time * 1000;
