@@ -91,6 +91,7 @@ function placesOfUnits(coins: readonly Coin[], { books, chains }: Around): void 
     const receivable = books.of(`asset:receivable:merchant:1:${code}`);
     const spent = books.of(`outside:${code}`);
     expect(books.of(`suspense:txn_1:${code}`), 'Conservation').toBe(total(own.map((coin) => coin.inSuspense)));
+    expect(books.of(`refund_payable:txn_1:${code}`), 'Conservation').toBe(total(own.map((coin) => coin.inRefund)));
     expect(available + spent - receivable, 'Conservation').toBe(
       total(own.map((coin) => coin.inAvailable - coin.fee - (coin.depositEntryKey === null ? coin.sentBack : 0n))),
     );

@@ -10,6 +10,7 @@ import type { Rate } from '../../src/core/rate.ts';
 import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
 import { checkMove, type Move } from './invariants.ts';
+import { approveRefund, finishRefund } from './refund.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -53,6 +54,7 @@ export function newWorld(options: WorldOptions = {}) {
   let verdict: Verdict | null = null;
   let hurried = true;
   let spoilt = false;
+  let refunding = false;
   let transaction: CaseTransaction = {
     id: 'txn_1',
     merchantId: 1n,
@@ -92,7 +94,7 @@ export function newWorld(options: WorldOptions = {}) {
       feeBps: options.feeBps ?? 0,
       settlementMs: options.settlementMs ?? DAY,
       balances,
-      refundOpen: false,
+      refundOpen: refunding && coins.some((coin) => coin.inRefund > 0n),
       steps: [],
     };
   }
@@ -289,6 +291,16 @@ export function newWorld(options: WorldOptions = {}) {
           { account: `outside:${code}`, amount: -amount },
         ],
       });
+    },
+    /** A reimbursement of the whole is approved: its coins wait to be sent. */
+    openRefund(): void {
+      settle(approveRefund);
+      refunding = true;
+    },
+    /** It is confirmed on chain (rule 13). */
+    finishRefund(): void {
+      settle(finishRefund);
+      refunding = false;
     },
     cancel: () => settle(cancel),
     accept: () => settle(accept),

@@ -1,0 +1,304 @@
+// Each protection of the model Credit (variants.txt) that a part built so far needs, by its name: the story that goes wrong without that
+// sentence, and what must come out of it. The invariants of the model are looked at after every step of every story besides.
+import { describe, expect, test } from 'vitest';
+import { HOUR, MINUTE, newWorld, SECOND, W } from '../support/world.ts';
+
+const HALF = 25_000n;
+
+describe('one rule for each status and payment', () => {
+  test('started_late: a late payment noticed while still started follows rule 9', () => {
+    const world = newWorld();
+    world.node('down');
+    world.until(W + 3 * HOUR);
+    world.pay();
+    expect(world.status).toBe('started');
+    world.node('up');
+    expect(world.path()).toEqual(['started', 'review']);
+    expect(world.rules()).toEqual([9]);
+  });
+
+  test('cancelled_is_late: after a cancel every payment follows rule 9, on time or not', () => {
+    const world = newWorld();
+    world.cancel();
+    world.pay();
+    expect(world.path()).toEqual(['started', 'cancelled', 'review']);
+    world.mine(6);
+    world.wait(HOUR);
+    expect(world.status).toBe('review');
+    expect(world.suspense()).toBe(world.need);
+  });
+
+  test('rule22_not_18: an on-time payment in a review that holds other coins only goes on by rule 2', () => {
+    const world = newWorld();
+    world.pay({ currency: 'LTC', amount: 1_000n });
+    expect(world.status).toBe('review');
+    world.pay();
+    expect(world.rules()).toEqual([18, 2]);
+    world.mine();
+    world.mine(12, 'LTC');
+    expect(world.status).toBe('succeeded');
+    expect([world.available(), world.suspense(), world.suspense('LTC')]).toEqual([world.need, 0n, 1_000n]);
+  });
+
+  test('other_after_cancel: another coin after a cancel does not open rule 2 again', () => {
+    const world = newWorld();
+    world.cancel();
+    world.pay({ currency: 'LTC', amount: 1_000n });
+    world.pay();
+    world.mine(6);
+    expect(world.path()).toEqual(['started', 'cancelled', 'review']);
+    expect(world.available()).toBe(0n);
+  });
+});
+
+describe('the word of the merchant', () => {
+  test('refused_stays: no automatic acceptance after the merchant has refused', () => {
+    const world = newWorld({ latePolicy: 'accept' });
+    world.until(W + 2 * MINUTE);
+    world.pay({ amount: HALF });
+    world.decline();
+    world.pay({ amount: 2n * world.need });
+    world.mine(6);
+    expect(world.path()).toEqual(['started', 'timedout', 'review', 'declined', 'review']);
+    expect(world.available()).toBe(0n);
+  });
+
+  test('accept_needs_coins: accept with nothing in suspense is refused', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    world.reorg(1, 'dead');
+    expect(world.status).toBe('review');
+    expect(() => world.accept()).toThrow('Nothing of this transaction lies in suspense.');
+    expect(world.status).toBe('review');
+  });
+
+  test('refund_excludes: while a reimbursement is open nothing else decides', () => {
+    const world = newWorld({ latePolicy: 'accept' });
+    world.until(W + 2 * MINUTE);
+    world.pay({ amount: HALF });
+    world.mine();
+    world.openRefund();
+    expect(() => world.accept()).toThrow('under way');
+    expect(() => world.decline()).toThrow('under way');
+    expect(() => world.acceptExcess()).toThrow('under way');
+    world.pay();
+    world.mine();
+    expect(world.status).toBe('review');
+    expect(world.available()).toBe(0n);
+  });
+
+  test('refund_excludes: nor does what was lost lead back to succeeded meanwhile', () => {
+    const world = newWorld();
+    const first = world.pay({ amount: HALF });
+    world.pay({ amount: HALF });
+    world.mine();
+    world.reorg(1, 'out');
+    world.resend(first);
+    world.mine();
+    world.wait(11 * MINUTE);
+    expect(world.status).toBe('review');
+    world.openRefund();
+    for (const tx of world.chain().txs) world.resend(tx);
+    world.mine();
+    expect(world.status).toBe('review');
+  });
+
+  test('refund_ends: a waiting reimbursement ends when its coins are lost, and resolve is open again', () => {
+    const world = newWorld({ latePolicy: 'review' });
+    world.until(W + 2 * MINUTE);
+    world.pay();
+    world.mine();
+    world.openRefund();
+    expect(world.books.of('refund_payable:txn_1:BTC')).toBe(world.need);
+    world.reorg(1, 'dead');
+    expect(world.books.of('refund_payable:txn_1:BTC')).toBe(0n);
+    expect(world.receivable()).toBe(0n);
+    world.decline();
+    expect(world.status).toBe('declined');
+  });
+});
+
+describe('losses', () => {
+  test('reverse_in_place: a loss is taken from where each unit lies now, the rest is the receivable', () => {
+    const world = newWorld();
+    world.pay({ amount: 2n * world.need });
+    world.mine(2);
+    expect([world.available(), world.suspense()]).toEqual([world.need, world.need]);
+    world.acceptExcess();
+    world.spend(60_000n);
+    world.reorg(2, 'dead');
+    expect([world.available(), world.suspense(), world.receivable()]).toEqual([0n, 0n, 60_000n]);
+    expect(world.status).toBe('review');
+  });
+
+  test('back_needs_sum: back from rule 17 only when what is credited is enough, or all is back', () => {
+    const world = newWorld();
+    const [one, two] = [world.pay({ amount: HALF }), world.pay({ amount: HALF })];
+    world.mine();
+    world.reorg(1, 'out');
+    world.wait(11 * MINUTE);
+    expect(world.status).toBe('review');
+    world.resend(one);
+    world.mineOnly(one);
+    expect([world.status, world.available()]).toEqual(['review', HALF]);
+    world.resend(two);
+    world.mineOnly(two);
+    expect([world.status, world.available()]).toEqual(['succeeded', 2n * HALF]);
+    expect(world.path().slice(-3)).toEqual(['review', 'confirmed', 'succeeded']);
+  });
+
+  test('extra_cannot_reopen: losing a coin that was only in suspense leaves succeeded alone', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    world.pay({ amount: HALF });
+    world.mine();
+    expect(world.suspense()).toBe(HALF);
+    world.reorg(1, 'dead');
+    expect([world.status, world.suspense(), world.receivable(), world.available()]).toEqual(['succeeded', 0n, 0n, world.need]);
+  });
+
+  test('back_restores: a coin that is back restores what its loss took: receivable, then available', () => {
+    const world = newWorld({ latePolicy: 'review' });
+    const tx = world.pay({ amount: world.need + 10_000n });
+    world.mine(2);
+    world.spend(30_000n);
+    world.reorg(2, 'out');
+    world.wait(11 * MINUTE);
+    expect([world.available(), world.suspense(), world.receivable()]).toEqual([0n, 0n, 30_000n]);
+    world.decline(); // in every status
+    world.resend(tx);
+    world.mine();
+    expect([world.available(), world.suspense(), world.receivable()]).toEqual([20_000n, 10_000n, 0n]);
+  });
+
+  test('twin_is_same: a malleated twin takes over the entry and the place of the original', () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.mine();
+    world.reorg(1);
+    const entries = world.books.entries.size;
+    const twin = world.malleate(tx);
+    expect(world.path()).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    expect(world.coins.map((coin) => coin.txid)).toEqual([twin.txid]);
+    expect(world.books.entries.size).toBe(entries);
+    expect(world.available()).toBe(world.need);
+  });
+});
+
+describe('time, price and outages', () => {
+  test('gone_not_waited: rule 6 does not wait for payments that are gone', () => {
+    const world = newWorld();
+    world.pay({ amount: HALF });
+    world.mine();
+    const other = world.pay({ amount: HALF });
+    world.evict(other);
+    world.wait(71 * HOUR);
+    expect(world.status).toBe('pending');
+    world.wait(2 * HOUR);
+    expect([world.status, world.suspense()]).toEqual(['declined', HALF]);
+  });
+
+  test('rule23_rate: a late payment completes a pending one only if it is still worth the dollars', () => {
+    for (const [rate, status] of [
+      [98_000n, 'succeeded'],
+      [97_000n, 'declined'],
+    ] as const) {
+      const world = newWorld();
+      world.pay({ amount: HALF });
+      world.afterGrace();
+      world.rate(rate);
+      world.pay({ amount: HALF });
+      world.mine();
+      expect(world.status).toBe(status);
+    }
+  });
+
+  test('outage_decline: rule 6 waits for the watcher as 7 and 8 do', () => {
+    const world = newWorld();
+    world.pay({ amount: HALF });
+    world.mine();
+    world.node('down');
+    world.until(W - MINUTE);
+    world.pay({ amount: HALF });
+    world.until(W + HOUR);
+    expect(world.status).toBe('pending');
+    world.node('up');
+    expect(world.status).toBe('pending');
+    world.mine();
+    expect(world.status).toBe('succeeded');
+  });
+
+  test('outage_mempool: what the first pass after an outage finds is on time', () => {
+    const world = newWorld();
+    world.node('down');
+    world.until(W - MINUTE);
+    world.pay();
+    world.until(W + HOUR);
+    world.node('up');
+    expect(world.path()).toEqual(['started', 'pending']);
+    world.mine();
+    expect(world.status).toBe('succeeded');
+  });
+});
+
+describe('where coins lie', () => {
+  test('suspense_everywhere: a coin at R is booked in every status but started, pending, confirmed', () => {
+    const world = newWorld({ settlementMs: 0 });
+    world.pay({ amount: HALF });
+    world.pay({ currency: 'LTC', amount: 1_000n });
+    world.mine(12, 'LTC');
+    expect([world.status, world.suspense('LTC')]).toEqual(['pending', 1_000n]);
+    world.pay({ amount: HALF });
+    world.mine(6);
+    world.wait(SECOND);
+    expect(world.status).toBe('settled');
+    world.pay({ amount: HALF });
+    world.mine();
+    expect([world.status, world.suspense()]).toEqual(['settled', HALF]);
+    world.mine(6);
+    world.openRefund();
+    world.finishRefund();
+    world.pay({ amount: HALF });
+    world.mine();
+    expect([world.status, world.suspense()]).toEqual(['reimbursed', HALF]);
+  });
+
+  test('resolve_anywhere: coins in suspense can be resolved in every status', () => {
+    const world = newWorld({ settlementMs: 0 });
+    world.pay();
+    world.mine(6);
+    world.wait(SECOND);
+    world.pay({ amount: HALF });
+    world.mine();
+    world.acceptExcess();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['settled', world.need + HALF, 0n]);
+    world.openRefund();
+    world.finishRefund();
+    world.pay({ amount: HALF });
+    world.mine();
+    world.acceptExcess();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['reimbursed', HALF, 0n]);
+  });
+
+  test('unique_key: a second worker that decides on the same facts books under the same key', () => {
+    const stories = [1, 2].map(() => {
+      const world = newWorld();
+      world.pay();
+      world.mine();
+      return [...world.books.entries.values()].map((entry) => entry.key.replace(/t\d+/, 'txid'));
+    });
+    expect(stories[0]).toEqual(['dep:btc:txid:0']);
+    expect(stories[1]).toEqual(stories[0]);
+  });
+
+  test('credit_at_R: nothing is credited at first sight, nor one confirmation before R', () => {
+    const world = newWorld({ usd: 1_000_00n });
+    world.pay();
+    world.mine(2);
+    expect([world.status, world.available(), world.books.entries.size]).toEqual(['pending', 0n, 0]);
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+  });
+});
