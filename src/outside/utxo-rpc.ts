@@ -49,11 +49,13 @@ export function createRpc(options: RpcOptions): Rpc {
   });
 
   async function post(body: string): Promise<{ status: number; bytes: Buffer }> {
+    let answering = false;
     try {
       const reply = await pool.request({ method: 'POST', path, headers, body });
+      answering = true;
       return { status: reply.statusCode, bytes: Buffer.from(await reply.body.arrayBuffer()) };
     } catch (error) {
-      throw transportTrouble(name, error, options.silenceMs);
+      throw transportTrouble(name, error, { answering, silenceMs: options.silenceMs });
     }
   }
 
@@ -97,21 +99,23 @@ function basicAuthorization(url: URL): string {
   return `Basic ${Buffer.from(credentials).toString('base64')}`;
 }
 
-function transportTrouble(name: string, error: unknown, silenceMs: number): NodeTrouble {
+function transportTrouble(
+  name: string,
+  error: unknown,
+  how: { readonly answering: boolean; readonly silenceMs: number },
+): NodeTrouble {
   const cause = error instanceof Error ? error : new Error(String(error));
   if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError) {
-    return new NodeTrouble('down', `${name}: no answer for ${silenceMs / 1000} s`, { cause });
+    return new NodeTrouble('down', `${name}: no answer for ${how.silenceMs / 1000} s`, { cause });
   }
   if (cause instanceof errors.ResponseExceededMaxSizeError) {
     return new NodeTrouble('bad_answer', `${name}: an answer is larger than ${MAX_ANSWER_BYTES} bytes`, { cause });
   }
   const inner = cause.cause instanceof Error ? cause.cause : cause;
-  const bodyCut =
-    cause instanceof errors.ResponseContentLengthMismatchError ||
-    /terminated|aborted|mismatch|Parse Error|HPE_|Response does not match/i.test(`${cause.message} ${inner.message}`);
-  if (bodyCut)
-    return new NodeTrouble('bad_answer', `${name}: the answer was cut off or is not HTTP (${inner.message})`, { cause });
-  const code = (inner as { code?: string }).code;
+  if (how.answering) return new NodeTrouble('bad_answer', `${name}: the answer was cut off (${inner.message})`, { cause });
+  const { code } = inner as { code?: string };
+  if (code?.startsWith('HPE_'))
+    return new NodeTrouble('bad_answer', `${name}: what answers is not HTTP (${inner.message})`, { cause });
   return new NodeTrouble('down', `${name}: ${code ?? inner.message}`, { cause });
 }
 

@@ -1,0 +1,243 @@
+// Every way in which a node can fail is told apart, by its own name, and nothing is read from it meanwhile: a server that answers wrongly on
+// purpose, and a real bitcoind that is starting, guarded by another password, or of another chain.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
+import { createRpc } from '../../src/outside/utxo-rpc.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+
+const GENESIS = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206';
+const TIP = 'ab'.repeat(32);
+const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
+const clock = { now: () => Date.now() };
+const open: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+type Reply = (request: IncomingMessage, body: string, response: ServerResponse) => void;
+type Answers = Readonly<Record<string, unknown>>;
+
+/** A node that answers as told. */
+async function badNode(reply: Reply, network: 'regtest' | 'mainnet' = 'regtest'): Promise<UtxoNode & { readonly url: string }> {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (part) => {
+      body += part;
+    });
+    request.on('end', () => reply(request, body, response));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const node = createUtxoNode({ currency: 'BTC', url, network, clock, silenceMs: 500 });
+  open.push(async () => {
+    await node.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { ...node, url };
+}
+
+/** Answers each call of a request out of a table. */
+function fromTable(answers: Answers): Reply {
+  return (_, body, response) => {
+    const one = (call: { id: unknown; method: string }) =>
+      call.method in answers
+        ? { id: call.id, result: answers[call.method], error: null }
+        : { id: call.id, result: null, error: { code: -32601, message: 'Method not found' } };
+    const calls = JSON.parse(body) as { id: unknown; method: string }[] | { id: unknown; method: string };
+    response.end(JSON.stringify(Array.isArray(calls) ? calls.map(one) : one(calls)));
+  };
+}
+
+const info = { blocks: 7, headers: 7, bestblockhash: TIP, initialblockdownload: false };
+const sound: Answers = {
+  getblockchaininfo: info,
+  getblockhash: GENESIS,
+  getconnectioncount: 8,
+  getblockheader: { time: Math.floor(Date.now() / 1000) },
+};
+
+describe('the node as a whole', () => {
+  test.each<[string, string, RegExp, Reply]>([
+    ['a work queue that is full', 'busy', /503/, (_, __, r) => r.writeHead(503).end('Work queue depth exceeded')],
+    ['another password', 'unauthorized', /password/, (_, __, r) => r.writeHead(401).end()],
+    [
+      'an HTML error page',
+      'bad_answer',
+      /HTTP 400 without JSON: <html>/,
+      (_, __, r) => r.writeHead(400).end('<html>Bad Request</html>'),
+    ],
+    ['JSON that ends too early', 'bad_answer', /without JSON/, (_, __, r) => r.end('[{"id":0,"result":{"blo')],
+    [
+      'a connection cut within the answer',
+      'bad_answer',
+      /cut off/,
+      (_, __, r) => r.writeHead(200, { 'content-length': '500' }).write('{"resu', () => r.destroy()),
+    ],
+    ['a connection closed without an answer', 'down', /127\.0\.0\.1/, (request) => request.socket.destroy()],
+    ['nothing at all', 'down', /no answer for 0\.5 s/, () => undefined],
+    [
+      'a body that stops',
+      'down',
+      /no answer for 0\.5 s/,
+      (_, __, r) => r.writeHead(200, { 'content-length': '500' }).write('{"resu'),
+    ],
+    ['an answer of another form', 'bad_answer', /neither|array/, (_, __, r) => r.end('"fine"')],
+    [
+      'a batch that answers what was not asked',
+      'bad_answer',
+      /not asked/,
+      (_, __, r) => r.end('[{"id":9,"result":1,"error":null}]'),
+    ],
+    ['a batch that leaves calls out', 'bad_answer', /unanswered/, (_, __, r) => r.end('[{"id":1,"result":1,"error":null}]')],
+    [
+      'warming up',
+      'warming_up',
+      /Loading block index/,
+      (_, __, r) => r.writeHead(500).end('{"result":null,"error":{"code":-28,"message":"Loading block index…"},"id":0}'),
+    ],
+    ['another chain', 'wrong_network', /first block/, fromTable({ ...sound, getblockhash: 'cd'.repeat(32) })],
+    [
+      'blocks that it knows and has not read',
+      'syncing',
+      /7 of 90 blocks/,
+      fromTable({ ...sound, getblockchaininfo: { ...info, headers: 90 } }),
+    ],
+    ['a height that is none', 'bad_answer', /height/, fromTable({ ...sound, getblockchaininfo: { ...info, blocks: -1 } })],
+    [
+      'a hash that is none',
+      'bad_answer',
+      /block hash/,
+      fromTable({ ...sound, getblockchaininfo: { ...info, bestblockhash: 'x' } }),
+    ],
+  ])('%s is %s', async (_, state, reason, reply) => {
+    const node = await badNode(reply);
+    const condition = await node.condition();
+    expect(condition).toMatchObject({ state, reason: expect.stringMatching(reason) });
+    expect(JSON.stringify(condition)).not.toContain('secret');
+  });
+
+  test('all is well', async () => {
+    const node = await badNode(fromTable(sound));
+    expect(await node.condition()).toMatchObject({ state: 'ready', height: 7, hash: TIP, peers: 8 });
+  });
+
+  test('an old tip with peers is stuck, initial block download is syncing; on a regtest chain neither means anything', async () => {
+    const genesis = '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f';
+    const old = { ...sound, getblockhash: genesis, getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
+    expect(await (await badNode(fromTable(old), 'mainnet')).condition()).toMatchObject({ state: 'stuck', height: 7 });
+    expect(await (await badNode(fromTable({ ...old, getconnectioncount: 0 }), 'mainnet')).condition()).toMatchObject({
+      state: 'ready',
+    });
+    const loading = { ...old, getblockchaininfo: { ...info, initialblockdownload: true } };
+    expect(await (await badNode(fromTable(loading), 'mainnet')).condition()).toMatchObject({ state: 'syncing' });
+    expect(await (await badNode(fromTable({ ...loading, getblockhash: GENESIS }))).condition()).toMatchObject({ state: 'ready' });
+  });
+
+  test('nobody listens', async () => {
+    const node = await badNode(() => undefined);
+    const { url } = node;
+    await open.splice(0)[0]?.();
+    const gone = createUtxoNode({ currency: 'BTC', url, network: 'regtest', clock });
+    expect(await gone.condition()).toMatchObject({ state: 'down', reason: expect.stringMatching(/ECONNREFUSED/) });
+    await gone.close();
+  });
+});
+
+describe('what it says of blocks and transactions', () => {
+  test.each<[string, RegExp, Reply]>([
+    ['a block that does not hash to its name', /the header hashes to/, fromTable({ getblock: '00'.repeat(200) })],
+    ['a block that is no hex', /without JSON|hex/, fromTable({ getblock: 'zz'.repeat(100) })],
+    ['a block as an object', /hex/, fromTable({ getblock: { hash: TIP } })],
+    ['a block that is cut off', /cut off|missing/, fromTable({ getblock: '00'.repeat(79) })],
+    [
+      'no such block',
+      /Block not found/,
+      (_, __, r) => r.writeHead(500).end('{"result":null,"error":{"code":-5,"message":"Block not found"},"id":0}'),
+    ],
+  ])('%s: told, with the reason, nothing read', async (_, reason, reply) => {
+    const node = await badNode(reply);
+    await expect(node.readBlock(TIP, nothing)).rejects.toMatchObject({
+      name: 'NodeTrouble',
+      state: 'bad_answer',
+      message: expect.stringMatching(reason),
+    });
+  });
+
+  test('a mempool of something else, and a transaction under another name', async () => {
+    await expect((await badNode(fromTable({ getrawmempool: ['x'] }))).mempool()).rejects.toMatchObject({ state: 'bad_answer' });
+    const raw = `01000000${'01'}${'07'.repeat(36)}00ffffffff01${'0000000000000000'}015100000000`;
+    const node = await badNode(fromTable({ getrawtransaction: raw }));
+    await expect(node.readMempoolTransactions([TIP], nothing)).rejects.toMatchObject({
+      state: 'bad_answer',
+      message: expect.stringMatching(/hashes to/),
+    });
+  });
+
+  test('numbers come without loss', async () => {
+    const node = await badNode((_, __, r) =>
+      r.end('{"id":0,"error":null,"result":{"amount":20999999.97690000,"big":90071992547409931,"height":7}}'),
+    );
+    const rpc = createRpc({ url: node.url, silenceMs: 500, connections: 1 });
+    open.push(() => rpc.close());
+    expect(await rpc.call('x')).toEqual({ amount: '20999999.97690000', big: '90071992547409931', height: 7 });
+  });
+});
+
+describe('a real bitcoind', () => {
+  let daemon: CoreDaemon;
+  beforeAll(async () => {
+    daemon = await startBitcoind();
+    console.log(`node trouble: ${daemon.version}`);
+  });
+  afterAll(() => daemon?.remove());
+
+  test('another password is unauthorized, another coin is the wrong network', async () => {
+    const guarded = createUtxoNode({ currency: 'BTC', url: daemon.url.replace('user:', 'thief:'), network: 'regtest', clock });
+    expect(await guarded.condition()).toMatchObject({ state: 'unauthorized' });
+    const litecoin = createUtxoNode({ currency: 'LTC', url: daemon.url, network: 'regtest', clock });
+    expect(await litecoin.condition()).toMatchObject({ state: 'wrong_network' });
+    const mainnet = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'mainnet', clock });
+    expect(await mainnet.condition()).toMatchObject({ state: 'wrong_network' });
+    for (const node of [guarded, litecoin, mainnet]) await node.close();
+  });
+
+  test('its pushes arrive as hints and as transactions', async () => {
+    const node = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock });
+    let hints = 0;
+    let transactions = 0;
+    const subscription = await node.subscribe({ onHint: () => hints++, onTransaction: () => transactions++ });
+    expect(subscription).not.toBeNull();
+    await expect
+      .poll(
+        async () => {
+          await daemon.mine(1);
+          return hints > 0 && transactions > 0;
+        },
+        { timeout: 10_000, interval: 100 },
+      )
+      .toBe(true);
+    await subscription?.close();
+    await node.close();
+  });
+
+  test('stopped it is down, starting it warms up, and then it is ready', async () => {
+    const node = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock });
+    expect(await node.condition()).toMatchObject({ state: 'ready' });
+    await daemon.stop();
+    expect(await node.condition()).toMatchObject({ state: 'down' });
+    await daemon.start({ wait: false });
+    const states: string[] = [];
+    for (const deadline = Date.now() + 20_000; states.at(-1) !== 'ready' && Date.now() < deadline; await pause(2)) {
+      const { state } = await node.condition();
+      if (states.at(-1) !== state) states.push(state);
+    }
+    expect(states.filter((state) => state !== 'warming_up')).toEqual(['down', 'ready']);
+    expect(states).toContain('warming_up');
+    await node.close();
+  });
+});
