@@ -57,7 +57,7 @@ function enterMempool(state: ChainState, transaction: Transaction, time: number)
 }
 
 function connect(state: ChainState, headerHex: string, coinbaseHex: string, txids: readonly string[]): void {
-  const header = readHeader(Buffer.from(headerHex, 'hex'));
+  const read = readHeader(Buffer.from(headerHex, 'hex'));
   const fromMempool = txids.map((txid) => {
     const known = state.alive.get(txid);
     if (known === undefined) throw new Error(`the journal mines ${txid}, which is not in the mempool`);
@@ -65,9 +65,11 @@ function connect(state: ChainState, headerHex: string, coinbaseHex: string, txid
   });
   const transactions = [transactionOf(coinbaseHex), ...fromMempool];
   const height = state.active.length;
+  const previous = tip(state);
+  if (read.previousHash !== previous.hash) throw new Error(`a block of the journal at height ${height} does not fit the tip`);
+  const header = { ...read, previousHash: previous.hash };
   const times = [...state.active.slice(Math.max(0, height - 10)).map((block) => block.time), header.time];
   const block = blockOf(header, height, median(times), transactions);
-  if (header.previousHash !== tip(state).hash) throw new Error(`block ${block.hash} of the journal does not fit the tip`);
   state.active.push(block);
   state.blocks.set(block.hash, block);
   for (const transaction of transactions) {

@@ -1,5 +1,6 @@
 // What can be asked of a simulated chain: pay, mine, reorganise, double-spend. A move works on a draft: every effect is applied at once, and
 // all effects of one move are written to the journal as one line. Called by the simulated node.
+import { utxoRow } from '../core/currency.ts';
 import { plus, sum } from '../core/money.ts';
 import { type Block, coinbase, headerBytes, median, mineHeader } from './block.ts';
 import { applyEffect, type Effect } from './chain-effects.ts';
@@ -16,9 +17,8 @@ export type Draft = {
 };
 
 const BLOCK_WEIGHT = 4_000_000 - 8_000;
-const MATURITY = 100;
-/** Blocks that a new chain starts with: the faucet's coins in block 1 are mature. */
-const FIRST_BLOCKS = 110;
+/** A new chain starts with so many blocks more than make the faucet's coins in block 1 mature. */
+const SPARE_BLOCKS = 10;
 
 export function perform(draft: Draft, effect: Effect): void {
   applyEffect(draft.state, effect);
@@ -37,7 +37,7 @@ function minable(state: ChainState): readonly Transaction[] {
   let weight = 0;
   for (const { transaction } of state.mempool.values()) {
     const orphaned = transaction.inputs.some((input) => left.has(input.txid));
-    if (orphaned || weight + transaction.weight > BLOCK_WEIGHT || !isMature(state, transaction, MATURITY)) {
+    if (orphaned || weight + transaction.weight > BLOCK_WEIGHT || !isMature(state, transaction)) {
       left.add(transaction.txid);
       continue;
     }
@@ -82,8 +82,9 @@ export function mineBlock(draft: Draft, options: MineOptions = {}): Block {
 export function mineFirstBlocks(draft: Draft): void {
   const { faucet } = draft.state.dialect;
   const hoard = Array.from({ length: faucet.outputs }, () => ({ minor: faucet.eachMinor, script: FAUCET_SCRIPT }));
-  for (let height = 1; height <= FIRST_BLOCKS; height++) {
-    const time = draft.nowSeconds - (FIRST_BLOCKS - height);
+  const last = utxoRow(draft.state.dialect.code).utxo.coinbaseMaturity + SPARE_BLOCKS;
+  for (let height = 1; height <= last; height++) {
+    const time = draft.nowSeconds - (last - height);
     mineBlock(draft, height === 1 ? { outputs: hoard, time } : { time });
   }
 }

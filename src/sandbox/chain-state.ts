@@ -1,10 +1,11 @@
 // What a simulated node knows: blocks (also of lost branches), the transactions of the best chain and of the mempool, and who spends what.
 // A transaction is *alive* while it is in one of the two; alive transactions never contradict each other. Changed by chain-effects only.
+import { utxoRow } from '../core/currency.ts';
 import { minus, sum } from '../core/money.ts';
 import { type Block, genesisBlock } from './block.ts';
 import type { Dialect } from './dialects.ts';
 import { FAUCET_SCRIPT, MINER_SCRIPT } from './faucet-key.ts';
-import { outpointKey, type Transaction } from './transaction.ts';
+import { outpointKey, type Parts, type Transaction } from './transaction.ts';
 
 export type Alive = {
   readonly transaction: Transaction;
@@ -75,7 +76,7 @@ export const confirmationsOf = (state: ChainState, block: Block): number =>
 
 /** Takes a transaction into the alive ones; its conflicts must be dead already. */
 export function bringToLife(state: ChainState, transaction: Transaction, block: Block | null): void {
-  state.alive.set(transaction.txid, { transaction, block });
+  state.alive.set(transaction.txid, block?.packed ? aloneIn(block) : { transaction, block });
   if (!transaction.coinbase) {
     for (const input of transaction.inputs) {
       state.spenders.set(outpointKey(input), transaction.txid);
@@ -88,6 +89,14 @@ export function bringToLife(state: ChainState, transaction: Transaction, block: 
       noteScript(state, output.script.toString('hex'), transaction.txid);
   });
 }
+
+/** The coinbase of a block that holds nothing else: the block keeps it, packed. */
+const aloneIn = (block: Block): Alive => ({
+  get transaction() {
+    return block.transactions[0] as Transaction;
+  },
+  block,
+});
 
 function noteScript(state: ChainState, script: string, txid: string): void {
   const known = state.byScript.get(script);
@@ -139,7 +148,8 @@ export function feeOf(state: ChainState, transaction: Transaction): bigint | nul
 }
 
 /** Whether every coinbase that a transaction spends is deep enough for the next block. */
-export function isMature(state: ChainState, transaction: Transaction, maturity: number): boolean {
+export function isMature(state: ChainState, transaction: Parts): boolean {
+  const maturity = utxoRow(state.dialect.code).utxo.coinbaseMaturity;
   return transaction.inputs.every((input) => {
     const source = state.alive.get(input.txid);
     if (source === undefined || !source.transaction.coinbase) return true;

@@ -3,14 +3,13 @@
 import { minus, mulDivUp, plus, sum } from '../core/money.ts';
 import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
 import { FAUCET_SCRIPT, signedByFaucet } from './faucet-key.ts';
-import { type Input, type Output, outpointKey, type Parts, RBF_SEQUENCE, sealed, type Transaction } from './transaction.ts';
+import { type Input, type Output, type Parts, RBF_SEQUENCE, sealed, type Transaction } from './transaction.ts';
 
 /** Upper bounds of virtual sizes: what a P2WPKH input takes, and version, counts and lock time together. */
 const INPUT_VSIZE = 69;
 const FRAME_VSIZE = 14;
 /** Change below this goes to the miner. */
 const LEAST_CHANGE = 10_000n;
-const MATURITY = 100;
 
 type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
 
@@ -56,8 +55,7 @@ function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<
       const source = state.alive.get(txid);
       if (source === undefined || without.has(txid) || (source.block !== null) !== confirmed) continue;
       const coin = { txid, vout: Number(vout), minor };
-      if (!source.transaction.coinbase || isMature(state, { ...source.transaction, inputs: [inputOf(coin)] }, MATURITY))
-        yield coin;
+      if (!source.transaction.coinbase || isMature(state, { ...source.transaction, inputs: [inputOf(coin)] })) yield coin;
     }
   }
 }
@@ -140,6 +138,3 @@ export function doubleSpend(state: ChainState, original: Transaction): Transacti
   const fee = plus(lost, feeFor(state, own.length, [{ minor: 0n, script: FAUCET_SCRIPT }]));
   return spendCoins(state, own, [], fee);
 }
-
-/** Names the coins that a transaction spends, for messages. */
-export const coinsSpent = (transaction: Transaction): string => transaction.inputs.map(outpointKey).join(', ');

@@ -9,7 +9,6 @@ import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc-
 import { kindOf } from './scripts.ts';
 import { type Output, outpointKey, outputBytes, type Transaction } from './transaction.ts';
 
-const MATURITY = 100;
 /** Bytes that spending an output costs: 148, or 67 with a witness (GetDustThreshold). */
 const dustMinor = (output: Output, feePerKvb: bigint): bigint => {
   const spendSize = kindOf(output.script).startsWith('witness_') ? 67 : 148;
@@ -53,7 +52,7 @@ function inputs(state: ChainState, transaction: Transaction): RpcError | null {
     if (!usable || (spender !== undefined && spender.block !== null))
       return new RpcError(RPC_VERIFY, 'bad-txns-inputs-missingorspent');
   }
-  return isMature(state, transaction, MATURITY) ? null : rejected('bad-txns-premature-spend-of-coinbase');
+  return isMature(state, transaction) ? null : rejected('bad-txns-premature-spend-of-coinbase');
 }
 
 function fees(state: ChainState, transaction: Transaction): RpcError | null {

@@ -1,6 +1,6 @@
 // The methods of the simulated bitcoind by name, those that only read. What changes something lies in rpc-send. Called by rpc-server.
 import { sum } from '../core/money.ts';
-import { type Block, blockBytes } from './block.ts';
+import { type Block, blockBytes, headerBytes } from './block.ts';
 import { type ChainState, confirmationsOf, feeOf, isActive, type MempoolEntry, tip } from './chain-state.ts';
 import {
   amount,
@@ -78,7 +78,7 @@ function getBlockHash({ state }: SimulatedNode, params: Params): Json {
 
 function getBlockHeader({ state }: SimulatedNode, params: Params): Json {
   const block = blockAsked(state, params);
-  return flag(params, 1, true) ? headerAnswer(state, block) : block.headerBytes.toString('hex');
+  return flag(params, 1, true) ? headerAnswer(state, block) : headerBytes(block).toString('hex');
 }
 
 function getBlock({ state }: SimulatedNode, params: Params): Json {

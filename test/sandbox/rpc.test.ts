@@ -2,6 +2,7 @@
 // /sandbox/node makes.
 import { p2wpkh, Transaction as ScureTransaction } from '@scure/btc-signer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { headerBytes } from '../../src/sandbox/block.ts';
 import { tip } from '../../src/sandbox/chain-state.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 
@@ -20,12 +21,17 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([btc.stop(), ltc.stop()]));
 
-async function post(node: ServedNode, body: string, authorization?: string): Promise<{ status: number; text: string }> {
+function addressed(node: ServedNode): { readonly url: URL; readonly headers: { readonly authorization: string } } {
   const url = new URL(node.url);
-  const basic = authorization ?? `Basic ${Buffer.from(`${url.username}:${url.password}`).toString('base64')}`;
+  const authorization = `Basic ${Buffer.from(`${url.username}:${url.password}`).toString('base64')}`;
   url.username = '';
   url.password = '';
-  const answer = await fetch(url, { method: 'POST', headers: { authorization: basic }, body });
+  return { url, headers: { authorization } };
+}
+
+async function post(node: ServedNode, body: string, authorization?: string): Promise<{ status: number; text: string }> {
+  const { url, headers } = addressed(node);
+  const answer = await fetch(url, { method: 'POST', headers: authorization === undefined ? headers : { authorization }, body });
   return { status: answer.status, text: await answer.text() };
 }
 type Answer = { result: never; error: { code: number; message: string } | null; id: unknown };
@@ -67,11 +73,8 @@ describe('manner', () => {
     expect((await post(btc, '{}', 'Bearer x')).status).toBe(401);
   });
   it('takes POST only', async () => {
-    const url = new URL(btc.url);
-    const authorization = `Basic ${Buffer.from(`u:${url.password}`).toString('base64')}`;
-    url.username = '';
-    url.password = '';
-    expect((await fetch(url, { headers: { authorization } })).status).toBe(405);
+    const { url, headers } = addressed(btc);
+    expect((await fetch(url, { headers })).status).toBe(405);
   });
   it('answers batches in order, with status 200', async () => {
     const { status, text } = await post(btc, '[{"id":1,"method":"getblockcount"},{"id":2,"method":"nosuch"},{"id":3}]');
@@ -138,7 +141,7 @@ describe('reading', () => {
     expect(full.tx[1]?.vout[0]?.scriptPubKey).toHaveProperty(node() === btc ? 'address' : 'addresses');
     expect(full).toMatchObject({ confirmations: 1, height: block.height, nTx: 2, previousblockhash: block.previousHash });
     expect((await call(node(), 'getblock', block.hash, 0)).text).toContain(paid?.raw.toString('hex'));
-    expect((await call(node(), 'getblockheader', block.hash, false)).result).toBe(block.headerBytes.toString('hex'));
+    expect((await call(node(), 'getblockheader', block.hash, false)).result).toBe(headerBytes(block).toString('hex'));
     expect((await call(node(), 'getrawtransaction', paid?.txid, true)).result).toMatchObject({
       blockhash: block.hash,
       confirmations: 1,
@@ -244,6 +247,18 @@ describe('trouble', () => {
     btc.mine(1);
     btc.setTrouble({ down: false, fault: null, left: null });
     expect((await call(btc, 'getblockcount')).result).toBe(height + 1);
+  });
+
+  it('hangs: it does what was asked and keeps the answer to itself', async () => {
+    const own = fundOwn(btc, 100_000n);
+    const raw = own.spend(90_000n);
+    btc.setTrouble({ down: false, fault: 'hang', left: 1 });
+    const { url, headers } = addressed(btc);
+    const body = JSON.stringify({ id: 1, method: 'sendrawtransaction', params: [raw] });
+    await expect(fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(300) })).rejects.toThrow(
+      /abort|timeout/i,
+    );
+    expect((await call(btc, 'testmempoolaccept', [raw])).result).toMatchObject([{ 'reject-reason': 'txn-already-in-mempool' }]);
   });
 
   it('loses the answer of a sending that it has done', async () => {
