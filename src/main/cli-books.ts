@@ -2,7 +2,6 @@
 import type { Context } from '../flow/context.ts';
 import type { SignInContext } from '../flow/token-pair.ts';
 import { type Opened, open } from './opened.ts';
-import { wireBooks, wireSignIn } from './wire.ts';
 
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
 
@@ -10,6 +9,8 @@ const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as cons
 export async function withBooks<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
   const { config, database } = await open();
   try {
+    // most of the program: loaded only when there is something to do
+    const { wireBooks } = await import('./wire.ts');
     const wired = wireBooks(config, OPTIONS);
     try {
       return await work(wired.ctx, config);
@@ -25,6 +26,7 @@ export async function withBooks<T>(work: (ctx: Context, config: Opened['config']
 export async function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
   const { config, database } = await open();
   try {
+    const { wireSignIn } = await import('./wire.ts');
     const wired = wireSignIn(config, OPTIONS);
     try {
       return await work(wired.ctx);

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { validateMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { account } from '../keys/vectors.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { askCli, type Environment, runCli } from './run.ts';
+import { askCli, type Environment, runCli, startCli } from './run.ts';
+
+// each command is a process of its own
+vi.setConfig({ testTimeout: 90_000 });
 
 let world: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
@@ -70,28 +73,23 @@ describe('merchants and users', () => {
 
   it('refuse what is not acceptable, and leave nothing behind', async () => {
     const before = await count('select count(*) as n from merchants');
-    const add = (over: Environment) =>
-      runCli(
-        Object.entries({
-          username: 'm',
-          password: 'long enough password',
-          email: 'a@example.com',
-          'business-name': 'M',
-          ...over,
-        }).reduce<string[]>((args, [name, value]) => [...args, `--${name}`, value], ['merchant', 'add']),
-        here,
-      );
-    expect(await add({ password: 'short' })).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --password: /) });
-    expect(await add({ email: 'nobody' })).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --email: /) });
-    expect(await add({ 'business-name': ' ' })).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/^bursar: --business-name: /),
-    });
-    expect(await add({ username: 'two words' })).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --username: /) });
-    expect(await runCli(['merchant', 'suspend', 'aff_unknown'], here)).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/affiliate_id/),
-    });
+    const right = { username: 'm', password: 'long enough password', email: 'a@example.com', 'business-name': 'M' };
+    const add = (over: Environment) => {
+      const options = Object.entries({ ...right, ...over }).flatMap(([name, value]) => [`--${name}`, value]);
+      return runCli(['merchant', 'add', ...options], here);
+    };
+    const [password, email, name, username, unknown] = await Promise.all([
+      add({ password: 'short' }),
+      add({ email: 'nobody' }),
+      add({ 'business-name': ' ' }),
+      add({ username: 'two words' }),
+      runCli(['merchant', 'suspend', 'aff_unknown'], here),
+    ]);
+    expect(password).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --password: /) });
+    expect(email).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --email: /) });
+    expect(name).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --business-name: /) });
+    expect(username).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --username: /) });
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringMatching(/affiliate_id/) });
     expect(await count('select count(*) as n from merchants')).toBe(before);
   });
 });
@@ -178,20 +176,21 @@ describe('keys', () => {
     const own = account('BTC', 'regtest');
     const importing = (currency: string, xpub: string) =>
       runCli(['keys', 'import-xpub', '--currency', currency, '--xpub', xpub], here);
-    const secret = await importing('BTC', own.privateExtendedKey);
+    const [secret, foreign, deep, broken] = await Promise.all([
+      importing('BTC', own.privateExtendedKey),
+      importing('BTC', account('BTC').publicExtendedKey),
+      importing('BTC', own.deriveChild(0).publicExtendedKey),
+      importing('BTC', 'tpub'),
+    ]);
     expect(secret).toMatchObject({
       code: 1,
       out: '',
       err: expect.stringMatching(/^bursar: --xpub is a PRIVATE key\. It was not stored/),
     });
     expect(secret.err).not.toContain(own.privateExtendedKey.slice(0, 12));
-    expect((await importing('BTC', account('BTC').publicExtendedKey)).err).toMatch(
-      /--xpub is a xpub of mainnet, but this is regtest: accepted are tpub/,
-    );
-    expect((await importing('BTC', own.deriveChild(0).publicExtendedKey)).err).toMatch(
-      /--xpub is of depth 4: accepted is an account's key/,
-    );
-    expect((await importing('BTC', 'tpub')).err).toMatch(/--xpub is not an extended public key/);
+    expect(foreign.err).toMatch(/--xpub is a xpub of mainnet, but this is regtest: accepted are tpub/);
+    expect(deep.err).toMatch(/--xpub is of depth 4: accepted is an account's key/);
+    expect(broken.err).toMatch(/--xpub is not an extended public key/);
 
     const args = ['keys', 'import-xpub', '--currency', 'btc', '--xpub', own.publicExtendedKey];
     expect(await askCli(args, here)).toMatchObject({ currency: 'BTC', outcome: 'replaced', next_index: 0 });
@@ -220,6 +219,33 @@ describe('keys', () => {
       code: 1,
       err: expect.stringMatching(/a seed that is not in .*put that seed\.json back/),
     });
+  });
+
+  it('are answered for by a signer that runs alone, until it is told to stop', async () => {
+    const other = await freshDatabase();
+    const elsewhere = mkdtempSync(join(tmpdir(), 'bursar-cli-'));
+    const alone = { DATABASE_URL: other.url, BURSAR_DATA_DIR: elsewhere };
+    const { child, ended } = startCli(['signer', '--json'], alone);
+    try {
+      const line = await new Promise<string>((resolve) =>
+        child.stdout?.once('data', (text: Buffer | string) => resolve(String(text))),
+      );
+      expect(JSON.parse(line)).toEqual({ process: 'signer', ready: expect.stringMatching(/signer\.sock$/) });
+      // the passphrase is not needed when the signer itself can be asked
+      await rm(join(elsewhere, 'signer', 'passphrase'));
+      expect(await askCli(['keys', 'verify'], alone)).toMatchObject({ ok: true });
+      child.kill('SIGTERM');
+      expect(await ended).toMatchObject({ code: 0 });
+      expect(await runCli(['keys', 'verify'], alone)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/passphrase is missing/),
+      });
+    } finally {
+      child.kill('SIGKILL');
+      await ended;
+      await other.drop();
+      await rm(elsewhere, { recursive: true, force: true });
+    }
   });
 
   it('on mainnet and testnet are sealed by a passphrase of the operator', async () => {

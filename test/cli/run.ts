@@ -1,5 +1,5 @@
 // Runs `bursar <command>` as a process of its own, as an operator does; what it prints and its exit code come back.
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
@@ -7,14 +7,25 @@ const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
 export type Environment = Readonly<Record<string, string>>;
 
-/** Only what a shell would give it, and the settings of the test. */
-export function runCli(args: readonly string[], environment: Environment): Promise<Ran> {
+/** Starts a command that goes on until it is stopped. */
+export function startCli(
+  args: readonly string[],
+  environment: Environment,
+): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
+  // only what a shell would give it, and the settings of the test
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...environment };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
-    });
+  let ended: (ran: Ran) => void;
+  const whole = new Promise<Ran>((resolve) => {
+    ended = resolve;
   });
+  const child = execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
+    ended({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
+  });
+  return { child, ended: whole };
+}
+
+export function runCli(args: readonly string[], environment: Environment): Promise<Ran> {
+  return startCli(args, environment).ended;
 }
 
 /** The one JSON value that a command with --json prints; fails the test with what it said when the command failed. */

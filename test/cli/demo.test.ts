@@ -1,0 +1,161 @@
+// The commands beside the running service, as an operator uses them: the demo, decisions, chains and keys while payments come in.
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { account } from '../keys/vectors.ts';
+import { dataFolderFor, livingProcesses, type Service, startService } from '../support/service.ts';
+import { askCli, type Environment, runCli } from './run.ts';
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 120_000 });
+
+const place = dataFolderFor();
+let service: Service;
+let base: string;
+let here: Environment;
+beforeAll(async () => {
+  service = startService({
+    dataFolder: place.folder,
+    environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '1', BURSAR_RATE_LIMIT_SCALE: '100' },
+  });
+  base = await service.ready;
+  here = { BURSAR_DATA_DIR: place.folder };
+});
+afterAll(async () => {
+  const pid = service.supervisor();
+  if (pid !== null) process.kill(pid, 'SIGTERM');
+  await service.ended;
+  place.remove();
+});
+
+async function call<T>(path: string, body: object): Promise<T> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status} ${text}`);
+  return JSON.parse(text) as T;
+}
+type Created = { transaction_id: string; wallet_address: string };
+async function create(currency: string): Promise<Created> {
+  const { access_token } = await call<{ access_token: string }>('/auth', { username: 'demo', password: 'demo-demo-demo' });
+  return call<Created>('/create_transaction', { access_token, amount: '10.00', crypto_selected: currency });
+}
+type Review = { transaction_id: string; status: string; suspense: Record<string, string> };
+const reviews = async (...options: string[]) => (await askCli<{ data: Review[] }>(['review', 'list', ...options], here)).data;
+
+describe('the demo', () => {
+  it.each(['BTC', 'ltc'])('takes a payment in %s from started to succeeded and into the balance', async (crypto) => {
+    const played = await askCli<{
+      ok: boolean;
+      statuses: { status: string; at: string }[];
+      crypto_received: string;
+      balances: Record<string, string>;
+    }>(['demo', '--crypto', crypto], here);
+    expect(played.ok).toBe(true);
+    expect(played.statuses.map((one) => one.status)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    const times = played.statuses.map((one) => one.at);
+    expect(times).toEqual(times.toSorted());
+    expect(played.balances[crypto.toUpperCase()]).toBe(played.crypto_received);
+  });
+
+  it('tells each status with its time', async () => {
+    const { code, out } = await runCli(['demo', '--url', `${base}/`], here);
+    expect(code).toBe(0);
+    for (const status of ['started', 'pending', 'confirmed', 'succeeded']) {
+      expect(out).toMatch(new RegExp(`^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z {2}${status} `, 'm'));
+    }
+    expect(out).toMatch(/^balance 0\.\d{8} BTC\nThe payment succeeded\.\n$/m);
+  });
+
+  it('ends with exit code 1 and the refusal when there is one', async () => {
+    const small = await runCli(['demo', '--amount', '0.10'], here);
+    expect(small).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^bursar: \/create_transaction answered 422 amount_below_minimum: /),
+    });
+    const stranger = await runCli(['demo', '--password', 'not the password'], here);
+    expect(stranger).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: \/auth answered 401 invalid_credentials: /) });
+  });
+});
+
+describe('decisions', () => {
+  it('take late coins out of suspense, or leave them there', async () => {
+    const { access_token } = await call<{ access_token: string }>('/auth', { username: 'demo', password: 'demo-demo-demo' });
+    await call('/set_settings', { access_token, late_payments: 'review' });
+    const late = [await create('BTC'), await create('BTC')];
+    await call('/sandbox/clock', { advance_seconds: 1_200 });
+    for (const { transaction_id } of late) await call('/sandbox/pay', { transaction_id });
+    await call('/sandbox/mine', { currency: 'BTC', blocks: 2 });
+    await vi.waitFor(async () => expect(await reviews()).toHaveLength(2), { timeout: 30_000, interval: 200 });
+    const [first, second] = await reviews();
+    expect(first).toMatchObject({ status: 'review', suspense: { BTC: expect.stringMatching(/^0\.\d{8}$/) } });
+    expect((await runCli(['review', 'list'], here)).out).toContain(first!.transaction_id);
+
+    expect(await askCli(['review', 'accept', first!.transaction_id], here)).toEqual({
+      transaction_id: first!.transaction_id,
+      status: 'succeeded',
+    });
+    expect(await askCli(['review', 'decline', second!.transaction_id], here)).toEqual({
+      transaction_id: second!.transaction_id,
+      status: 'declined',
+    });
+    expect(await runCli(['review', 'accept', first!.transaction_id], here)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^bursar: /),
+    });
+    expect(await reviews()).toEqual([]);
+    expect(await reviews('--declined')).toMatchObject([{ transaction_id: second!.transaction_id, status: 'declined' }]);
+  });
+});
+
+describe('keys beside the running service', () => {
+  it('are the signer’s own, confirmed over its socket', async () => {
+    expect(await askCli(['keys', 'verify'], here)).toMatchObject({ ok: true, addresses: { wrong: [] } });
+    expect(await runCli(['keys', 'init'], here)).toMatchObject({ code: 1, err: expect.stringMatching(/never overwritten/) });
+    expect(await runCli(['signer'], here)).toMatchObject({ code: 1, err: expect.stringMatching(/a signer already runs on/) });
+  });
+
+  it('kept elsewhere receive from then on: coins that come there are credited', async () => {
+    const xpub = account('LTC', 'sandbox').publicExtendedKey;
+    const imported = await askCli<{ first_address: string }>(['keys', 'import-xpub', '--currency', 'LTC', '--xpub', xpub], here);
+    await vi.waitFor(async () => expect((await create('LTC')).wallet_address).toBe(imported.first_address), {
+      timeout: 10_000,
+      interval: 300,
+    });
+    const played = await askCli<{ ok: boolean }>(['demo', '--crypto', 'LTC'], here);
+    expect(played.ok).toBe(true);
+    expect(await askCli(['keys', 'verify'], here)).toMatchObject({ ok: true });
+  });
+});
+
+describe('the chains and the books', () => {
+  it('are shown as they are: a node that is down is told, and exit code 1', async () => {
+    type Chains = { chains: { currency: string; state: string; behind: number; stale: boolean }[] };
+    const up = await askCli<Chains>(['chain', 'status'], here);
+    expect(up.chains.map((chain) => [chain.currency, chain.state, chain.stale])).toEqual([
+      ['BTC', 'ready', false],
+      ['LTC', 'ready', false],
+    ]);
+    await call('/sandbox/node', { currency: 'LTC', down: true });
+    await vi.waitFor(
+      async () => {
+        const down = await askCli<Chains>(['chain', 'status'], here, 1);
+        expect(down.chains.map((chain) => chain.state)).toEqual(['ready', 'down']);
+      },
+      { timeout: 30_000, interval: 300 },
+    );
+    expect(await runCli(['chain', 'status'], here)).toMatchObject({ code: 1, out: expect.stringMatching(/^LTC +down/m) });
+    await call('/sandbox/node', { currency: 'LTC', down: false });
+  });
+
+  it('balance after all of this', async () => {
+    const audit = await askCli<{ ok: boolean }>(['audit'], here);
+    expect(audit.ok).toBe(true);
+  });
+
+  it('can be asked for when the server does not run, and nothing is left running', async () => {
+    process.kill(service.supervisor()!, 'SIGTERM');
+    expect(await service.ended).toBe(0);
+    expect(await askCli(['audit'], here)).toMatchObject({ ok: true });
+    expect(await reviews('--declined')).toHaveLength(1);
+    expect(await askCli(['keys', 'verify'], here)).toMatchObject({ ok: true });
+    expect(livingProcesses(place.folder)).toEqual([]);
+  });
+});
