@@ -9,7 +9,7 @@ import { addressOf, asmOf, kindOf } from './scripts.ts';
 import { type Input, type Output, RBF_SEQUENCE, type Transaction } from './transaction.ts';
 
 export type Json = unknown;
-const rawJson = (JSON as unknown as { rawJSON(text: string): Json }).rawJSON;
+const rawJson = (JSON as unknown as { rawJSON: (text: string) => Json }).rawJSON;
 
 /** An amount as bitcoind writes it: a number with eight decimals, never through a floating-point number. */
 export const amount = (minor: bigint): Json => rawJson(formatMinor(minor, 8));

@@ -156,13 +156,13 @@ function picture(state: ChainState): unknown {
   return {
     active: state.active.map((block) => block.hash),
     blocks: [...state.blocks.keys()].sort(),
-    alive: [...state.alive].map(([txid, { block }]) => [txid, block?.hash ?? null]).sort(),
+    alive: [...state.alive].map(([txid, { block }]) => `${txid} ${block?.hash ?? 'mempool'}`).sort(),
     mempool: [...state.mempool.values()].map(({ transaction, time }) => [transaction.txid, time]),
-    spenders: [...state.spenders].sort(),
+    spenders: [...state.spenders].map(String).sort(),
     denied: [...state.denied],
     trouble: state.trouble,
     addresses: state.addressesGiven,
-    coins: [...state.faucetCoins].sort(),
+    coins: [...state.faucetCoins].map(String).sort(),
   };
 }
 

@@ -5,6 +5,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openSimulatedNode } from '../../src/sandbox/simulated-node.ts';
 import { post, rpc } from './support/world.ts';
@@ -19,7 +20,7 @@ afterAll(() => {
 type Started = { readonly url: string; readonly secret: string; kill(): Promise<void> };
 async function start(name: string, blockSeconds: number): Promise<Started> {
   const own = join(folder, name);
-  const program = join(import.meta.dirname, 'support/sandbox-child.ts');
+  const program = fileURLToPath(new URL('./support/sandbox-child.ts', import.meta.url));
   const child = spawn(process.execPath, [program, own, String(blockSeconds)], { stdio: ['ignore', 'pipe', 'inherit'] });
   running.push(child);
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
