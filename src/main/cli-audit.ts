@@ -1,29 +1,20 @@
 // `bursar audit` (every invariant of the books, exit 1 when one is red) and `bursar chain status`.
 import type { Command } from 'commander';
-import { verifyAddresses } from '../flow/address-check.ts';
 import { runAudit } from '../flow/audit.ts';
-import type { Context } from '../flow/context.ts';
 import { type ChainStatus, readChainStatus } from '../store/blocks.ts';
 import { withBooks } from './cli-books.ts';
 import { EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
 
 type JsonOption = { readonly json?: boolean };
-type Answer = { readonly id: string; readonly says: string; readonly findings: readonly string[]; readonly more: boolean };
 
-/** How many of the newest addresses an audit derives again: about a millisecond each. */
-const ADDRESSES = 1_000;
 /** A watcher looks at its node every few seconds: older than this means that none runs. */
 const LOOKED_RECENTLY_MS = 60_000;
 
 export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books; exit code 1 when one is red.').action(
     async ({ json }: JsonOption) => {
-      const { answers, atMs } = await withBooks(async (ctx) => {
-        const report = await runAudit(ctx);
-        return { answers: [...report.answers, await addressAnswer(ctx)], atMs: report.atMs };
-      });
+      const { answers, ok, atMs } = await withBooks(runAudit);
       const red = answers.filter((answer) => answer.findings.length > 0);
-      const ok = red.length === 0;
       const lines = answers.flatMap(({ id, says, findings, more }) => [
         `${verdict(findings.length === 0, findings.length === 0 ? 'green' : 'red  ')}  ${id.padEnd(8)} ${says}`,
         ...findings.map((finding) => `         ${finding}`),
@@ -46,19 +37,6 @@ export function addAuditCommands(bursar: Command): void {
     'status',
     'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.',
   ).action(showChains);
-}
-
-async function addressAnswer(ctx: Context): Promise<Answer> {
-  const { wrong } = await verifyAddresses(ctx, ADDRESSES);
-  const findings = wrong.map(
-    ({ transactionId, currency, address }) => `${transactionId}: no key of ${currency} gives ${address}`,
-  );
-  return {
-    id: 'KEY-7',
-    says: `the newest ${ADDRESSES} addresses are those that second libraries derive`,
-    findings: findings.slice(0, 20),
-    more: findings.length > 20,
-  };
 }
 
 async function showChains({ json }: JsonOption): Promise<void> {
