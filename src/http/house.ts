@@ -41,6 +41,8 @@ export type House = ServerOptions & {
   readonly now: () => number;
   /** Aborts when the server begins to close: whoever waits is answered. */
   readonly closing: AbortSignal;
+  /** The headers of every answer: the name of the call; while the server closes, that the connection ends with it. */
+  sign(request: FastifyRequest, reply: FastifyReply): void;
   /** Calls that are not signed in, by address. */
   readonly anonymous: Limiter<string>;
   /** Failed sign-ins by address and username. */
@@ -70,11 +72,15 @@ export function createHouse(options: ServerOptions, closing: AbortSignal): House
     failures: createFailureCount(options.rateLimitScale),
     keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),
     now: () => clock.now(),
+    sign(request, reply) {
+      reply.header('x-request-id', request.id);
+      if (closing.aborted) reply.header('connection', 'close');
+    },
     insecure: (request) => (needsTls && !isSecure(request) ? new Refusal('https_required') : null),
     fail(request, reply, error, { limiter, key }) {
       const refusal = refusalOf(error);
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
-      reply.header('x-request-id', request.id);
+      house.sign(request, reply);
       limiter.describe(reply, key, clock.now());
       sendRefusal(reply, refusal);
     },

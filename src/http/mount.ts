@@ -146,7 +146,7 @@ function run<Key>(
   }
   answer.then(
     (value) => {
-      reply.header('x-request-id', request.id);
+      house.sign(request, reply);
       counted.limiter.describe(reply, counted.key, house.now());
       reply.send(value);
     },
@@ -184,7 +184,7 @@ function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void
   answer().then(
     ({ httpStatus, text, replayed }) => {
       reply.code(httpStatus);
-      reply.header('x-request-id', request.id);
+      house.sign(request, reply);
       if (replayed) reply.header('idempotent-replayed', 'true');
       counted.limiter.describe(reply, counted.key, house.now());
       reply.header('content-type', JSON_TYPE);

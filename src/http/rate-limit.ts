@@ -14,7 +14,7 @@ export type Limiter<Key> = {
 };
 
 const MINUTE_MS = 60_000;
-const MAX_BUCKETS = 100_000;
+const MAX_KEPT = 100_000;
 
 /**
  * @param name of the policy in the headers
@@ -32,7 +32,7 @@ export function createLimiter<Key extends string | bigint>(name: string, limit: 
   function filled(key: Key, nowMs: number): Bucket {
     const bucket = buckets.get(key);
     if (bucket === undefined) {
-      if (buckets.size >= MAX_BUCKETS) makeRoom(nowMs);
+      makeRoom(buckets, (other) => other.tokens + (nowMs - other.atMs) * perMs >= capacity);
       const fresh = { tokens: capacity, atMs: nowMs };
       buckets.set(key, fresh);
       return fresh;
@@ -44,16 +44,6 @@ export function createLimiter<Key extends string | bigint>(name: string, limit: 
     }
     return bucket;
   }
-  /** Forgets every bucket that is full again by now; if none is, the oldest tenth. */
-  function makeRoom(nowMs: number): void {
-    for (const [key, bucket] of buckets) if (bucket.tokens + (nowMs - bucket.atMs) * perMs >= capacity) buckets.delete(key);
-    let excess = buckets.size - MAX_BUCKETS * 0.9;
-    for (const key of buckets.keys()) {
-      if (excess-- <= 0) return;
-      buckets.delete(key);
-    }
-  }
-
   return {
     take(key, nowMs) {
       const bucket = filled(key, nowMs);
@@ -73,6 +63,16 @@ export function createLimiter<Key extends string | bigint>(name: string, limit: 
     },
     retryAfterSeconds: (key, nowMs) => Math.max(1, Math.ceil((1 - filled(key, nowMs).tokens) / perMs / 1000)),
   };
+}
+
+/** Before one more is put into a full map: forgets all that are `done`, and if they are few, the oldest, until a tenth is free. */
+function makeRoom<Value>(kept: Map<unknown, Value>, done: (value: Value) => boolean): void {
+  if (kept.size < MAX_KEPT) return;
+  for (const [key, value] of kept) if (done(value)) kept.delete(key);
+  for (const key of kept.keys()) {
+    if (kept.size <= MAX_KEPT * 0.9) return;
+    kept.delete(key);
+  }
 }
 
 function scaled(count: number, scale: number): number {
@@ -104,14 +104,7 @@ export function createFailureCount(scale: number): FailureCount {
         window.count += 1;
         return;
       }
-      if (windows.size >= MAX_BUCKETS) {
-        for (const [other, { endsAtMs }] of windows) if (nowMs >= endsAtMs) windows.delete(other);
-        // all are running: the oldest gives way, which is the one that ends first
-        for (const oldest of windows.keys()) {
-          if (windows.size < MAX_BUCKETS) break;
-          windows.delete(oldest);
-        }
-      }
+      makeRoom(windows, ({ endsAtMs }) => nowMs >= endsAtMs);
       windows.delete(key);
       windows.set(key, { count: 1, endsAtMs: nowMs + FAILURE_WINDOW_MS });
     },

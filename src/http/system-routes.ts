@@ -12,10 +12,11 @@ import { isoTime } from './transaction-replies.ts';
 /** Health is not counted, and may be asked without TLS (probes come from inside). */
 export function mountHealth(app: FastifyInstance, house: House): void {
   app.get('/healthz', (request, reply) => {
-    reply.header('x-request-id', request.id).send({ status: 'ok' });
+    house.sign(request, reply);
+    reply.send({ status: 'ok' });
   });
   app.get('/readyz', async (request, reply) => {
-    reply.header('x-request-id', request.id);
+    house.sign(request, reply);
     try {
       const chains = await readReadiness(house.ctx);
       const currencies = chains.map((chain) => [
@@ -48,7 +49,7 @@ export function mountDocuments(app: FastifyInstance, house: House): void {
       return;
     }
     const url = house.publicUrl ?? `${request.protocol}://${request.host}`;
-    reply.header('x-request-id', request.id);
+    house.sign(request, reply);
     house.anonymous.describe(reply, key, nowMs);
     reply.header('content-type', JSON_TYPE);
     reply.send(JSON.stringify(openApiDocument({ url, version: house.version })));
@@ -67,7 +68,7 @@ export function mountSandbox(app: FastifyInstance, house: House, forward: Sandbo
     );
   }
   app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
-    reply.header('x-request-id', request.id);
+    house.sign(request, reply);
     readBytes(request.raw, (refusal, bytes) => {
       try {
         if (refusal !== null) throw refusal;

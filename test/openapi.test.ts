@@ -1,0 +1,120 @@
+// /openapi.json: valid OpenAPI 3.1, made from the endpoint table, complete with every operation and every refusal.
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { refusalsOf } from '../src/contract/endpoint.ts';
+import { MERCHANT_API } from '../src/contract/merchant-api.ts';
+import { paymentMethod } from '../src/core/currency.ts';
+import { REFUSALS } from '../src/core/refusal.ts';
+import { type ApiWorld, makeApi } from './http/api-world.ts';
+
+let api: ApiWorld;
+// biome-ignore lint/suspicious/noExplicitAny: a document of its own type
+let document: any;
+beforeAll(async () => {
+  api = await makeApi();
+  document = (await api.send('/openapi.json', undefined, {}, 'GET')).json;
+});
+afterAll(() => api.end());
+
+test('is valid OpenAPI 3.1', async () => {
+  const result = await new Validator().validate(structuredClone(document));
+  expect(result).toEqual({ valid: true });
+  expect(document.openapi).toBe('3.1.0');
+  expect(document.servers).toEqual([{ url: api.base }, { url: `${api.base}/v1` }]);
+});
+test('has every operation, with exactly its refusals', () => {
+  for (const endpoint of Object.values(MERCHANT_API)) {
+    const { responses } = document.paths[endpoint.path].post;
+    const documented = Object.entries(responses)
+      .filter(([status]) => status !== '200')
+      .flatMap(([status, response]) => {
+        const codes = (response as { content: Record<string, { schema: { properties: { error: { enum: string[] } } } }> })
+          .content['application/json']!.schema.properties.error.enum;
+        for (const code of codes) expect([code, REFUSALS[code as keyof typeof REFUSALS][0]]).toEqual([code, Number(status)]);
+        return codes;
+      });
+    expect(documented.sort()).toEqual([...refusalsOf(endpoint)].sort());
+  }
+  expect(Object.keys(document.paths).sort()).toEqual(
+    [...Object.values(MERCHANT_API).map(({ path }) => path), '/healthz', '/readyz', '/openapi.json'].sort(),
+  );
+});
+test('answers have exactly the documented fields', async () => {
+  const created = await api.call('/create_transaction', {
+    amount: '5',
+    crypto_selected: 'BTC',
+    expand: ['payments', 'events', 'refund', 'rate'],
+  });
+  const { transaction_id } = created.json;
+  const calls: [string, object][] = [
+    ['/check_transaction', { transaction_id, expand: ['payments', 'events', 'refund', 'rate'] }],
+    ['/get_account_info', {}],
+    ['/list_transactions', {}],
+    ['/get_settings', {}],
+    ['/set_settings', { payout_allow_list: ['a'] }],
+    ['/set_settings', { payout_allow_list: ['b'], payout_approval_above: '1' }],
+    ['/set_settings', { payout_approval_above: null }],
+    ['/list_balance_entries', {}],
+    ['/get_rates', {}],
+    ['/cancel_transaction', { transaction_id, expand: ['payments', 'events', 'refund', 'rate'] }],
+    ['/sign_out', {}],
+  ];
+  fits(created.json, schemaOf('/create_transaction'), 'create');
+  for (const [path, body] of calls) {
+    const reply = await api.call(path, body);
+    expect([path, reply.status]).toEqual([path, 200]);
+    fits(reply.json, schemaOf(path), path);
+  }
+});
+test('the pattern of crypto_selected accepts what the service accepts', () => {
+  const { pattern } =
+    document.paths['/create_transaction'].post.requestBody.content['application/json'].schema.properties.crypto_selected;
+  const names = [
+    'BTC',
+    'btc',
+    'LTC',
+    'eth',
+    'BCH',
+    'Dash',
+    'DOGE',
+    'USDT',
+    'usdt-ERC20',
+    'BTC-LN',
+    'ln',
+    'LIGHTNING',
+    'btc_ln',
+    'BTC-lightning',
+  ];
+  for (const name of [...names, 'XYZ', 'BTCX', ' BTC', 'BTC\n', 'USD']) {
+    expect([name, new RegExp(pattern, 'u').test(name)]).toEqual([name, paymentMethod(name) !== null]);
+  }
+});
+
+type Schema = {
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  enum?: unknown[];
+  const?: unknown;
+  pattern?: string;
+  additionalProperties?: Schema;
+};
+const schemaOf = (path: string): Schema => document.paths[path].post.responses[200].content['application/json'].schema;
+
+/** A small validator that, unlike JSON Schema, also refuses what is not documented. */
+function fits(value: unknown, schema: Schema, where: string): void {
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value;
+  expect([schema.type].flat(), `${where} is ${JSON.stringify(value)}`).toContain(type);
+  if (schema.enum !== undefined) expect(schema.enum).toContain(value);
+  if (schema.const !== undefined) expect(value).toBe(schema.const);
+  if (schema.pattern !== undefined && typeof value === 'string') expect(value).toMatch(new RegExp(schema.pattern));
+  if (type === 'array') for (const item of value as unknown[]) fits(item, schema.items as Schema, `${where}[]`);
+  if (type !== 'object') return;
+  for (const name of schema.required ?? []) expect(value, where).toHaveProperty(name);
+  for (const [name, item] of Object.entries(value as object)) {
+    const found = schema.properties?.[name] ?? schema.additionalProperties;
+    expect(found, `${where}.${name} is not documented`).toBeDefined();
+    fits(item, found as Schema, `${where}.${name}`);
+  }
+}
