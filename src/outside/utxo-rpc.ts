@@ -48,13 +48,15 @@ export function createRpc(options: RpcOptions): Rpc {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
-  async function post(body: string): Promise<{ status: number; bytes: Buffer }> {
+  async function post(body: string, isRetry = false): Promise<{ status: number; bytes: Buffer }> {
     let answering = false;
     try {
       const reply = await pool.request({ method: 'POST', path, headers, body });
       answering = true;
       return { status: reply.statusCode, bytes: Buffer.from(await reply.body.arrayBuffer()) };
     } catch (error) {
+      // a kept connection that the node closed meanwhile (it was restarted) fails once; what is sent may be sent twice: all calls can be repeated
+      if (!answering && !isRetry && isClosedConnection(error)) return post(body, true);
       throw transportTrouble(name, error, { answering, silenceMs: options.silenceMs });
     }
   }
@@ -97,6 +99,11 @@ export function createRpc(options: RpcOptions): Rpc {
 function basicAuthorization(url: URL): string {
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return `Basic ${Buffer.from(credentials).toString('base64')}`;
+}
+
+function isClosedConnection(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
 }
 
 function transportTrouble(

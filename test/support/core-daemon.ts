@@ -14,6 +14,8 @@ export type CoreDaemon = {
   readonly pid: number;
   /** Calls the node (its wallet's methods too); throws with the node's text. */
   rpc<T = unknown>(method: string, ...params: unknown[]): Promise<T>;
+  /** Calls one of several wallets. */
+  walletRpc<T = unknown>(wallet: string, method: string, ...params: unknown[]): Promise<T>;
   /** A new address of its wallet. */
   address(): Promise<string>;
   /** Mines to its own wallet; the hashes of the blocks. */
@@ -65,8 +67,8 @@ export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreD
   let ended: Promise<void> = Promise.resolve();
   const url = `http://user:pa%25ss@127.0.0.1:${port}`;
 
-  async function rpc<T>(method: string, ...params: unknown[]): Promise<T> {
-    const reply = await fetch(`http://127.0.0.1:${port}`, {
+  async function callAt<T>(path: string, method: string, params: readonly unknown[]): Promise<T> {
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: 'POST',
       headers: { authorization: `Basic ${Buffer.from('user:pa%ss').toString('base64')}` },
       body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
@@ -75,6 +77,7 @@ export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreD
     if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
     return answer.result;
   }
+  const rpc = <T>(method: string, ...params: unknown[]): Promise<T> => callAt('', method, params);
   async function start(how: { wait?: boolean; extra?: readonly string[] } = {}): Promise<void> {
     child = spawn(options.binary, [...args, ...(how.extra ?? [])], { stdio: 'ignore' });
     const running = child;
@@ -111,6 +114,7 @@ export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreD
       return child?.pid ?? 0;
     },
     rpc,
+    walletRpc: (wallet, method, ...params) => callAt(`/wallet/${wallet}`, method, params),
     address,
     mine: async (blocks) => rpc('generatetoaddress', blocks, await address()),
     pay: (to, amount) => rpc('sendtoaddress', to, amount),

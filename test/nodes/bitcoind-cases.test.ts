@@ -1,0 +1,138 @@
+// What only a real daemon shows: a mempool that was lost in a restart, and a rival that leaves again; Litecoin's extension blocks (MWEB) on
+// a real litecoind.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+import { startLitecoind } from '../support/litecoind.ts';
+import { segwitAddress } from './engines.ts';
+import { type WatchedChain, watchChain } from './watched-chain.ts';
+
+describe('a bitcoind that forgets its mempool', () => {
+  let daemon: CoreDaemon;
+  let chain: WatchedChain;
+  const forgetful = ['-persistmempool=0', '-walletbroadcast=0'];
+  beforeAll(async () => {
+    daemon = await startBitcoind(forgetful);
+    await daemon.mine(110);
+    console.log(`bitcoind cases: ${daemon.version}`);
+  });
+  afterAll(() => daemon?.remove());
+  beforeEach(async () => {
+    chain = await watchChain('BTC', daemon.url);
+    await chain.catchUp();
+  });
+  afterEach(() => chain?.close());
+
+  async function craft(
+    coin: { txid: string; vout: number; amount: number },
+    outputs: Record<string, string>,
+    fee: number,
+  ): Promise<string> {
+    const sent = Object.values(outputs).reduce((total, value) => total + Number(value), 0);
+    const change = (coin.amount - sent - fee).toFixed(8);
+    const raw = await daemon.rpc('createrawtransaction', [{ txid: coin.txid, vout: coin.vout, sequence: 0xfffffffd }], {
+      ...outputs,
+      [await daemon.address()]: change,
+    });
+    return (await daemon.rpc<{ hex: string }>('signrawtransactionwithwallet', raw)).hex;
+  }
+  const coin = async () =>
+    (await daemon.rpc<{ txid: string; vout: number; amount: number }[]>('listunspent'))[0] as {
+      txid: string;
+      vout: number;
+      amount: number;
+    };
+
+  test('the payment is gone, comes back as the same payment, and is gone again without its coin being lost from sight', async () => {
+    const owed = await chain.owe();
+    const hex = await craft(await coin(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002);
+    const txid = await daemon.rpc<string>('sendrawtransaction', hex);
+    await chain.catchUp();
+    await daemon.stop();
+    await daemon.start();
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'gone', gone: true, conflictTxid: null }]);
+    await daemon.rpc('sendrawtransaction', hex);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool', gone: false }]);
+    await daemon.mine(1);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mined' }]);
+  });
+
+  test('a rival that leaves the mempool no longer conflicts', async () => {
+    const owed = await chain.owe();
+    const from = await coin();
+    const hex = await craft(from, { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002);
+    const txid = await daemon.rpc<string>('sendrawtransaction', hex);
+    await chain.catchUp();
+    const rival = await daemon.rpc<string>('sendrawtransaction', await craft(from, {}, 0.002));
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'conflicted', conflictTxid: rival }]);
+    await daemon.stop();
+    await daemon.start();
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'gone', conflictTxid: null }]);
+    await daemon.rpc('sendrawtransaction', hex);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool', conflictTxid: null, gone: false }]);
+  });
+
+  test('pushed by ZMQ, a payment and a block call for a pass', async () => {
+    const owed = await chain.owe();
+    let hints = 0;
+    chain.watcher.onHint(() => hints++);
+    await daemon.rpc('sendrawtransaction', await craft(await coin(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002));
+    await expect.poll(() => hints, { timeout: 5_000 }).toBeGreaterThan(0);
+    await chain.watcher.pass();
+    await expect.poll(async () => (await chain.facts(owed))[0]?.state, { timeout: 5_000 }).toBe('mempool');
+    const before = hints;
+    await daemon.mine(1);
+    await expect.poll(() => hints, { timeout: 5_000 }).toBeGreaterThan(before);
+  });
+});
+
+describe('a litecoind with MWEB', () => {
+  let daemon: CoreDaemon;
+  let chain: WatchedChain;
+  const wallet = (name: string, method: string, ...params: unknown[]) => daemon.walletRpc(name, method, ...params);
+  const mine = async () => wallet('w', 'generatetoaddress', 1, await wallet('w', 'getnewaddress', '', 'bech32'));
+  beforeAll(async () => {
+    daemon = await startLitecoind({ mweb: true });
+    await daemon.mine(431);
+    await daemon.rpc('sendtoaddress', await daemon.rpc('getnewaddress', '', 'mweb'), 10);
+    await daemon.mine(1);
+    await daemon.rpc('createwallet', 'm');
+    await wallet('w', 'sendtoaddress', await wallet('m', 'getnewaddress', '', 'mweb'), 7);
+    await mine();
+    chain = await watchChain('LTC', daemon.url);
+    await chain.catchUp();
+    console.log(`MWEB cases: ${daemon.version} at height ${await daemon.rpc('getblockcount')}`);
+  });
+  afterAll(async () => {
+    await chain?.close();
+    await daemon?.remove();
+  });
+
+  test('an ordinary payment, beside what happens in the extension', async () => {
+    const owed = await chain.owe();
+    await wallet('w', 'sendtoaddress', await wallet('m', 'getnewaddress', '', 'mweb'), 20);
+    const txid = await wallet('w', 'sendtoaddress', segwitAddress('rltc', owed.script), 1.5);
+    await wallet('m', 'sendtoaddress', await wallet('m', 'getnewaddress', '', 'mweb'), 1);
+    expect(await chain.catchUp()).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool', amount: 150_000_000n }]);
+    await mine();
+    expect(await chain.catchUp()).toMatchObject({ blocksRead: 1, caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mined', amount: 150_000_000n }]);
+  });
+
+  test('coins that leave the extension to our address (peg-out) are a payment in the block that holds them', async () => {
+    const owed = await chain.owe();
+    await wallet('m', 'sendtoaddress', segwitAddress('rltc', owed.script), 2.5);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toEqual([]);
+    await mine();
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', amount: 250_000_000n, foundMined: true }]);
+  });
+});

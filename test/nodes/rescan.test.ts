@@ -1,0 +1,137 @@
+// Blocks that the watchers have passed are read again: the last look-up of an address (rule 8), and the deep scan that finds coins on
+// addresses of any age. And a reorganisation deeper than a hundred blocks. On the sandbox's node.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
+import { ENGINES, type Engine } from './engines.ts';
+import { type WatchedChain, watchChain } from './watched-chain.ts';
+
+let engine: Engine;
+let chain: WatchedChain;
+beforeEach(async () => {
+  engine = await (ENGINES.find(({ title }) => title === 'sandbox BTC') as (typeof ENGINES)[number]).start();
+  chain = await watchChain('BTC', engine.url);
+  await chain.catchUp();
+});
+afterEach(async () => {
+  await chain?.close();
+  await engine?.remove();
+});
+
+test('a coin on an address of forty days ago is not in the watch list, and found by the deep scan', async () => {
+  const old = await chain.owe({ ageDays: 40 });
+  const txid = await engine.pay([{ script: old.script, minor: 5_000n }]);
+  await engine.mine(3);
+  await chain.catchUp();
+  expect(await chain.facts(old)).toEqual([]);
+  expect(await deepScan(chain.ctx, 'BTC')).toBe(3);
+  expect(await chain.facts(old)).toMatchObject([{ txid, state: 'mined', foundMined: true }]);
+  expect(await chain.takeDue(old)).toBe(true);
+  expect((await chain.cursor())?.deep_height).toBe(await engine.height());
+  expect(await deepScan(chain.ctx, 'BTC')).toBe(0);
+});
+
+test('what the deep scan found is watched like any payment: its double spend is noticed', async () => {
+  const old = await chain.owe({ ageDays: 40 });
+  await engine.pay([{ script: old.script, minor: 5_000n }]);
+  await engine.mine(1);
+  await chain.catchUp();
+  await deepScan(chain.ctx, 'BTC');
+  await engine.reorg(1, { drop: true });
+  await chain.catchUp();
+  expect(await chain.facts(old)).toMatchObject([{ state: 'conflicted' }]);
+  expect((await chain.cursor())?.deep_height).toBeLessThan(await engine.height());
+});
+
+test('a look-up finds what lies in a block and in the mempool, once', async () => {
+  const [mined, waiting, empty] = [await chain.owe({ ageDays: 40 }), await chain.owe({ ageDays: 40 }), await chain.owe()];
+  const from = await engine.height();
+  const first = await engine.pay([{ script: mined.script, minor: 5_000n }]);
+  await engine.mine(2);
+  const second = await engine.pay([{ script: waiting.script, minor: 6_000n }]);
+  await chain.catchUp();
+  const options = { fromHeight: from, scripts: [mined.script, waiting.script, empty.script] };
+  for (let i = 0; i < 2; i++) expect(await lookUpAgain(chain.ctx, 'BTC', options)).toBe(true);
+  expect(await chain.facts(mined)).toMatchObject([{ txid: first, state: 'mined' }]);
+  expect(await chain.facts(waiting)).toMatchObject([{ txid: second, state: 'mempool' }]);
+  expect(await chain.facts(empty)).toEqual([]);
+});
+
+test('a look-up that cannot be finished says so', async () => {
+  const owed = await chain.owe();
+  const options = { fromHeight: 1, scripts: [owed.script] };
+  await engine.stop();
+  expect(await lookUpAgain(chain.ctx, 'BTC', options)).toBe(false);
+  await engine.start();
+  expect(await lookUpAgain(chain.ctx, 'BTC', options)).toBe(true);
+  await engine.mine(2);
+  await chain.catchUp();
+  await engine.rewind(1);
+  expect(await lookUpAgain(chain.ctx, 'BTC', options)).toBe(false);
+});
+
+test('a reorganisation of 130 blocks ends where the chain is, with every payment in its place', async () => {
+  const kept = await chain.owe();
+  await engine.pay([{ script: kept.script, minor: 5_000n }]);
+  await engine.mine(1);
+  const lost = await chain.owe();
+  await engine.pay([{ script: lost.script, minor: 6_000n }]);
+  await engine.mine(130);
+  await chain.catchUp();
+  await engine.reorg(130);
+  await chain.catchUp();
+  expect((await chain.cursor())?.height).toBe(await engine.height());
+  expect(await chain.facts(kept)).toMatchObject([{ state: 'mined' }]);
+  expect(await chain.facts(lost)).toMatchObject([{ state: 'mempool', gone: false }]);
+  await engine.mine(1);
+  await chain.catchUp();
+  expect(await chain.facts(lost)).toMatchObject([{ state: 'mined' }]);
+});
+
+test('a chain on which nothing of ours lies any more is followed from below our first block', async () => {
+  const owed = await chain.owe();
+  await engine.pay([{ script: owed.script, minor: 5_000n }]);
+  await engine.mine(1);
+  await chain.catchUp();
+  await engine.reorg(3);
+  await chain.catchUp();
+  expect((await chain.cursor())?.height).toBe(await engine.height());
+  expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool' }]);
+});
+
+test('a transaction whose database transaction commits late is watched when it is there', async () => {
+  const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]);
+  let finish: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const model = await chain.owe();
+  let begun: () => void = () => undefined;
+  const inserted = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const late = chain.db.transaction(async (sql) => {
+    await sql.query({
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+                                       address, script, created_at, window_ends_at)
+               select id || 'x', merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments, id || 'x', $2, created_at, window_ends_at
+                 from transactions where id = $1`,
+      values: [model.id, script],
+    });
+    begun();
+    await held;
+  });
+  await inserted;
+  // others commit after it was made, and passes go by
+  for (let i = 0; i < 3; i++) {
+    await chain.owe();
+    await engine.mine(1);
+    await chain.catchUp();
+  }
+  finish();
+  await late;
+  await engine.pay([{ script, minor: 7_000n }]);
+  await engine.mine(1);
+  await chain.catchUp();
+  expect(await chain.facts({ id: `${model.id}x`, script })).toMatchObject([{ state: 'mined' }]);
+});
