@@ -171,7 +171,7 @@ function refusalOf(name: string, method: string, answer: unknown): RpcRefusal | 
 }
 
 function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unknown[]): unknown[] {
-  const results = new Array<unknown>(calls.length);
+  const results: unknown[] = calls.map(() => null);
   const missing = new Set(calls.keys());
   for (const answer of answers) {
     if (typeof answer !== 'object' || answer === null)
