@@ -7,33 +7,48 @@ import { createAddressDeriver, readAccountKey } from './utxo-derive.ts';
 
 /** @param network the network whose addresses are derived; keys of another one are refused */
 export function createAddressDerivers(network: Network): AddressDerivers {
+  const chains = new Map<string, HDKey>();
+  /** Chain 0 of an account, by @scure/bip32. */
+  async function chainOf(currency: UtxoCode, xpub: string): Promise<HDKey> {
+    const known = chains.get(xpub);
+    if (known !== undefined) return known;
+    const { HDKey: Key } = await import('@scure/bip32');
+    const account = readAccountKey(currency, network, xpub);
+    const chain = Key.fromExtendedKey(account.xpub, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test).deriveChild(0);
+    chains.set(xpub, chain);
+    return chain;
+  }
   return {
     of: (currency, xpub) => createAddressDeriver({ currency, network, xpub }),
-    rederive: (currency, xpub, index) => rederive(currency, network, xpub, index),
+    async rederive(currency, xpub, index) {
+      const { publicKey } = (await chainOf(currency, xpub)).deriveChild(index);
+      if (publicKey === null) throw new Error('a derived key without a public key');
+      return { ...(await secondAddress(currency, network, publicKey)), index };
+    },
   };
 }
 
-/** Derivation by @scure/bip32, address by @scure/btc-signer, or @bitauth/libauth for Bitcoin Cash; about a millisecond. */
-async function rederive(currency: UtxoCode, network: Network, xpub: string, index: number): Promise<DerivedAddress> {
-  const account = readAccountKey(currency, network, xpub);
-  const { HDKey: Key } = await import('@scure/bip32');
-  const versions =
-    network === 'mainnet' ? { public: 0x0488b21e, private: 0x0488ade4 } : { public: 0x043587cf, private: 0x04358394 };
-  const key: HDKey = Key.fromExtendedKey(account.xpub, versions).deriveChild(0).deriveChild(index);
-  if (key.publicKey === null) throw new Error('a derived key without a public key');
+const VERSIONS = {
+  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
+  test: { public: 0x043587cf, private: 0x04358394 },
+} as const;
+
+/** The address by @scure/btc-signer, or by @bitauth/libauth for Bitcoin Cash. */
+async function secondAddress(
+  currency: UtxoCode,
+  network: Network,
+  publicKey: Uint8Array,
+): Promise<Omit<DerivedAddress, 'index'>> {
   const { addressKind, address } = utxoRow(currency).utxo;
-  const parameters = address[chainNetwork(network)];
+  const { bech32, cashaddr, ...bytes } = address[chainNetwork(network)];
+  const coin = { bech32: bech32 ?? 'none', ...bytes };
   const { p2pkh, p2wpkh } = await import('@scure/btc-signer');
-  const coin = {
-    bech32: parameters.bech32 ?? 'none',
-    pubKeyHash: parameters.pubKeyHash,
-    scriptHash: parameters.scriptHash,
-    wif: parameters.wif,
-  };
-  const payment = addressKind === 'p2wpkh' ? p2wpkh(key.publicKey, coin) : p2pkh(key.publicKey, coin);
-  if (addressKind !== 'cashaddr-p2pkh') return { address: payment.address ?? '', script: payment.script, index };
+  const payment = addressKind === 'p2wpkh' ? p2wpkh(publicKey, coin) : p2pkh(publicKey, coin);
+  if (addressKind !== 'cashaddr-p2pkh') return { address: payment.address ?? '', script: payment.script };
   const { encodeCashAddress } = await import('@bitauth/libauth');
-  const prefix = parameters.cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';
-  const cash = encodeCashAddress({ prefix, type: 'p2pkh', payload: payment.hash, throwErrors: true });
-  return { address: cash.address, script: payment.script, index };
+  const prefix = cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';
+  return {
+    address: encodeCashAddress({ prefix, type: 'p2pkh', payload: payment.hash, throwErrors: true }).address,
+    script: payment.script,
+  };
 }
