@@ -10,7 +10,8 @@ export type ChildOptions = {
   readonly name: string;
   /** File name of the entry in src/main. */
   readonly entry: string;
-  readonly environment: NodeJS.ProcessEnv;
+  /** Asked at every start of it. */
+  readonly environment: () => NodeJS.ProcessEnv;
   /** Heap limit and such, for node itself. */
   readonly nodeFlags?: readonly string[];
   /** It ended although nobody stopped it; it is being started again. */
@@ -51,7 +52,7 @@ export function startChild(options: ChildOptions): Child {
 
   function launch(): void {
     const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), SUPERVISED_ARGUMENTS, {
-      env: options.environment,
+      env: options.environment(),
       execArgv: [...(options.nodeFlags ?? [])],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });

@@ -1,6 +1,5 @@
 // `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as
 // processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
-import { realpathSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MigrationRefused, migrate } from '../store/migrate.ts';
@@ -25,6 +24,7 @@ let stopping = false;
 let isReady = false;
 let url: string | null = null;
 let dataFolder = '';
+let owns = false;
 let exitCode = 0;
 
 function step(what: string, sinceMs: number): void {
@@ -40,7 +40,7 @@ async function timed<T>(what: string | ((result: T) => string), work: () => Prom
 }
 
 function noteGroup(): void {
-  if (dataFolder === '') return;
+  if (!owns) return;
   const supervisor = identityOf(process.pid) ?? String(process.pid);
   const processes = children.map((child) => child.identity()).filter((one): one is Identity => one !== null);
   writeGroup(dataFolder, { supervisor, state: stopping ? 'stopping' : isReady ? 'ready' : 'starting', url, processes });
@@ -68,14 +68,14 @@ async function stopAll(code: number, line?: string): Promise<void> {
       exitCode = 1;
     });
   }
-  if (dataFolder !== '') writeGroup(dataFolder, null);
+  if (owns) writeGroup(dataFolder, null);
   clearTimeout(deadline);
   if (isReady) step('stopped', since);
   if (exitCode !== 0 && line !== undefined && isReady) console.error(line);
   process.exit(exitCode);
 }
 
-function child(name: string, entry: string, environment: NodeJS.ProcessEnv): Child {
+function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv): Child {
   const started = startChild({
     name,
     entry,
@@ -146,7 +146,8 @@ async function stopChildren(...names: readonly string[]): Promise<void> {
 async function main(): Promise<void> {
   const config = readConfig();
   dataFolder = makeDataFolder(config.dataFolder);
-  const lock = await takeDataFolder(realpathSync(dataFolder));
+  const lock = await takeDataFolder(dataFolder);
+  owns = true;
   await checkPort(config);
   noteGroup();
   step('configuration, data folder and port', began);
@@ -164,7 +165,7 @@ async function main(): Promise<void> {
   );
   watchDatabase(database);
   if (stopping) return;
-  const environment = childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
+  const environment = () => childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
   const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   await timed(
     (applied: readonly string[]) =>
@@ -175,7 +176,8 @@ async function main(): Promise<void> {
 
   const signer = child('signer', 'signer.ts', environment);
   const worker = child('worker', 'worker.ts', environment);
-  const api = child('api', 'api.ts', environment);
+  // started again, it answers where it did before, also where any free port was asked for
+  const api = child('api', 'api.ts', () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) }));
   const demo = config.network === 'sandbox' ? prepareDemo(config, database.url) : Promise.resolve(null);
   demo.catch(() => undefined);
   await Promise.all([

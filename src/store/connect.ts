@@ -52,6 +52,24 @@ export function connect(options: ConnectOptions): Database {
   };
   const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: 60_000 });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
+  pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
+
+  // what pool.query does, but a statement that the server refused costs no connection
+  function query<R extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<R>> {
+    return new Promise((resolve, reject) => {
+      pool.connect((error, client, release) => {
+        if (client === undefined) {
+          reject(error ?? new Error('the pool gave no connection'));
+          return;
+        }
+        client.query<R>(statement, (failure, result) => {
+          release(failure !== null && isConnectionLost(failure));
+          if (failure) reject(failure);
+          else resolve(result);
+        });
+      });
+    });
+  }
 
   async function once<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     const client = await pool.connect();
@@ -72,7 +90,7 @@ export function connect(options: ConnectOptions): Database {
   }
 
   return {
-    query: (statement) => pool.query(statement),
+    query,
     async transaction(work) {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -89,6 +107,12 @@ export function connect(options: ConnectOptions): Database {
     sessionLock: (name) => openSessionLock(base, name),
     close: () => pool.end(),
   };
+}
+
+/** Whether an error says that its connection is of no more use: the server's own refusals have a severity, and only FATAL ends a session. */
+function isConnectionLost(error: Error): boolean {
+  const { severity } = error as { severity?: string };
+  return severity !== 'ERROR';
 }
 
 function openSessionLock(config: pg.ClientConfig, name: string): SessionLock {

@@ -15,14 +15,21 @@ export async function openListener(
     const next = new pg.Client({ ...config, keepAlive: true });
     next.on('notification', (message) => onMessage(message.channel, message.payload ?? ''));
     next.on('error', () => undefined);
+    try {
+      await next.connect();
+      for (const channel of channels) await next.query(`listen ${channel}`);
+    } catch (error) {
+      next.end().catch(() => undefined);
+      throw error;
+    }
+    client = next;
+    // only now: an attempt that failed ends too, and is not to be followed by two
     next.on('end', () => {
       if (closed) return;
       onLost();
       void reopen();
     });
-    await next.connect();
-    for (const channel of channels) await next.query(`listen ${channel}`);
-    client = next;
+    if (closed) await next.end();
   }
   async function reopen(): Promise<void> {
     while (!closed) {
