@@ -36,6 +36,8 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
       NODE_OPTIONS: nodeOptions,
+      // as bin/launch.mjs sets it
+      NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)),
       PORT: '0',
       BURSAR_DATA_DIR: data,
       BURSAR_DEMO_PASSWORD: PASSWORD,

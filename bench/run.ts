@@ -183,7 +183,8 @@ async function main(): Promise<void> {
   say('block scan');
   figures.push(...(await scanBlock(SIZE.watched)));
   const bench = await open();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
     const place = machine(await postgresVersion(bench.instance.databaseUrl));
     figures.push(...(await memory(bench)), await parallelCreates(bench));
