@@ -103,11 +103,17 @@ function bodySchema(endpoint: Endpoint): Node {
       description: 'The access token, unless it is in the Authorization header.',
     };
   }
-  for (const [name, field] of fields) properties[name] = { ...field.schema, description: field.about };
-  if (endpoint.keyKept !== null)
-    properties.idempotency_key = { ...KEY_SCHEMA, description: 'The same as the header Idempotency-Key.' };
+  for (const [name, field] of fields)
+    properties[name] = { ...(field.required ? field.schema : orNull(field.schema)), description: field.about };
   const required = fields.filter(([, field]) => field.required).map(([name]) => name);
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
+}
+
+/** null stands for a field that is not sent. */
+function orNull(schema: JsonSchema): JsonSchema {
+  const types = [schema.type].flat();
+  if (types.includes('null')) return schema;
+  return { ...schema, type: [...types, 'null'], ...(Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}) };
 }
 
 /** One response for each HTTP status, naming its codes. */

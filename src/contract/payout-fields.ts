@@ -25,7 +25,7 @@ export function payoutAmount(about: string): Field<string, true> {
     required: true,
     about,
     refusal: 'invalid_amount',
-    schema: { type: 'string', pattern: `^(all|(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?)$`, examples: ['0.01'] },
+    schema: { type: 'string', pattern: `^(all|(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?)$`, examples: ['150'] },
     read(value, name) {
       if (value !== 'all') readAmount(value, name, 18);
       return value as string;
