@@ -1,7 +1,7 @@
 // How each decision is booked: the posting templates of the ledger, one function each, applied to the case at once. Whatever enters a
 // merchant's available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
 import type { CurrencyCode } from '../currency.ts';
-import { basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
+import { atLeastZero, basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
 import { BalancesNeeded, type Case, type Coin, type Line } from './case.ts';
 import { isBooked } from './coins.ts';
 
@@ -141,6 +141,8 @@ export function reverseDeposit(it: Case, coin: Coin): void {
   const wasCounted = coin.inAvailable > 0n || coin.inRefund > 0n;
   const wanted = minus(plus(coin.inAvailable, coin.sentBack), coin.fee);
   const lines: Line[] = [{ account: account.chain(coin.currency), amount: negated(coin.amount) }];
+  // a waiting reimbursement has taken the coin whole, fee included: then the fee goes back to whom it was taken from
+  if (wanted < 0n) lines.push(...enter(it, coin.currency, negated(wanted)));
   if (wanted > 0n) {
     const balance = balanceOf(it, coin.currency);
     const taken = least(balance.available, wanted);
@@ -159,8 +161,8 @@ export function reverseDeposit(it: Case, coin: Coin): void {
     reversesKey: coin.depositEntryKey,
   });
   Object.assign(coin, {
-    owed: wanted,
-    owedFee: coin.fee,
+    owed: atLeastZero(wanted),
+    owedFee: wanted < 0n ? 0n : coin.fee,
     wasLost: wasCounted,
     generation: coin.generation + 1,
     depositEntryKey: null,

@@ -1,0 +1,228 @@
+// The merchant's word: cancel, accept, decline, and the excess alone (rules 12, 14, 20), what each asks for and how it refuses.
+import { describe, expect, test } from 'vitest';
+import { Refusal } from '../../src/core/refusal.ts';
+import { REACH } from '../support/reach.ts';
+import { HOUR, MINUTE, newWorld, W, type World } from '../support/world.ts';
+
+const HALF = 25_000n;
+const ALL = Object.keys(REACH);
+
+function refusal(word: () => void): Refusal {
+  try {
+    word();
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+const late = (amount: bigint): World => {
+  const world = newWorld({ latePolicy: 'review' });
+  world.until(W + HOUR);
+  world.pay({ amount });
+  return world;
+};
+
+describe('cancel (rule 20)', () => {
+  test.each(ALL)('in %s', (status) => {
+    const world = REACH[status]!();
+    if (['started', 'cancelled'].includes(status)) {
+      world.cancel();
+      expect([world.status, world.transaction.word]).toEqual(['cancelled', 'cancelled']);
+    } else if (status === 'pending') {
+      world.cancel();
+      expect(world.path()).toEqual(['started', 'pending', 'cancelled', 'review']);
+    } else {
+      const refused = refusal(world.cancel);
+      expect([refused.code, refused.httpStatus, world.status]).toEqual(['transaction_not_cancellable', 409, status]);
+      expect(refused.message).toContain(status);
+    }
+  });
+
+  test('a pending one with a confirmation cannot be cancelled any more', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.pay();
+    world.mine();
+    const refused = refusal(world.cancel);
+    expect(refused.message).toContain('pending');
+    expect([refused.code, world.status]).toEqual(['transaction_not_cancellable', 'pending']);
+  });
+
+  test('nor one with a lock', () => {
+    const world = newWorld({ currency: 'DASH', usd: 1_000_00n });
+    world.pay({ lock: 'instantsend' });
+    expect(refusal(world.cancel).code).toBe('transaction_not_cancellable');
+  });
+
+  test('twice is the same, also when coins in flight have led to review meanwhile', () => {
+    const world = REACH.pending!();
+    world.cancel();
+    const steps = world.steps.length;
+    world.cancel();
+    expect([world.steps.length, world.status]).toEqual([steps, 'review']);
+    world.mine();
+    expect([world.status, world.suspense()]).toEqual(['review', HALF]);
+  });
+
+  test('a withdrawn payment that comes back after the cancel leads to review', () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.evict(tx);
+    world.cancel();
+    expect(world.status).toBe('cancelled');
+    world.resend(tx);
+    expect(world.status).toBe('review');
+  });
+
+  test('a cancelled one does not time out', () => {
+    const world = REACH.cancelled!();
+    world.wait(48 * HOUR);
+    expect(world.status).toBe('cancelled');
+  });
+
+  test('what was due is decided first: a race with the last confirmation is won by it', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    expect(refusal(world.cancel).message).toContain('succeeded');
+  });
+});
+
+describe('accept (rule 12)', () => {
+  test.each(ALL.filter((status) => status !== 'review' && status !== 'declined'))('is refused in %s', (status) => {
+    const world = REACH[status]!();
+    const refused = refusal(world.accept);
+    expect([refused.code, refused.httpStatus, world.status]).toEqual(['not_resolvable', 409, status]);
+    expect(refused.message).toContain(status);
+  });
+
+  test.each(['review', 'declined'] as const)('from %s: confirmed, succeeded, suspense to available', (status) => {
+    const world = REACH[status]!();
+    world.accept();
+    expect(world.path().slice(-3)).toEqual([status, 'confirmed', 'succeeded']);
+    expect([world.available(), world.suspense(), world.transaction.word]).toEqual([HALF, 0n, 'accepted']);
+    expect(refusal(world.accept).code).toBe('not_resolvable');
+  });
+
+  test('after a cancel too: the merchant takes the word back', () => {
+    const world = REACH.cancelled!();
+    world.pay();
+    world.mine();
+    world.accept();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+  });
+
+  test('needs the R of each payment’s own value', () => {
+    const world = late(300_000n);
+    expect(refusal(world.accept).message).toContain('confirmations');
+    world.mine();
+    expect(refusal(world.accept).code).toBe('not_resolvable');
+    world.mine();
+    world.accept();
+    expect(world.available()).toBe(300_000n);
+  });
+
+  test('waits for a payment of the other coin as well, and takes it too', () => {
+    const world = late(HALF);
+    world.mine();
+    world.pay({ currency: 'LTC', amount: 900n });
+    expect(refusal(world.accept).code).toBe('not_resolvable');
+    world.mine(2, 'LTC');
+    world.accept();
+    expect([world.available(), world.available('LTC')]).toEqual([HALF, 900n]);
+  });
+
+  test('is refused while a coin in suspense has left the chain', () => {
+    const world = late(HALF);
+    world.mine();
+    world.reorg(1, 'out');
+    expect(refusal(world.accept).code).toBe('not_resolvable');
+  });
+
+  test('is refused when nothing lies in suspense', () => {
+    const world = late(HALF);
+    world.mine();
+    world.reorg(1, 'dead');
+    expect(refusal(world.accept).message).toContain('suspense');
+  });
+});
+
+describe('decline (rule 14)', () => {
+  test.each(ALL.filter((status) => status !== 'review'))('is refused in %s', (status) => {
+    const world = REACH[status]!();
+    const refused = refusal(world.decline);
+    expect([refused.code, world.status]).toEqual(['not_resolvable', status]);
+    expect(refused.message).toContain(status);
+  });
+
+  test('from review: declined, it stays in suspense; then it can be accepted after all', () => {
+    const world = REACH.review!();
+    world.decline();
+    expect([world.status, world.suspense(), world.available()]).toEqual(['declined', HALF, 0n]);
+    world.accept();
+    expect([world.status, world.available()]).toEqual(['succeeded', HALF]);
+  });
+
+  test('needs no confirmations', () => {
+    const world = late(HALF);
+    world.decline();
+    expect(world.status).toBe('declined');
+    world.mine();
+    expect([world.status, world.suspense()]).toEqual(['declined', HALF]);
+  });
+});
+
+describe('the excess alone', () => {
+  test.each(['started', 'pending'] as const)('is refused in %s', (status) => {
+    expect(refusal(REACH[status]!().acceptExcess).code).toBe('not_resolvable');
+  });
+
+  test.each(ALL.filter((status) => status !== 'started' && status !== 'pending'))(
+    'in %s: moves what lies in suspense, the status stays',
+    (status) => {
+      const world = REACH[status]!({ latePolicy: 'review' });
+      if (['timedout', 'timedout_checked', 'cancelled'].includes(status)) {
+        expect(refusal(world.acceptExcess).message).toContain('suspense');
+        return;
+      }
+      world.pay({ amount: HALF });
+      world.mine();
+      const { status: before } = world;
+      const [available, suspense] = [world.available(), world.suspense()];
+      expect(suspense >= HALF).toBe(true);
+      world.acceptExcess();
+      expect([world.status, world.available(), world.suspense()]).toEqual([before, available + suspense, 0n]);
+      expect(refusal(world.acceptExcess).message).toContain('Nothing');
+    },
+  );
+
+  test('needs the R of the excess, not of the whole coin', () => {
+    const world = newWorld({ usd: 50_00n });
+    world.pay({ amount: 150_000n }); // 50 USD credited, 100 USD excess
+    world.mine();
+    expect(world.status).toBe('succeeded');
+    expect(refusal(world.acceptExcess).message).toContain('confirmations');
+    world.mine();
+    world.acceptExcess();
+    expect([world.available(), world.suspense()]).toEqual([150_000n, 0n]);
+    const small = newWorld({ usd: 99_00n });
+    small.pay({ amount: 198_000n }); // 99 USD of excess in a coin of 198 USD
+    small.mine();
+    small.acceptExcess();
+    expect(small.available()).toBe(198_000n);
+  });
+
+  test('twice in one life has two entries', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    for (let n = 0; n < 2; n++) {
+      world.pay({ amount: HALF });
+      world.mine();
+      world.wait(MINUTE);
+      world.acceptExcess();
+    }
+    expect(world.available()).toBe(world.need + 2n * HALF);
+    expect([...world.books.entries.keys()].filter((key) => key.startsWith('rev:'))).toHaveLength(2);
+  });
+});

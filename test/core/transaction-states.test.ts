@@ -1,0 +1,217 @@
+// The table of transitions: it is what the specification says, every status can be reached, every arrow is used by a story of the judge,
+// and the picture in ARCHITECTURE.md is drawn from it (UPDATE=1 draws it anew).
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { judge } from '../../src/core/judge/judge.ts';
+import { happen } from '../../src/core/judge/steps.ts';
+import { TRANSACTION_STATUSES, TRANSITIONS, type TransactionStatus, transition } from '../../src/core/transaction-states.ts';
+import { REACH } from '../support/reach.ts';
+import { DAY, HOUR, MINUTE, newWorld, SECOND, W, type World } from '../support/world.ts';
+
+const ARROWS = new Set(
+  TRANSITIONS.filter((row) => row.from !== row.to).map((row) => `${row.rule}: ${row.from ?? '–'} to ${row.to}`),
+);
+
+test('an event has at most one row in each status', () => {
+  expect(new Set(TRANSITIONS.map((row) => `${row.from} ${row.event}`)).size).toBe(TRANSITIONS.length);
+});
+
+test('what is not in the table does not happen', () => {
+  const { transaction } = newWorld();
+  const it = { transaction: { ...transaction, status: 'settled' as const }, steps: [], nowMs: 0 };
+  expect(happen(it as never, 'cancelled_by_merchant')).toBe(false);
+  expect([it.transaction.status, it.steps]).toEqual(['settled', []]);
+  expect(transition('settled', 'cancelled_by_merchant')).toBeNull();
+});
+
+test('every status is reached from a created transaction, and none but reimbursed is the end of all ways', () => {
+  const reached = new Set<TransactionStatus>(['started']);
+  for (let size = 0; size !== reached.size; ) {
+    size = reached.size;
+    for (const row of TRANSITIONS) if (row.from !== null && reached.has(row.from)) reached.add(row.to);
+  }
+  expect([...reached].sort()).toEqual([...TRANSACTION_STATUSES].sort());
+  const ends = TRANSACTION_STATUSES.filter((status) => !TRANSITIONS.some((row) => row.from === status && row.to !== status));
+  expect(ends).toEqual(['reimbursed']);
+});
+
+/** One story or more for each arrow; the world itself checks that only rows of the table are used. */
+const STORIES: Record<string, () => World | undefined> = {
+  'paid in time': () => REACH.settled!(),
+  'short, then another payment': () => {
+    const world = REACH.declined!();
+    world.pay();
+    return world;
+  },
+  'nothing came': () => REACH.timedout_checked!(),
+  'late while the node was down': () => {
+    const world = newWorld();
+    world.node('down');
+    world.until(W + 3 * HOUR);
+    world.pay();
+    world.node('up');
+    return world;
+  },
+  'late, accepted by policy': () => {
+    const world = REACH.timedout!();
+    world.pay();
+    world.mine();
+    return world;
+  },
+  'very late': () => {
+    const world = REACH.timedout_checked!();
+    world.pay();
+    return world;
+  },
+  'replaced after the window, and so on time': () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.until(W);
+    world.doubleSpend(tx);
+    expect(world.status).toBe('timedout');
+    world.replace(tx, { amount: world.need + 1n });
+    return world;
+  },
+  'on time, evicted, and back after three days': () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.evict(tx);
+    world.wait(72 * HOUR);
+    expect(world.status).toBe('timedout_checked');
+    world.resend(tx);
+    return world;
+  },
+  'the other coin, in every status': () => {
+    for (const status of ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined']) {
+      const world = REACH[status]!();
+      world.pay({ currency: 'LTC', amount: 1n });
+      collect(world);
+    }
+    return undefined;
+  },
+  'the other coin, then the right one': () => {
+    const world = newWorld();
+    world.pay({ currency: 'LTC', amount: 1n });
+    world.pay();
+    return world;
+  },
+  'cancelled before and after the payment': () => {
+    const world = REACH.cancelled!();
+    world.pay();
+    collect(world);
+    const flying = REACH.pending!();
+    flying.cancel();
+    return flying;
+  },
+  'accepted and refused by the merchant': () => {
+    const world = REACH.review!();
+    world.decline();
+    world.accept();
+    collect(world);
+    const other = REACH.review!();
+    other.accept();
+    return other;
+  },
+  'withdrawn in the window and after it': () => {
+    const world = newWorld();
+    world.doubleSpend(world.pay());
+    collect(world);
+    const after = newWorld();
+    const tx = after.pay();
+    after.until(W);
+    after.doubleSpend(tx);
+    return after;
+  },
+  'lost and back': () => {
+    for (const status of ['succeeded', 'settled']) {
+      const world = REACH[status]!({ settlementMs: SECOND });
+      world.reorg(6, 'out');
+      world.wait(11 * MINUTE);
+      for (const tx of world.chain().txs) world.resend(tx);
+      world.mine();
+      collect(world);
+    }
+    return undefined;
+  },
+  'confirmed late at a lower price': () => {
+    const world = newWorld();
+    world.pay();
+    world.until(W + 2 * DAY);
+    world.rate(1_000n);
+    world.mine();
+    return world;
+  },
+  'returned to the customer': () => {
+    for (const status of ['review', 'declined', 'succeeded', 'settled']) {
+      const world = REACH[status]!();
+      world.openRefund();
+      world.finishRefund();
+      collect(world);
+    }
+    return undefined;
+  },
+};
+const used = new Set<string>(['1: – to started']);
+function collect(world: World): void {
+  for (const step of world.steps) if (step.kind === 'status') used.add(`${step.rule}: ${step.from} to ${step.to}`);
+}
+
+describe('every arrow is used', () => {
+  test.each(Object.entries(STORIES))('%s', (_name, story) => {
+    const world = story();
+    if (world !== undefined) collect(world);
+  });
+
+  test('a confirmed one that is found at rest below R (rule 16)', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.pay();
+    const it = {
+      transaction: { ...world.transaction, status: 'confirmed' as const },
+      coins: world.coins.map((coin) => ({ ...coin })),
+      nowMs: world.now,
+      chains: new Map([['BTC', world.chain().view]]),
+      rateNow: null,
+      blockTimes: new Map(),
+      feeBps: 0,
+      settlementMs: 0,
+      balances: null,
+      refundOpen: false,
+      steps: [],
+    };
+    judge(it as never);
+    expect(it.steps).toMatchObject([{ from: 'confirmed', to: 'pending', rule: 16 }]);
+    used.add('16: confirmed to pending');
+  });
+
+  test('none is left over', () => {
+    expect([...ARROWS].filter((arrow) => !used.has(arrow))).toEqual([]);
+    expect([...used].filter((arrow) => !ARROWS.has(arrow))).toEqual([]);
+  });
+});
+
+const FILE = 'ARCHITECTURE.md';
+const BEGIN = '<!-- transaction-states: drawn by test/core/transaction-states.test.ts (UPDATE=1) -->';
+const END = '<!-- transaction-states: end -->';
+
+/** The arrows as a Mermaid state diagram, rules that share an arrow on one line. */
+function picture(): string {
+  const labels = new Map<string, string[]>();
+  for (const row of TRANSITIONS) {
+    if (row.from === row.to) continue;
+    const arrow = `    ${row.from ?? '[*]'} --> ${row.to}`;
+    labels.set(arrow, [...(labels.get(arrow) ?? []), `${row.rule} ${row.reason}`]);
+  }
+  const lines = [...labels].map(([arrow, label]) => `${arrow}: ${label.join(' / ')}`);
+  return [BEGIN, '```mermaid', 'stateDiagram-v2', ...lines, '```', END].join('\n');
+}
+
+test('ARCHITECTURE.md shows the table as it is', () => {
+  const text = existsSync(FILE) ? readFileSync(FILE, 'utf8') : `# Architecture\n\n${BEGIN}\n${END}\n`;
+  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
+  const drawn =
+    from < 0 || to < from
+      ? `${text.trimEnd()}\n\n## The life of a transaction\n\n${picture()}\n`
+      : text.slice(0, from) + picture() + text.slice(to + END.length);
+  if (process.env.UPDATE === '1') writeFileSync(FILE, drawn);
+  expect(readFileSync(FILE, 'utf8'), 'run this test with UPDATE=1').toBe(drawn);
+});
