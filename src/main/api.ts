@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
-import { open, openLog } from './opened.ts';
+import { type Opened, onOpened, openLog } from './opened.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
@@ -15,8 +15,7 @@ import { untilWorldIsComplete } from './world.ts';
 const DATABASE_SESSIONS = 16;
 const WORLD_WITHIN_MS = 20_000;
 
-async function start(): Promise<Running> {
-  const { config, database } = await open();
+async function start({ config, database }: Opened): Promise<Running> {
   const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
   const log = openLog('api');
   const wired = await wire(config, { applicationName: 'bursar api', maxConnections: DATABASE_SESSIONS });
@@ -64,4 +63,4 @@ function version(): string {
   return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version;
 }
 
-await runProcess('api', start);
+await runProcess('api', () => onOpened(start));

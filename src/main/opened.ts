@@ -28,6 +28,17 @@ export async function open(): Promise<Opened> {
   return { config: { ...given, dataFolder, databaseUrl: database.url }, database };
 }
 
+/** Runs a process's start on what was opened; when it fails or refuses, leaves the database again, so that no server outlives it. */
+export async function onOpened<T>(start: (opened: Opened) => Promise<T>): Promise<T> {
+  const opened = await open();
+  try {
+    return await start(opened);
+  } catch (error) {
+    await opened.database.close();
+    throw error;
+  }
+}
+
 /** A log on standard error, one JSON object a line, as the other processes write it. */
 export function openLog(name: string): pino.Logger {
   return pino({ name, base: { name, pid: process.pid } }, pino.destination({ dest: 2, sync: true }));

@@ -5,14 +5,13 @@ import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
-import { open, openLog } from './opened.ts';
+import { type Opened, onOpened, openLog } from './opened.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { wire } from './wire.ts';
 
 const DATABASE_SESSIONS = 10;
 
-async function start(): Promise<Running> {
-  const { config, database } = await open();
+async function start({ config, database }: Opened): Promise<Running> {
   const log = openLog('worker');
   const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS });
   const { ctx } = wired;
@@ -37,4 +36,4 @@ async function start(): Promise<Running> {
   };
 }
 
-await runProcess('worker', start);
+await runProcess('worker', () => onOpened(start));
