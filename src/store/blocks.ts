@@ -52,7 +52,7 @@ export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, a
 export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'move_cursor',
-    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, deep_height = least(deep_height, $3), updated_at = $5
+    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5
              where currency = $1 and epoch = $2`,
     values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
   });
@@ -87,10 +87,16 @@ export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow)
   });
 }
 
+/** Forgets the blocks of a lost branch; the deep scan begins again where the branches part. */
 export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
   await sql.query({
     name: 'delete_blocks_above',
     text: 'delete from blocks where currency = $1 and height > $2',
+    values: [currency, height],
+  });
+  await sql.query({
+    name: 'deep_height_back',
+    text: 'update chain_cursors set deep_height = $2 where currency = $1 and deep_height > $2',
     values: [currency, height],
   });
 }

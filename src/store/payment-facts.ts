@@ -26,8 +26,10 @@ export type PaymentFacts = {
   readonly goneSinceMs: number | null;
   readonly lastHeight: number | null;
   readonly conflictTxid: string | null;
+  /** Its rival is in a block of the best chain. */
+  readonly rivalMined: boolean;
 };
-export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid'> & {
+export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'rivalMined'> & {
   readonly amount: bigint;
   readonly coinbase: boolean;
   readonly seenAtMs: number;
@@ -56,9 +58,11 @@ type RawFacts = {
   gone_since: Date | null;
   last_height: number | null;
   conflict_txid: string | null;
+  rival_mined: boolean;
 };
 const COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
-  p.gone_since, p.last_height, p.conflict_txid`;
+  p.gone_since, p.last_height, p.conflict_txid,
+  exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as rival_mined`;
 
 function paymentFacts(row: RawFacts): PaymentFacts {
   const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
@@ -75,6 +79,7 @@ function paymentFacts(row: RawFacts): PaymentFacts {
     goneSinceMs: row.gone_since?.getTime() ?? null,
     lastHeight: row.last_height,
     conflictTxid: row.conflict_txid,
+    rivalMined: row.rival_mined,
   };
 }
 

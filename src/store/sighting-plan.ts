@@ -42,8 +42,8 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     const twin =
       same ?? find(plan, (row) => row.twinKey === twinKey && row.transactionId === transactionId && row.txid !== facts.txid);
     if (twin !== undefined) {
-      // what we hold for mined on the best chain is not unmade by a look at the mempool: that list may be older
-      if (block === null && twin.state === 'mined') continue;
+      // what the best chain has decided is not unmade by a look at the mempool: that list may be older
+      if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
       replace(plan, twin, {
         ...twin,
         txid: facts.txid,
@@ -53,6 +53,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
         goneSinceMs: null,
         lastHeight: block?.height ?? twin.lastHeight,
         conflictTxid: null,
+        rivalMined: false,
       });
       if (twin.txid !== facts.txid) noteSpends(plan, facts);
       continue;
@@ -110,10 +111,17 @@ function beatRivals(plan: Plan, facts: TransactionFacts): void {
   for (const row of plan.rows) {
     if (!losers.has(row.txid)) continue;
     // the mempool holds nothing that the chain has already decided otherwise: such a list is older than our cursor
-    if (block === null && row.state === 'mined') continue;
+    if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) continue;
     plan.rivals.add(facts.txid);
     if (row.state === 'conflicted' && row.conflictTxid === facts.txid) continue;
-    replace(plan, row, { ...row, state: 'conflicted', block: null, goneSinceMs: null, conflictTxid: facts.txid });
+    replace(plan, row, {
+      ...row,
+      state: 'conflicted',
+      block: null,
+      goneSinceMs: null,
+      conflictTxid: facts.txid,
+      rivalMined: block !== null,
+    });
   }
   // seen and replaced within one look: it never was there
   plan.made = plan.made.filter((row) => !losers.has(row.txid));
