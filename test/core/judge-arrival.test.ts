@@ -197,6 +197,14 @@ describe('a fee replacement', () => {
     expect(world.coins.map((coin) => coin.onTimeMinor)).toEqual([HALF, HALF, HALF]);
   });
 
+  test('of one that was on time itself inherits from that one, not from both', () => {
+    const world = newWorld();
+    const second = world.replace(world.pay({ amount: HALF }), { amount: 30_000n });
+    world.until(W + HOUR);
+    world.replace(second, { amount: world.need });
+    expect(world.coins.map((coin) => coin.onTimeMinor)).toEqual([HALF, 30_000n, 30_000n]);
+  });
+
   test('with two outputs shares what it inherits', () => {
     const world = newWorld();
     const tx = world.pay({ amount: HALF });

@@ -168,7 +168,7 @@ export function watch(
       blockHash: null,
       blockTimeMs: null,
       goneSinceMs: coin.goneSinceMs ?? options.nowMs,
-      conflictTxid: coin.conflictTxid ?? rival?.txid ?? null,
+      conflictTxid: rival?.txid ?? null,
     };
   });
   chain.view = { tipHeight: chain.tip, timeMs: options.nowMs };

@@ -1,5 +1,5 @@
 // A payment is seen for the first time (or is back): is it on time, and which rule does it meet. Rules 2, 3, 9, 10, 18, 21, 22.
-import { formatAmount, least, minus, sum } from '../money.ts';
+import { atLeastZero, formatAmount, greatest, least, minus, sum } from '../money.ts';
 import { usdForCryptoDown } from '../rate.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Coin, ReviewCause } from './case.ts';
@@ -37,17 +37,23 @@ export function noticeCoins(it: Case): boolean {
 
 /** On time or late, once and for ever. A fee replacement is on time up to what it replaces; after a cancel every payment is late. */
 function classify(it: Case, coin: Coin): void {
-  const replaced = it.coins.filter(
-    (other) => other.classified && other.conflictTxid === coin.txid && other.currency === coin.currency,
-  );
-  const shared = it.coins.filter(
-    (other) => other.txid === coin.txid && other.currency === coin.currency && other.classified && other.id !== coin.id,
-  );
-  const inherited = minus(sum(replaced.map((other) => other.onTimeMinor)), sum(shared.map((other) => other.onTimeMinor)));
   if (it.transaction.word === 'cancelled') coin.onTimeMinor = 0n;
   else if (isOnTime(it.transaction, coin)) coin.onTimeMinor = coin.amount;
-  else coin.onTimeMinor = inherited > 0n ? least(coin.amount, inherited) : 0n;
+  else coin.onTimeMinor = least(coin.amount, inherited(it, coin));
   coin.classified = true;
+}
+
+/** What a fee replacement inherits and no other output of it has taken yet. */
+function inherited(it: Case, coin: Coin): bigint {
+  const kin = it.coins.filter((other) => other.classified && other.id !== coin.id && other.currency === coin.currency);
+  const replaced = kin.filter((other) => other.conflictTxid === coin.txid);
+  // the last of a row of replacements makes all before it conflicted: they are one payment, not several
+  let most = 0n;
+  for (const txid of new Set(replaced.map((other) => other.txid))) {
+    most = greatest(most, sum(replaced.filter((other) => other.txid === txid).map((other) => other.onTimeMinor)));
+  }
+  const taken = sum(kin.filter((other) => other.txid === coin.txid).map((other) => other.onTimeMinor));
+  return atLeastZero(minus(most, taken));
 }
 
 function noticeRight(it: Case, coin: Coin, known: boolean): void {
