@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Place } from './postgres-place.ts';
-import { identityOf, worksIn } from './process-identity.ts';
+import { identityOf, workersIn, worksIn } from './process-identity.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** The login user of our own clusters: their superuser, whom only the socket's folder lets in. */
@@ -98,7 +98,7 @@ export function makeCluster({ place, durable }: ClusterOptions): boolean {
 
 /** The number of the server that works in this data folder; null when none does. */
 export function runningServer(place: Place): number | null {
-  const pid = readPid(place);
+  const pid = readPid(join(place.folder, 'postmaster.pid'));
   return pid !== null && identityOf(pid) !== null && worksIn(pid, place.folder) ? pid : null;
 }
 
@@ -120,13 +120,16 @@ export async function startCluster(options: ClusterOptions): Promise<number> {
     const running = runningServer(place);
     if (running !== null && isReady(place)) return running;
     if (running === null && performance.now() - lastTry > 500) {
-      removeForeignPidFile(place);
+      await endOfOrphans(place, until);
       const exited = launch(options);
       lastTry = performance.now();
       const failure = await untilReady(place, exited, until);
       if (failure === null) continue;
       // the last server was killed and its children are still ending: PostgreSQL waits for them, and so do we
-      if (!/pre-existing shared memory|still in use|Is another postmaster/.test(failure) || performance.now() > until) {
+      if (
+        !/pre-existing shared memory|still in use|lock. already exists|pid. already exists/.test(failure) ||
+        performance.now() > until
+      ) {
         throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure} (see ${options.logFile})`);
       }
     }
@@ -206,16 +209,28 @@ async function untilReady(place: Place, exited: Promise<string>, until: number):
   return failure ?? 'it is not ready in time';
 }
 
-// After a crash of the whole machine or container the file may name a process that is now somebody else's: PostgreSQL would refuse to start.
-function removeForeignPidFile(place: Place): void {
-  const pid = readPid(place);
-  if (pid !== null && identityOf(pid) !== null && !worksIn(pid, place.folder))
-    rmSync(join(place.folder, 'postmaster.pid'), { force: true });
+// A server that was killed leaves children, which end by themselves: they are waited for. Then nobody works in the folder, and a lock
+// file that names a living process (somebody else's since a crash of the machine, or one that waits to be reaped) would only keep PostgreSQL out.
+async function endOfOrphans(place: Place, until: number): Promise<void> {
+  while (workersIn(place.folder).length > 0 && performance.now() < until) await delay(10);
+  if (runningServer(place) !== null) return;
+  for (const file of [join(place.folder, 'postmaster.pid'), join(place.socketFolder, '.s.PGSQL.5432.lock')]) {
+    const pid = readPid(file);
+    if (pid !== null && exists(pid)) rmSync(file, { force: true });
+  }
 }
 
-function readPid(place: Place): number | null {
+function exists(pid: number): boolean {
   try {
-    const pid = Number.parseInt(readFileSync(join(place.folder, 'postmaster.pid'), 'utf8'), 10);
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function readPid(file: string): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
     return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
   } catch {
     return null;

@@ -2,7 +2,7 @@
 // start, by the embedded database and by the commands that join a running service.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readFileSync, readlinkSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -44,6 +44,15 @@ export function worksIn(pid: number, folder: string): boolean {
     }
   }
   return (spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '').includes(folder);
+}
+
+/** The numbers of all living processes that work in this folder, as far as the system tells (Linux). */
+export function workersIn(folder: string): readonly number[] {
+  if (process.platform !== 'linux') return [];
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => worksIn(pid, folder) && identityOf(pid) !== null);
 }
 
 export type Lock = { release(): Promise<void> };
