@@ -15,6 +15,8 @@ import { StartRefused } from './start-refused.ts';
 const READY_WITHIN_MS = 80_000;
 const STOP_WITHIN_MS = 9500;
 const MOST_DATABASE_DEATHS = 5;
+/** Left alone, V8 lets the API's heap grow by half under load for nothing (bench/RESULTS.md); nothing it does needs half a gigabyte. */
+const API_FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=512'];
 
 const began = performance.now();
 // what is stopped, in the order of stopping: first who takes work in, last who others need
@@ -75,11 +77,12 @@ async function stopAll(code: number, line?: string): Promise<void> {
   process.exit(exitCode);
 }
 
-function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv): Child {
+function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv, nodeFlags: readonly string[] = []): Child {
   const started = startChild({
     name,
     entry,
     environment,
+    nodeFlags,
     onRestart: (line) => console.error(line),
     onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
     onChange: () => setImmediate(noteGroup),
@@ -177,7 +180,8 @@ async function main(): Promise<void> {
   const signer = child('signer', 'signer.ts', environment);
   const worker = child('worker', 'worker.ts', environment);
   // started again, it answers where it did before, also where any free port was asked for
-  const api = child('api', 'api.ts', () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) }));
+  const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
+  const api = child('api', 'api.ts', apiEnvironment, API_FLAGS);
   const demo = config.network === 'sandbox' ? prepareDemo(config, database.url) : Promise.resolve(null);
   demo.catch(() => undefined);
   await Promise.all([
