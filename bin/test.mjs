@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = join(root, 'node_modules', '.bin');
-const PEERS = ['bitcoind', 'litecoind'];
+const PEERS = ['bitcoind', 'litecoind', 'bchd'];
 const debian = existsSync('/etc/debian_version');
 
 /** Fetches one peer: its path, or why it is not to be had. */
@@ -61,7 +61,7 @@ function count(report) {
 }
 
 const started = performance.now();
-console.log(`peers: fetching ${PEERS.join(' and ')} …`);
+console.log(`peers: fetching ${PEERS.join(', ')} …`);
 const peers = await Promise.all(PEERS.map(fetchPeer));
 for (const { name, path, reason } of peers)
   console.log(`peers: ${name} ${path === null ? `is not to be had: ${reason}` : `${path} (${reason})`}`);

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { startLitecoind } from '../support/litecoind.ts';
-import { segwitAddress } from './engines.ts';
+import { segwitAddress } from './engine.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
 describe('a bitcoind that forgets its mempool', () => {

@@ -1,49 +1,31 @@
 // The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same words. What the
 // customer and the miners do is done here; the product reads it through its own adapter.
-import { bech32 } from '@scure/base';
 import type { UtxoCode } from '../../src/core/currency.ts';
+import { DIALECTS } from '../../src/sandbox/dialects.ts';
 import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { startLitecoind } from '../support/litecoind.ts';
-
-export type Paid = { readonly script: Buffer; readonly minor: bigint };
-
-export type Engine = {
-  /** What it is, with its version. */
-  readonly name: string;
-  readonly currency: UtxoCode;
-  readonly url: string;
-  /** One transaction into the mempool with these outputs (and change). */
-  pay(outputs: readonly Paid[]): Promise<string>;
-  /** Replaces an unconfirmed transaction made by `pay` by one that spends the same coin to these outputs instead. */
-  replace(txid: string, outputs: readonly Paid[]): Promise<string>;
-  /** Mines the mempool; the hashes. */
-  mine(blocks: number): Promise<void>;
-  /** Takes the top blocks away and puts nothing in their place. */
-  rewind(depth: number): Promise<void>;
-  /** Replaces the top blocks by one more, empty ones; `drop`: these spend the coins of what was paid there to somebody else. */
-  reorg(depth: number, options?: { readonly drop?: boolean }): Promise<void>;
-  height(): Promise<number>;
-  stop(): Promise<void>;
-  start(): Promise<void>;
-  remove(): Promise<void>;
-};
+import { decimal, type Engine, type Paid, segwitAddress } from './engine.ts';
+import { bchdEngine, dialectEngine } from './legacy-engines.ts';
+import { remoteEngines } from './remote-engine.ts';
 
 /** Engines by the name under which the suite prints them. */
-export const ENGINES: readonly { readonly title: string; start(): Promise<Engine> }[] = [
-  { title: 'bitcoind (real)', start: async () => coreEngine('BTC', 'bcrt', await startBitcoind()) },
-  { title: 'litecoind (real)', start: async () => coreEngine('LTC', 'rltc', await startLitecoind({ mweb: false })) },
-  { title: 'sandbox BTC', start: () => sandboxEngine('BTC') },
-  { title: 'sandbox LTC', start: () => sandboxEngine('LTC') },
+export const ENGINES: readonly { readonly title: string; readonly currency: UtxoCode; start(): Promise<Engine> }[] = [
+  { title: 'bitcoind (real)', currency: 'BTC', start: async () => coreEngine('BTC', 'bcrt', await startBitcoind()) },
+  {
+    title: 'litecoind (real)',
+    currency: 'LTC',
+    start: async () => coreEngine('LTC', 'rltc', await startLitecoind({ mweb: false })),
+  },
+  { title: 'bchd (real)', currency: 'BCH', start: bchdEngine },
+  { title: 'Dash dialect over a real bitcoind', currency: 'DASH', start: () => dialectEngine('DASH') },
+  { title: 'Dogecoin dialect over a real bitcoind', currency: 'DOGE', start: () => dialectEngine('DOGE') },
+  ...remoteEngines(),
+  ...[...DIALECTS.keys()].map((currency) => ({ title: `sandbox ${currency}`, currency, start: () => sandboxEngine(currency) })),
 ];
 
-export function segwitAddress(prefix: string, script: Buffer): string {
-  return bech32.encode(prefix, [0, ...bech32.toWords(script.subarray(2))]);
-}
-
 const FEE = 20_000n;
-const coins = (minor: bigint): string => `${minor / 100_000_000n}.${(minor % 100_000_000n).toString().padStart(8, '0')}`;
 
 type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
 
@@ -63,8 +45,8 @@ async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon
   async function craft(from: Coin, outputs: readonly Paid[], fee: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;
     const to = [
-      ...outputs.map((one) => ({ [segwitAddress(prefix, one.script)]: coins(one.minor) })),
-      { [await daemon.address()]: coins(change) },
+      ...outputs.map((one) => ({ [segwitAddress(prefix, one.script)]: decimal(one.minor) })),
+      { [await daemon.address()]: decimal(change) },
     ];
     const raw = await daemon.rpc('createrawtransaction', [{ txid: from.txid, vout: from.vout, sequence: 0xfffffffd }], to);
     const signed = await daemon.rpc<{ hex: string; complete: boolean }>('signrawtransactionwithwallet', raw);
@@ -80,6 +62,7 @@ async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon
     name: daemon.version,
     currency,
     url: daemon.url,
+    unit: 1n,
     async pay(outputs) {
       const from = await coin();
       const txid = await daemon.rpc<string>('sendrawtransaction', await craft(from, outputs, FEE));
@@ -131,6 +114,7 @@ async function sandboxEngine(currency: UtxoCode): Promise<Engine> {
     name: `sandbox ${currency}`,
     currency,
     url: node.url,
+    unit: currency === 'DOGE' ? 100n : 1n,
     pay: async (outputs) => remember(node.pay(outputs)),
     replace: async (txid, outputs) =>
       remember(node.replace(transactions.get(txid) as NonNullable<ReturnType<typeof node.pay>>, outputs)),

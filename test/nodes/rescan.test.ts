@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
-import { ENGINES, type Engine } from './engines.ts';
+import type { Engine } from './engine.ts';
+import { ENGINES } from './engines.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
 let engine: Engine;

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
+import { addressEncoder } from '../../src/outside/utxo-address.ts';
 import { createUtxoNode } from '../../src/outside/utxo-node.ts';
 import type { Database } from '../../src/store/connect.ts';
 import type { ChainContext } from '../../src/worker/chain-context.ts';
@@ -103,16 +104,16 @@ async function addMerchant(db: Database): Promise<bigint> {
 }
 
 async function addTransaction(db: Database, merchant: bigint, currency: UtxoCode, nowMs: number, ageDays: number): Promise<Owed> {
-  const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]);
+  const { script, address } = addressEncoder(currency, 'regtest')(Buffer.concat([Buffer.of(2), randomBytes(32)]));
   const createdMs = nowMs - ageDays * 86_400_000;
   const id = sortableId('txn_', createdMs, randomBytes(10));
   await db.query({
     text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
-             values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $1, $4, $5, $6)`,
-    values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000)],
+             values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $7, $4, $5, $6)`,
+    values: [id, merchant, currency, Buffer.from(script), new Date(createdMs), new Date(createdMs + 900_000), address],
   });
-  return { id, script };
+  return { id, script: Buffer.from(script) };
 }
 
 async function readFacts(db: Database, owed: Owed): Promise<Fact[]> {

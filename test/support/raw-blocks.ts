@@ -86,13 +86,15 @@ export function rawBlock(transactions: readonly Sealed[], options: RawBlockOptio
     u32(0x207fffff),
     u32(7),
   ]);
-  const named = options.headerHash === 'x11' ? x11(header) : hash256(header);
+  const named = nameOfHeader(header, options.headerHash ?? 'sha256d');
   const proof = options.auxpow?.(named) ?? Buffer.alloc(0);
   const bytes = Buffer.concat([header, proof, compactSize(transactions.length), ...transactions.map((one) => one.bytes)]);
   return { bytes, hash: Buffer.from(named).reverse().toString('hex') };
 }
 
-function x11(header: Buffer): Buffer {
+/** What a chain names a block by, in wire order. */
+export function nameOfHeader(header: Buffer, kind: 'sha256d' | 'x11'): Buffer {
+  if (kind === 'sha256d') return hash256(header);
   const library = createRequire(import.meta.url)('@dashevo/x11-hash-js') as { digest(i: Buffer, a: 1, b: 1): number[] };
   return Buffer.from(library.digest(header, 1, 1));
 }

@@ -1,0 +1,22 @@
+// JSON in which every number keeps the text that bitcoind wrote ("0.00000001", "3.00000000"), on its way through a dialect server.
+import { isLosslessNumber, parse, stringify } from 'lossless-json';
+
+export const readJson = (text: string): unknown => parse(text);
+export const writeJson = (value: unknown): string => stringify(value) as string;
+
+/** An amount in coins, as bitcoind writes it, in the smallest unit. */
+export function minorOf(value: unknown): bigint {
+  const [whole = '0', fraction = ''] = (isLosslessNumber(value) ? value.toString() : String(value)).split('.');
+  return BigInt(whole) * 100_000_000n + BigInt(fraction.slice(0, 8).padEnd(8, '0'));
+}
+
+/** A whole number that bitcoind wrote. */
+export const numberOf = (value: unknown): number => Number(isLosslessNumber(value) ? value.toString() : value);
+
+/** Every string within a value, keys too, replaced. */
+export function mapStrings(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map((one) => mapStrings(one, change));
+  if (typeof value !== 'object' || value === null || isLosslessNumber(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [change(key), mapStrings(one, change)]));
+}
