@@ -8,7 +8,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = join(root, 'node_modules', '.bin');
 const CHECKS = [
   ['types', 'tsc', ['-p', '.']],
-  ['format and lint', 'biome', ['ci', '--error-on-warnings', '.']],
+  ['format and lint', 'biome', ['ci', '--colors=off', '--error-on-warnings', '.']],
   ['cycles and promises', 'oxlint', ['--type-aware', '--deny-warnings', 'src', 'test', 'bench', 'bin']],
   ['unused code', 'knip', ['--no-progress']],
 ];
@@ -17,7 +17,10 @@ function run([title, program, args]) {
   const started = performance.now();
   return new Promise((resolve) => {
     // the same Node for all: the tools' first lines name whatever `node` the path has
-    const child = spawn(join(bin, program), args, { cwd: root, env: { ...process.env, PATH: `${bin}:${process.env.PATH}` } });
+    const child = spawn(join(bin, program), args, {
+      cwd: root,
+      env: { ...process.env, NO_COLOR: '1', PATH: `${bin}:${process.env.PATH}` },
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
     child.on('error', (error) => resolve({ title, passed: false, output: `${output}${error.message}`, seconds: 0 }));

@@ -20,5 +20,5 @@ export async function prepareDemo(config: Config, databaseUrl: string): Promise<
 export function printDemo(url: string, { username, password }: DemoMerchant): void {
   const body = JSON.stringify({ username, password }).replaceAll("'", "'\\''");
   console.log(`demo merchant: username ${username}, password ${password}`);
-  console.log(`try: curl -s ${new URL('/auth', url)} -H 'content-type: application/json' -d '${body}'`);
+  console.log(`try: curl -s ${new URL('/auth', url).href} -H 'content-type: application/json' -d '${body}'`);
 }

@@ -131,8 +131,8 @@ async function untilReady(base: string): Promise<void> {
   while (!stopping) {
     try {
       const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
-      if (answer.status === 200) return void (await answer.body?.cancel());
       last = await answer.text();
+      if (answer.status === 200) return;
     } catch (error) {
       last = (error as Error).message;
     }

@@ -63,7 +63,7 @@ async function another(): Promise<{ child: ChildProcess; url: string }> {
   const node = join(import.meta.dirname, '../../node_modules/.bin/node');
   const child = spawn(node, ['--input-type=module', '-e', script], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const url = await new Promise<string>((resolve, reject) => {
-    child.once('message', (message) => resolve(String(message)));
+    child.once('message', (message) => resolve(message as string));
     child.once('exit', () => reject(new Error('the other process ended')));
   });
   return { child, url };
