@@ -1,7 +1,5 @@
 // The fields of request bodies: what each accepts, as a check that refuses with the exact code of the error table and as JSON Schema for
 // the documents. Called by the endpoint table; http/mount.ts reads bodies through `readFields`.
-import { CURRENCY_CODES, type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
-import { parseAmount } from '../core/money.ts';
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import { TRANSACTION_STATUSES, type TransactionStatus } from '../core/transaction-states.ts';
 
@@ -59,7 +57,11 @@ export function optional<T>(field: Field<T>): Field<T, false> {
 }
 
 const CONTROL = /\p{Cc}/u;
-const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max;
+/** More than `max` characters (code points, as JSON Schema counts). */
+export function longerThan(text: string, max: number): boolean {
+  // a code point is one or two units
+  return text.length > max && (text.length > 2 * max || Array.from(text).length > max);
+}
 
 type TextOptions = { readonly max: number; readonly min?: number; readonly refusal?: RefusalCode; readonly anything?: boolean };
 
@@ -133,66 +135,6 @@ export function integer(about: string, minimum: number, maximum: number): Field<
         throw wrong('invalid_request', name, `an integer from ${minimum} to ${maximum}`);
       }
       return value;
-    },
-  };
-}
-
-/** What the form of an amount is, in words and as a pattern. */
-export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
-  return {
-    accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
-    pattern: `^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,${decimals}})?$`,
-  };
-}
-
-/** Reads an amount of a unit into minor units; refused with invalid_amount (behaviour §1). */
-export function readAmount(value: unknown, name: string, decimals: number): bigint {
-  const parsed = typeof value === 'string' ? parseAmount(value, decimals) : null;
-  if (parsed === null || !('minor' in parsed)) throw wrong('invalid_amount', name, amountForm(decimals).accepted);
-  return parsed.minor;
-}
-
-/** An amount in USD; comes out in cents. */
-export function usdAmount(about: string): Field<bigint, true> {
-  return {
-    required: true,
-    about,
-    refusal: 'invalid_amount',
-    schema: { type: 'string', pattern: amountForm(2).pattern, examples: ['25.00'] },
-    read: (value, name) => readAmount(value, name, 2),
-  };
-}
-
-const anyCase = (word: string): string => word.replace(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`);
-const LIGHTNING_NAMES = ['BTC-LN', 'LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING'];
-
-/** What a customer pays with: a code in any case, or an alias. */
-export function payWith(about: string): Field<PaymentMethod, true> {
-  const names = [...CURRENCY_CODES, 'USDT-ERC20', ...LIGHTNING_NAMES];
-  return {
-    required: true,
-    about,
-    refusal: 'unsupported_currency',
-    schema: { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$`, examples: ['BTC'] },
-    read(value, name) {
-      const method = typeof value === 'string' && value.length <= 32 ? paymentMethod(value) : null;
-      if (method === null) throw wrong('unsupported_currency', name, `one of ${CURRENCY_CODES.join(', ')}, BTC-LN`);
-      return method;
-    },
-  };
-}
-
-/** A currency of a balance; Lightning's balance is BTC. */
-export function balanceCurrency(about: string): Field<CurrencyCode, true> {
-  const { read, refusal, schema } = payWith(about);
-  return {
-    required: true,
-    about,
-    refusal,
-    schema,
-    read(value, name) {
-      const method = read(value, name);
-      return method === 'BTC-LN' ? 'BTC' : method;
     },
   };
 }

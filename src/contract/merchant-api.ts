@@ -2,6 +2,7 @@
 // (http/merchant-handlers.ts), and nothing about an endpoint is written down anywhere else.
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';
+import * as money from './money-fields.ts';
 import * as payout from './payout-fields.ts';
 import * as reply from './replies.ts';
 
@@ -70,8 +71,8 @@ export const MERCHANT_API = {
     limit: { perMinute: 120, burst: 60 },
     keyKept: 'a day',
     fields: {
-      amount: field.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
-      crypto_selected: field.payWith('Cryptocurrency code, any case; BTC-LN for Lightning.'),
+      amount: money.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
+      crypto_selected: money.payWith('Cryptocurrency code, any case; BTC-LN for Lightning.'),
       email: field.optional(field.email("The customer's e-mail for the receipt.")),
       label: field.optional(field.text('Reference of your own.', { max: 200 })),
       expand,
@@ -123,7 +124,7 @@ export const MERCHANT_API = {
       method: field.choice('How the money leaves.', ['lightning', 'bitcoin', 'ach', 'usdt'], 'invalid_method'),
       amount: payout.payoutAmount('In BTC for lightning and bitcoin, USD for ach, USDT for usdt; or `all`.'),
       destination: payout.destination('Wallet address, Lightning invoice or bank account.'),
-      source_currency: field.optional(field.balanceCurrency('For ach: the balance it is paid from.')),
+      source_currency: field.optional(money.balanceCurrency('For ach: the balance it is paid from.')),
     },
     reply: reply.payoutReply,
     refusals: ['payout_below_minimum', 'currency_unavailable'],
@@ -150,7 +151,7 @@ export const MERCHANT_API = {
       limit,
       starting_after: field.optional(field.reference('The last transaction_id of the page before.', 'txn_')),
       status: field.optional(field.status('Only this status.')),
-      crypto_selected: field.optional(field.payWith('Only this cryptocurrency.')),
+      crypto_selected: field.optional(money.payWith('Only this cryptocurrency.')),
       label: field.optional(field.text('Only this label.', { max: 200 })),
       created_gte: field.optional(field.moment('Created at or after.')),
       created_lt: field.optional(field.moment('Created before.')),
@@ -209,7 +210,7 @@ export const MERCHANT_API = {
     limit: ORDINARY,
     keyKept: null,
     fields: {
-      currency: field.optional(field.balanceCurrency('Only this currency.')),
+      currency: field.optional(money.balanceCurrency('Only this currency.')),
       limit,
       starting_after: field.optional(field.entryId('The last entry_id of the page before.')),
     },

@@ -2,7 +2,8 @@
 // for what depends on two fields (amount and method), by the handler of /request_payout.
 import { parseAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
-import { type Field, readAmount, usdAmount, wrong } from './fields.ts';
+import { type Field, wrong } from './fields.ts';
+import { readAmount, usdAmount } from './money-fields.ts';
 
 export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
 

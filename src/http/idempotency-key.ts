@@ -1,6 +1,7 @@
 // The key of a write that must happen once: where it stands, what it may be, and what of the body it stands for (behaviour §1). Called by
 // mount.ts; the doing is flow/once.ts.
 import { createHash } from 'node:crypto';
+import { longerThan } from '../contract/fields.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { JsonObject } from './read-body.ts';
 
@@ -24,7 +25,7 @@ export function presentedKey(body: JsonObject, header: string | string[] | undef
 }
 
 function checked(key: unknown): string {
-  if (typeof key !== 'string' || key === '' || [...key].length > MAX_LENGTH || UNPRINTABLE.test(key)) {
+  if (typeof key !== 'string' || key === '' || longerThan(key, MAX_LENGTH) || UNPRINTABLE.test(key)) {
     throw new Refusal('invalid_request', {
       message: `The idempotency key must have 1 to ${MAX_LENGTH} printable characters.`,
       param: 'idempotency_key',

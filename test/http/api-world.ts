@@ -46,7 +46,8 @@ export type ApiOptions = {
 };
 
 async function context(network: Network, now: () => number) {
-  const { url, db, drop } = await freshDatabase();
+  const fresh = await freshDatabase();
+  const { url, db } = fresh;
   const clock = { now };
   const ports: Ports = {
     clock,
@@ -62,7 +63,7 @@ async function context(network: Network, now: () => number) {
   );
   const desk = createDesk(db, async (currency) => pools.get(currency)!.next());
   const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, desk };
-  return { ctx, url, drop };
+  return { ctx, url, drop: () => fresh.drop() };
 }
 
 /** Node conditions and rates as the worker would leave them at this moment. */
@@ -109,7 +110,8 @@ export async function makeApi(options: ApiOptions = {}) {
   const bugs: unknown[] = [];
   const authenticator = createAuthenticator(ctx);
   await authenticator.listen();
-  const { bell, close: closeBell } = await openStatusBell(ctx.db);
+  const opened = await openStatusBell(ctx.db);
+  const { bell } = opened;
   const app = createServer({
     ctx,
     authenticator,
@@ -184,7 +186,7 @@ export async function makeApi(options: ApiOptions = {}) {
     },
     async end() {
       await app.close();
-      await closeBell();
+      await opened.close();
       await authenticator.close();
       await operator.end();
       await drop();

@@ -481,8 +481,16 @@ describe('at the end', () => {
     const ctx = { ...api.ctx, db };
     const authenticator = createAuthenticator(ctx);
     const away = createServer({
-      ...{ ctx, authenticator, network: 'sandbox', publicUrl: null, rateLimitScale: 1000, trustedProxies: [], sandbox: null },
-      ...{ bell: { next: () => Promise.resolve() }, report: () => undefined, version: '0' },
+      ctx,
+      authenticator,
+      network: 'sandbox',
+      publicUrl: null,
+      rateLimitScale: 1000,
+      trustedProxies: [],
+      sandbox: null,
+      bell: { next: () => Promise.resolve() },
+      report: () => undefined,
+      version: '0',
     });
     const base = await away.listen({ port: 0, host: '127.0.0.1' });
     const post = async (path: string, body: object): Promise<Reply> => {

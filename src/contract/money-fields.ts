@@ -1,0 +1,65 @@
+// The fields that are amounts in USD and names of currencies; beside fields.ts, which has the general ones. Called by the endpoint table and
+// payout-fields.ts.
+import { CURRENCY_CODES, type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
+import { parseAmount } from '../core/money.ts';
+import { type Field, wrong } from './fields.ts';
+
+/** What the form of an amount is, in words and as a pattern. */
+export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
+  return {
+    accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
+    pattern: `^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,${decimals}})?$`,
+  };
+}
+
+/** Reads an amount of a unit into minor units; refused with invalid_amount (behaviour §1). */
+export function readAmount(value: unknown, name: string, decimals: number): bigint {
+  const parsed = typeof value === 'string' ? parseAmount(value, decimals) : null;
+  if (parsed === null || !('minor' in parsed)) throw wrong('invalid_amount', name, amountForm(decimals).accepted);
+  return parsed.minor;
+}
+
+/** An amount in USD; comes out in cents. */
+export function usdAmount(about: string): Field<bigint, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_amount',
+    schema: { type: 'string', pattern: amountForm(2).pattern, examples: ['25.00'] },
+    read: (value, name) => readAmount(value, name, 2),
+  };
+}
+
+const anyCase = (word: string): string => word.replace(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`);
+const LIGHTNING_NAMES = ['BTC-LN', 'LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING'];
+
+/** What a customer pays with: a code in any case, or an alias. */
+export function payWith(about: string): Field<PaymentMethod, true> {
+  const names = [...CURRENCY_CODES, 'USDT-ERC20', ...LIGHTNING_NAMES];
+  return {
+    required: true,
+    about,
+    refusal: 'unsupported_currency',
+    schema: { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$`, examples: ['BTC'] },
+    read(value, name) {
+      const method = typeof value === 'string' && value.length <= 32 ? paymentMethod(value) : null;
+      if (method === null) throw wrong('unsupported_currency', name, `one of ${CURRENCY_CODES.join(', ')}, BTC-LN`);
+      return method;
+    },
+  };
+}
+
+/** A currency of a balance; Lightning's balance is BTC. */
+export function balanceCurrency(about: string): Field<CurrencyCode, true> {
+  const { read, refusal, schema } = payWith(about);
+  return {
+    required: true,
+    about,
+    refusal,
+    schema,
+    read(value, name) {
+      const method = read(value, name);
+      return method === 'BTC-LN' ? 'BTC' : method;
+    },
+  };
+}
