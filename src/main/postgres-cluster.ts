@@ -147,14 +147,15 @@ export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
     ['SIGKILL', 1500],
   ] as const) {
     const pid = runningServer(place);
-    if (pid === null) return;
+    if (pid === null) break;
     process.kill(pid, signal);
     const until = performance.now() + waitMs;
     while (performance.now() < until) {
-      if (runningServer(place) === null) return;
+      if (runningServer(place) === null) break;
       await delay(10);
     }
   }
+  if (place.socketFolder !== place.folder && runningServer(place) === null) rmSync(place.socketFolder, { recursive: true, force: true });
 }
 
 /** Makes the database when it is missing. */
