@@ -22,8 +22,11 @@ async function start({ config, database }: Opened): Promise<Running> {
   const told = (job: string, error: unknown): void => log.error({ err: error }, job);
   const loop = startLoop(workerJobs(ctx, watchers, told), told);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.hurry(`chain ${currency}`));
-  const hurry = (): void => loop.hurry();
-  const stopListening = await ctx.db.listen(['hurry'], hurry, hurry);
+  const stopListening = await ctx.db.listen(
+    ['hurry', 'judge'],
+    (channel) => loop.hurry(channel === 'judge' ? 'judge' : undefined),
+    () => loop.hurry(),
+  );
   return {
     note: `watching ${[...watchers.keys()].join(', ') || 'no chain'}`,
     async stop() {

@@ -85,6 +85,7 @@ async function advanceClock(world: World, body: Body): Promise<unknown> {
   const room = Math.max(0, Math.floor((LAST_MS - world.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
   world.clock.advance(seconds * 1000);
+  await world.service.refreshRates();
   await world.service.settle(SETTLE_MS);
   return { now: new Date(world.clock.now()).toISOString() };
 }

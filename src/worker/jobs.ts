@@ -3,6 +3,7 @@ import type { UtxoCode } from '../core/currency.ts';
 import { runAudit } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { finishLookup, wantedLookups } from '../store/due.ts';
+import { pruneKeys } from '../store/idempotency.ts';
 import { rollUp } from '../store/ledger.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createJudgeDue } from './judge-due.ts';
@@ -14,6 +15,7 @@ export type Told = (job: string, error: unknown) => void;
 
 const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
+const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
 
 export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
@@ -23,21 +25,34 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
       ([currency, watcher]): Job => ({
         name: `chain ${currency}`,
         everyMs: SECOND_MS / 2,
+        urgent: true,
         run: async () => (await watcher.pass()).more,
       }),
     ),
-    { name: 'rates', everyMs: 5 * SECOND_MS, run: async () => nothingMore(pollRates(ctx)) },
-    { name: 'judge', everyMs: SECOND_MS / 4, run: judgeDue },
+    { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
+    { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
     lookups(ctx),
-    { name: 'roll-up', everyMs: 10 * SECOND_MS, run: async () => (await rollUp(ctx.db, ROLL_UP_BATCH)) === ROLL_UP_BATCH },
+    {
+      name: 'roll-up',
+      everyMs: 10 * SECOND_MS,
+      urgent: false,
+      run: async () => (await rollUp(ctx.db, ROLL_UP_BATCH)) === ROLL_UP_BATCH,
+    },
+    {
+      name: 'forget keys',
+      everyMs: 60 * SECOND_MS,
+      urgent: false,
+      run: async () => (await pruneKeys(ctx.db, ctx.ports.clock.now(), PRUNE_BATCH)) === PRUNE_BATCH,
+    },
     ...[...watchers.keys()].map(
       (currency): Job => ({
         name: `deep scan ${currency}`,
         everyMs: 600 * SECOND_MS,
+        urgent: false,
         run: async () => nothingMore(deepScan(ctx, currency)),
       }),
     ),
-    { name: 'audit', everyMs: 3_600 * SECOND_MS, run: async () => nothingMore(audit(ctx, told)) },
+    { name: 'audit', everyMs: 3_600 * SECOND_MS, urgent: false, run: async () => nothingMore(audit(ctx, told)) },
   ];
 }
 
@@ -52,6 +67,7 @@ function lookups(ctx: Context): Job {
   return {
     name: 'look-up',
     everyMs: SECOND_MS,
+    urgent: true,
     run: async () => {
       if (performance.now() < restUntil) return false;
       const beganMs = ctx.ports.clock.now();

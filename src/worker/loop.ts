@@ -5,12 +5,14 @@ export type Job = {
   readonly name: string;
   /** Pause between the end of a run and the next. */
   readonly everyMs: number;
+  /** Whether it is hurried too when everything that someone waits for is hurried. */
+  readonly urgent: boolean;
   /** Answers true when there is more to do at once. */
   run(): Promise<boolean>;
 };
 
 export type Loop = {
-  /** Lets a job run now, or again as soon as it is through; without a name every job. */
+  /** Lets a job run now, or again as soon as it is through; without a name every urgent one. */
   hurry(name?: string): void;
   /** Waits for the runs under way and starts no more. */
   stop(): Promise<void>;
@@ -60,7 +62,7 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
   return {
     hurry(name) {
       for (const job of jobs) {
-        if (name !== undefined && job.name !== name) continue;
+        if (name === undefined ? !job.urgent : job.name !== name) continue;
         hurried.add(job.name);
         wakes.get(job.name)?.();
       }
