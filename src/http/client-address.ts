@@ -2,8 +2,9 @@
 // proxies may say otherwise is decided by fastify's trustProxy, set in server.ts.
 import type { FastifyRequest } from 'fastify';
 
-/** IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4. */
-export function addressKey(ip: string): string {
+/** IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4. A connection that is gone has no address any more. */
+export function addressKey(ip: string | undefined): string {
+  if (ip === undefined) return 'gone';
   if (!ip.includes(':')) return ip;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
   if (mapped !== null) return mapped[1] as string;

@@ -45,16 +45,13 @@ export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, ha
       return;
     }
     readBytes(request.raw, (refusal, bytes) => {
-      let body: JsonObject;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);
-        body = parseObject(bytes);
+        answer(request, reply, parseObject(bytes));
       } catch (error) {
         house.failAnonymous(request, reply, error);
-        return;
       }
-      answer(request, reply, body);
     });
   }
   const schema = { response: { 200: serializerSchema(endpoint.reply) } };

@@ -117,6 +117,23 @@ describe('on the socket', () => {
   });
 });
 
+test('clients that go away at any point of a call do no harm', async () => {
+  const token = await api.tokenOf('shop');
+  const body = JSON.stringify({ access_token: token, amount: '5', crypto_selected: 'BTC' });
+  const call = `POST /create_transaction HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  for (let cut = 1; cut <= call.length; cut += 37) {
+    for (const how of ['end', 'resetAndDestroy'] as const) {
+      const socket = connect(Number(new URL(api.base).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+      socket.write(call.slice(0, cut));
+      socket[how]();
+    }
+  }
+  expect((await api.call('/get_rates', {})).status).toBe(200);
+  expect(api.bugs.filter((bug) => (bug as Error).message !== 'no sandbox')).toEqual([]);
+});
+
 describe('TLS and proxies', () => {
   test('outside the sandbox only a trusted proxy’s word makes a call secure; probes need none', async () => {
     const open = await makeApi({ network: 'regtest' });
