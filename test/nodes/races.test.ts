@@ -87,7 +87,9 @@ test('a payment 120 blocks deep is double-spent by a branch that a new watcher r
   node.mine(120);
   await chain.catchUp();
   await chain.restart();
-  node.reorg(120, { drop: true });
+  node.mine(1);
+  await chain.catchUp();
+  node.reorg(121, { drop: true });
   await chain.catchUp();
   expect(await chain.facts(owed)).toMatchObject([{ state: 'conflicted', height: null }]);
 });
