@@ -10,7 +10,8 @@ const MAX_BYTES = 65_536;
 /** What is read and thrown away after a refusal, so that the client gets to read the answer; beyond it the connection is cut. */
 const MAX_DISCARDED = 8 * 1024 * 1024;
 const MAX_DEPTH = 5;
-const JSON_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*"?utf-8"?[ \t]*)?;?$/i;
+const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
+const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)/i;
 
 /**
  * Reads the whole body. `done` is called once, unless the client goes away first.
@@ -46,11 +47,16 @@ const EMPTY = Buffer.alloc(0);
 /** Refuses every media type but JSON in UTF-8, and every content coding. */
 export function checkMediaType(raw: IncomingMessage): void {
   const type = raw.headers['content-type'];
-  if (type !== 'application/json' && (type === undefined || !JSON_TYPE.test(type))) throw new Refusal('unsupported_media_type');
+  if (type !== 'application/json' && (type === undefined || !isJson(type))) throw new Refusal('unsupported_media_type');
   const coding = raw.headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
     throw new Refusal('unsupported_media_type', { message: 'The body must be sent without a Content-Encoding.' });
   }
+}
+
+/** JSON with any parameters; a charset may only say what JSON is in anyway (RFC 8259 §8.1). */
+function isJson(type: string): boolean {
+  return JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 }
 
 /** One JSON object (RFC 8259) in strict UTF-8, at most 5 levels deep; of duplicate keys the last counts. */

@@ -120,7 +120,12 @@ describe('the body', () => {
     const full = `${start}${'x'.repeat(65_536 - start.length - 2)}"}`;
     expect((await api.send('/get_rates', full)).status).toBe(200);
     const json = JSON.stringify({ access_token: token, a: [[[[]]]] });
-    for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON;charset="UTF-8"', 'application/json;']) {
+    for (const type of [
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON;charset="UTF-8"',
+      'application/json;',
+      'application/json; v=1',
+    ]) {
       expect((await api.send('/get_rates', json, { 'content-type': type })).status).toBe(200);
     }
     expect((await api.send('/get_rates', `{"access_token":5,"access_token":"${token}"}`)).status).toBe(200);
