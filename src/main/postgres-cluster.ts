@@ -88,6 +88,11 @@ export function makeCluster({ place, durable }: ClusterOptions): boolean {
   const run = spawnSync(join(bin, 'initdb'), flags, { encoding: 'utf8', cwd: '/', env: {}, ...asUser(place) });
   if (run.status !== 0) {
     const why = (run.error?.message ?? (run.stderr || run.stdout)).trim().split('\n').slice(-3).join(' ');
+    if (why.includes('could not look up effective user ID')) {
+      throw new StartRefused(
+        `PostgreSQL wants a user with a name, and uid ${process.getuid?.()} has none: start as another user, or set DATABASE_URL`,
+      );
+    }
     throw new StartRefused(`PostgreSQL's initdb failed in ${making}: ${why}`);
   }
   rmSync(folder, { recursive: true, force: true });
@@ -155,7 +160,8 @@ export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
       await delay(10);
     }
   }
-  if (place.socketFolder !== place.folder && runningServer(place) === null) rmSync(place.socketFolder, { recursive: true, force: true });
+  if (place.socketFolder !== place.folder && runningServer(place) === null)
+    rmSync(place.socketFolder, { recursive: true, force: true });
 }
 
 /** Makes the database when it is missing. */
