@@ -125,6 +125,7 @@ create table events (
 );
 create index events_merchant on events (merchant_id, id);
 create trigger append_only before update or delete on events for each row execute function ledger.refuse_change();
+create trigger append_only_all before truncate on events for each statement execute function ledger.refuse_change();
 
 -- Account-level public keys that addresses are derived from. One per currency is in use; the earlier ones stay, because their addresses
 -- do. `next_index` counts per key: ranges of indexes are reserved by raising it, so gaps are possible, reuse is not.

@@ -591,6 +591,8 @@ CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.posting DEFERRABLE INI
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.events FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
 
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON public.events FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
 CREATE TRIGGER announce AFTER UPDATE OF suspended_at ON public.merchants FOR EACH ROW WHEN ((old.suspended_at IS DISTINCT FROM new.suspended_at)) EXECUTE FUNCTION announce_merchant();
 
 CREATE TRIGGER announce AFTER UPDATE OF revoked_at ON public.sign_ins FOR EACH ROW WHEN ((old.revoked_at IS DISTINCT FROM new.revoked_at)) EXECUTE FUNCTION announce_sign_in();

@@ -5,37 +5,45 @@ import type { Balances, Entry } from '../core/judge/case.ts';
 import type { Sql } from './connect.ts';
 
 /**
- * Posts one balanced entry. The same key with the same lines again changes nothing.
- * @param at the service's time, milliseconds
+ * Posts balanced entries in their order, in one statement. A key that was posted before with the same lines changes nothing.
+ * @param owner.at the service's time, milliseconds
  */
-export async function postEntry(
+export async function postEntries(
   sql: Sql,
-  entry: Entry,
+  entries: readonly Entry[],
   owner: { readonly transactionId: string | null; readonly at: number },
 ): Promise<void> {
-  const reversesId = entry.reversesKey === null ? null : await entryId(sql, entry.reversesKey);
+  if (entries.length === 0) return;
+  const ids = await entryIds(
+    sql,
+    entries.flatMap((entry) => (entry.reversesKey === null ? [] : [entry.reversesKey])),
+  );
   await sql.query({
     name: 'ledger_post',
-    text: 'select entry_id from ledger.post($1, $2, $3, $4, $5, null, $6)',
+    text: `select p.entry_id from unnest($1::text[], $2::text[], $3::jsonb[], $4::bigint[]) with ordinality as t(key, kind, lines, reverses_id, n),
+                  lateral ledger.post(t.key, t.kind, t.lines, $5, $6, null, t.reverses_id) p order by t.n`,
     values: [
-      entry.key,
-      entry.kind,
-      JSON.stringify(entry.lines.map((line) => ({ a: line.account, v: line.amount.toString() }))),
+      entries.map((entry) => entry.key),
+      entries.map((entry) => entry.kind),
+      entries.map((entry) => JSON.stringify(entry.lines.map((line) => ({ a: line.account, v: line.amount.toString() })))),
+      entries.map((entry) => (entry.reversesKey === null ? null : ids.get(entry.reversesKey))),
       new Date(owner.at),
       owner.transactionId,
-      reversesId,
     ],
   });
 }
 
-async function entryId(sql: Sql, key: string): Promise<bigint> {
-  const { rows } = await sql.query<{ id: bigint }>({
-    name: 'ledger_entry_id',
-    text: 'select id from ledger.entry where key = $1',
-    values: [key],
+async function entryIds(sql: Sql, keys: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
+  if (keys.length === 0) return new Map();
+  const { rows } = await sql.query<{ key: string; id: bigint }>({
+    name: 'ledger_entry_ids',
+    text: 'select key, id from ledger.entry where key = any ($1)',
+    values: [keys],
   });
-  if (rows[0] === undefined) throw new Error(`the ledger has no entry ${key}`);
-  return rows[0].id;
+  const ids = new Map(rows.map((row) => [row.key, row.id]));
+  const missing = keys.find((key) => !ids.has(key));
+  if (missing !== undefined) throw new Error(`the ledger has no entry ${missing}`);
+  return ids;
 }
 
 /** Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. */

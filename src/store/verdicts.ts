@@ -4,7 +4,7 @@ import type { CaseTransaction, Coin, Step } from '../core/judge/case.ts';
 import type { Verdict } from '../core/judge/judge.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
-import { postEntry } from './ledger.ts';
+import { postEntries } from './ledger.ts';
 
 export type Judged = {
   readonly before: TransactionStatus;
@@ -18,9 +18,8 @@ export type Judged = {
 /** Writes a verdict: ledger entries, events, the transaction (its old status is the guard), and the coins. */
 export async function writeCase(sql: Sql, judged: Judged): Promise<void> {
   const { transaction, steps, nowMs } = judged;
-  for (const step of steps) {
-    if (step.kind === 'post') await postEntry(sql, step.entry, { transactionId: transaction.id, at: nowMs });
-  }
+  const entries = steps.flatMap((step) => (step.kind === 'post' ? [step.entry] : []));
+  await postEntries(sql, entries, { transactionId: transaction.id, at: nowMs });
   await insertEvents(sql, judged);
   await updateTransaction(sql, judged);
   await updateCoins(sql, judged.coins, nowMs);
@@ -33,36 +32,43 @@ export async function writeCase(sql: Sql, judged: Judged): Promise<void> {
   }
 }
 
+type Told = {
+  readonly type: string;
+  readonly status: TransactionStatus;
+  readonly previous: TransactionStatus | null;
+  readonly reason: string;
+  readonly data: string;
+};
+
 async function insertEvents(sql: Sql, { before, transaction, steps, nowMs }: Judged): Promise<void> {
-  const told = steps.filter((step) => step.kind !== 'post');
-  if (told.length === 0) return;
-  const { rows } = await sql.query<{ last: number }>({
-    name: 'last_event',
-    text: 'select coalesce(max(sequence), 0) as last from events where object_id = $1',
-    values: [transaction.id],
-  });
-  let sequence = rows[0]?.last ?? 0;
   let status: TransactionStatus = before;
-  for (const step of told) {
-    sequence += 1;
+  const told = steps.flatMap((step): Told[] => {
+    if (step.kind === 'post') return [];
     const previous = status;
-    if (step.kind === 'status') status = step.to;
-    await sql.query({
-      name: 'insert_event',
-      text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      values: [
-        transaction.merchantId,
-        transaction.id,
-        sequence,
-        step.kind === 'status' ? `transaction.${step.to}` : step.type,
-        status,
-        step.kind === 'status' ? previous : null,
-        step.kind === 'status' ? step.reason : step.type.replace('transaction.', '').replaceAll('_', ' '),
-        new Date(nowMs),
-        step.kind === 'status' ? JSON.stringify({ rule: step.rule }) : JSON.stringify(step.data),
-      ],
-    });
-  }
+    if (step.kind === 'announce') {
+      const reason = step.type.replace('transaction.', '').replaceAll('_', ' ');
+      return [{ type: step.type, status, previous: null, reason, data: JSON.stringify(step.data) }];
+    }
+    status = step.to;
+    return [{ type: `transaction.${status}`, status, previous, reason: step.reason, data: JSON.stringify({ rule: step.rule }) }];
+  });
+  if (told.length === 0) return;
+  await sql.query({
+    name: 'insert_events',
+    text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data)
+             select $1, $2, (select coalesce(max(sequence), 0) from events where object_id = $2) + t.n, t.type, t.status, t.previous, t.reason, $3, t.data
+               from unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::jsonb[]) with ordinality as t(type, status, previous, reason, data, n)`,
+    values: [
+      transaction.merchantId,
+      transaction.id,
+      new Date(nowMs),
+      told.map((one) => one.type),
+      told.map((one) => one.status),
+      told.map((one) => one.previous),
+      told.map((one) => one.reason),
+      told.map((one) => one.data),
+    ],
+  });
 }
 
 const asDate = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
@@ -95,35 +101,43 @@ async function updateTransaction(sql: Sql, { before, transaction, verdict }: Jud
 }
 
 async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Promise<void> {
-  for (const coin of coins) {
-    await sql.query({
-      name: 'update_coin',
-      text: `update payments set noticed_at = case when $2 then coalesce(noticed_at, $3) end, present = $4, on_time_minor = $5, value_usd_minor = $6,
-                    judged_block_hash = $7, generation = $8, credited = $9, suspended = $10, fee = $11, in_available = $12, in_suspense = $13,
-                    in_refund = $14, sent_back = $15, owed = $16, owed_fee = $17, was_lost = $18, deposit_key = $19, due_height = $20
-              where id = $1`,
-      values: [
-        coin.id,
-        coin.classified,
-        new Date(nowMs),
-        coin.present,
-        coin.onTimeMinor,
-        coin.valueUsdMinor,
-        coin.judgedBlockHash,
-        coin.generation,
-        coin.credited,
-        coin.suspended,
-        coin.fee,
-        coin.inAvailable,
-        coin.inSuspense,
-        coin.inRefund,
-        coin.sentBack,
-        coin.owed,
-        coin.owedFee,
-        coin.wasLost,
-        coin.depositEntryKey,
-        coin.dueHeight,
-      ],
-    });
-  }
+  if (coins.length === 0) return;
+  const column = <K extends keyof Coin>(name: K) => coins.map((coin) => coin[name]);
+  await sql.query({
+    name: 'update_coins',
+    text: `update payments p
+              set noticed_at = case when u.classified then coalesce(p.noticed_at, $1) end, present = u.present, on_time_minor = u.on_time_minor,
+                  value_usd_minor = u.value_usd_minor, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
+                  suspended = u.suspended, fee = u.fee, in_available = u.in_available, in_suspense = u.in_suspense, in_refund = u.in_refund,
+                  sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key,
+                  due_height = u.due_height
+             from unnest($2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::bigint[], $7::text[], $8::int[], $9::numeric[], $10::numeric[],
+                         $11::numeric[], $12::numeric[], $13::numeric[], $14::numeric[], $15::numeric[], $16::numeric[], $17::numeric[],
+                         $18::boolean[], $19::text[], $20::int[])
+               as u(id, classified, present, on_time_minor, value_usd_minor, judged_block_hash, generation, credited, suspended, fee, in_available,
+                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height)
+            where p.id = u.id`,
+    values: [
+      new Date(nowMs),
+      column('id'),
+      column('classified'),
+      column('present'),
+      column('onTimeMinor'),
+      column('valueUsdMinor'),
+      column('judgedBlockHash'),
+      column('generation'),
+      column('credited'),
+      column('suspended'),
+      column('fee'),
+      column('inAvailable'),
+      column('inSuspense'),
+      column('inRefund'),
+      column('sentBack'),
+      column('owed'),
+      column('owedFee'),
+      column('wasLost'),
+      column('depositEntryKey'),
+      column('dueHeight'),
+    ],
+  });
 }

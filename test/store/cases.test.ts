@@ -1,0 +1,192 @@
+// The judge's cases in the database: what is written is what is read again, field by field; statuses are guarded by the old one; balances
+// are locked before a posting depends on them.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BalancesNeeded, type Case } from '../../src/core/judge/case.ts';
+import { judge } from '../../src/core/judge/judge.ts';
+import { decide } from '../../src/flow/decide.ts';
+import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow } from '../../src/store/cases.ts';
+import { lockBalances } from '../../src/store/ledger.ts';
+import { writeCase } from '../../src/store/verdicts.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+const MINUTE = 60_000;
+let house: House;
+beforeAll(async () => {
+  house = await openHouse({ feeBps: 100 });
+});
+afterAll(async () => {
+  expect(await house.findings()).toEqual([]);
+  await house.drop();
+});
+
+async function load(id: string): Promise<Case> {
+  const { db } = house;
+  const transaction = (await lockTransaction(db, id, null))!;
+  return {
+    transaction,
+    coins: await readCoins(db, id),
+    nowMs: house.now(),
+    chains: await readChainViews(db),
+    rateNow: await readRateNow(db, 'BTC', house.now()),
+    blockTimes: new Map(),
+    feeBps: 100,
+    settlementMs: 86_400_000,
+    balances: null,
+    refundOpen: false,
+    steps: [],
+  };
+}
+
+test('a verdict comes back as it was written, every field of the transaction and its coins', async () => {
+  const { transactionId } = await house.create();
+  await house.pay(transactionId, [40_000n, 30_000n]);
+  await house.pay(transactionId, 5n, { currency: 'LTC' });
+  await house.mine();
+  await house.mine(2, 'LTC');
+  const it = await load(transactionId);
+  expect(() => judge(structuredClone(it))).toThrow(BalancesNeeded);
+  const ready: Case = { ...it, balances: await lockBalances(house.db, house.merchantId, ['BTC', 'LTC']) };
+  const verdict = judge(ready);
+  await house.db.transaction((sql) =>
+    writeCase(sql, {
+      before: 'started',
+      transaction: ready.transaction,
+      coins: ready.coins,
+      steps: ready.steps,
+      verdict,
+      nowMs: house.now(),
+    }),
+  );
+  const again = await load(transactionId);
+  expect(again.transaction).toEqual(ready.transaction);
+  expect(again.coins).toEqual(ready.coins);
+  expect(again.coins.map((coin) => [coin.currency, coin.credited, coin.fee, coin.inSuspense])).toEqual([
+    ['BTC', 40_000n, 400n, 0n],
+    ['BTC', 10_000n, 100n, 20_000n],
+    ['LTC', 0n, 0n, 5n],
+  ]);
+  const row = await house.row(transactionId);
+  expect([row.crypto_received, row.confirmed_from_height, row.confirmed_from_currency]).toEqual(['70000', 101, 'BTC']);
+  expect(judge(again), 'asked again, nothing is added').toEqual(verdict);
+  expect(again.steps).toEqual([]);
+});
+
+test('a coin that the verdict takes back and books anew keeps its history of keys', async () => {
+  const { transactionId } = await house.create();
+  const sent = await house.pay(transactionId, 50_000n);
+  await house.mine();
+  await house.judge();
+  await house.reorganise([sent]);
+  await house.judge();
+  const [lost] = await readCoins(house.db, transactionId);
+  expect(lost).toMatchObject({
+    generation: 1,
+    owed: 49_500n,
+    owedFee: 500n,
+    wasLost: true,
+    depositEntryKey: null,
+    inAvailable: 0n,
+  });
+  const { rows } = await house.admin.query(
+    `select e.kind, r.key as reverses from ledger.entry e left join ledger.entry r on r.id = e.reverses_id where e.transaction_id = $1 order by e.id`,
+    [transactionId],
+  );
+  expect(rows).toEqual([
+    { kind: 'deposit', reverses: null },
+    { kind: 'deposit_lost', reverses: `dep:btc:${sent.facts.txid}:0` },
+  ]);
+});
+
+test('the status is guarded by the old one: a verdict on an old case is not written', async () => {
+  const { transactionId } = await house.create();
+  const it = await load(transactionId);
+  const verdict = judge(it);
+  const stale = { before: 'pending' as const, transaction: it.transaction, coins: [], steps: [], verdict, nowMs: house.now() };
+  await expect(house.db.transaction((sql) => writeCase(sql, stale))).rejects.toThrow('is no more pending');
+});
+
+test('the events are numbered without gaps, with what was before, and both statuses of a booking', async () => {
+  const { transactionId } = await house.create();
+  await house.pay(transactionId, 50_000n);
+  await house.pay(transactionId, 10_000n);
+  await house.judge();
+  await house.mine();
+  await house.judge();
+  const { rows } = await house.admin.query(
+    'select sequence, type, status, previous, data from events where object_id = $1 order by sequence',
+    [transactionId],
+  );
+  expect(rows.map((row) => [row.sequence, row.type, row.status, row.previous])).toEqual([
+    [1, 'transaction.started', 'started', null],
+    [2, 'transaction.pending', 'pending', 'started'],
+    [3, 'transaction.confirmed', 'confirmed', 'pending'],
+    [4, 'transaction.succeeded', 'succeeded', 'confirmed'],
+  ]);
+  expect(rows[3].data).toEqual({ rule: 5 });
+  await house.pay(transactionId, 700n);
+  await house.judge();
+  const last = await house.admin.query(
+    'select sequence, type, status, data from events where object_id = $1 order by sequence desc limit 1',
+    [transactionId],
+  );
+  expect(last.rows[0]).toMatchObject({
+    sequence: 5,
+    type: 'transaction.extra_payment',
+    status: 'succeeded',
+    data: { amount: '0.00000700' },
+  });
+});
+
+test('a change of status is told to those who wait, once it is committed', async () => {
+  const told: string[] = [];
+  const { transactionId } = await house.create();
+  const stop = await house.db.listen(
+    ['transaction_changed'],
+    (_channel, payload) => told.push(payload),
+    () => undefined,
+  );
+  await house.pay(transactionId, 50_000n);
+  await house.db
+    .transaction(async (sql) => {
+      await decide(house.ctx, sql, transactionId);
+      throw new Error('undo');
+    })
+    .catch(() => undefined);
+  await house.judge();
+  const deadline = Date.now() + 5_000;
+  while (told.length === 0 && Date.now() < deadline) await house.db.query({ text: 'select pg_sleep(0.01)' });
+  expect(told).toEqual([transactionId]);
+  await stop();
+});
+
+test('the rate of arrival is the last one before, at most ten minutes old, else the first one after', async () => {
+  await house.rate('90000.00');
+  const { transactionId } = await house.create();
+  await house.pay(transactionId, 5_000n);
+  await house.rate('100000.00');
+  const [first] = await readCoins(house.db, transactionId);
+  expect(first!.arrivalRate).toBeDefined();
+  await house.admin.query('delete from rate_history');
+  const [none] = await readCoins(house.db, transactionId);
+  expect(none!.arrivalRate).toBeNull();
+  await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 70000)`, [
+    new Date(house.now() + MINUTE),
+  ]);
+  const [after] = await readCoins(house.db, transactionId);
+  expect(after!.arrivalRate).toBe(70_000n * 10n ** 8n);
+  await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
+    new Date(house.now() - 9 * MINUTE),
+  ]);
+  const [before] = await readCoins(house.db, transactionId);
+  expect(before!.arrivalRate).toBe(60_000n * 10n ** 8n);
+  await house.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(house.now() - 11 * MINUTE)]);
+  expect((await readCoins(house.db, transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
+});
+
+test('times of blocks are told for the heights that are asked, and the rate of today only while it is fresh', async () => {
+  const { rows } = await house.admin.query(`select max(height) as height from blocks where currency = 'BTC'`);
+  const times = await readBlockTimes(house.db, 'BTC', [rows[0].height, 999_999]);
+  expect([...times.keys()]).toEqual([rows[0].height]);
+  expect(await readRateNow(house.db, 'BTC', house.now())).not.toBeNull();
+  expect(await readRateNow(house.db, 'BTC', house.now() + 5 * MINUTE + 1)).toBeNull();
+});
