@@ -9,6 +9,7 @@ import { announce, happen } from './steps.ts';
 /** Takes note of every coin that is there and was not, and of every one that has left. True when anything changed. */
 export function noticeCoins(it: Case): boolean {
   let changed = false;
+  const winners = new Set(it.coins.map((coin) => coin.conflictTxid));
   for (const coin of it.coins) {
     if (!isLive(coin)) {
       // an unbooked coin that is only out of the mempool for a while keeps its place until it is dead
@@ -24,7 +25,7 @@ export function noticeCoins(it: Case): boolean {
     }
     if (coin.present) continue;
     const known = coin.classified;
-    if (!coin.classified) classify(it, coin);
+    if (!coin.classified) classify(it, coin, winners.has(coin.txid));
     coin.present = true;
     changed = true;
     // booked, or lost and back: it has its place in the books already (rule 17)
@@ -36,10 +37,10 @@ export function noticeCoins(it: Case): boolean {
 }
 
 /** On time or late, once and for ever. A fee replacement is on time up to what it replaces; after a cancel every payment is late. */
-function classify(it: Case, coin: Coin): void {
+function classify(it: Case, coin: Coin, replaces: boolean): void {
   if (it.transaction.word === 'cancelled') coin.onTimeMinor = 0n;
   else if (isOnTime(it.transaction, coin)) coin.onTimeMinor = coin.amount;
-  else coin.onTimeMinor = least(coin.amount, inherited(it, coin));
+  else coin.onTimeMinor = replaces ? least(coin.amount, inherited(it, coin)) : 0n;
   coin.classified = true;
 }
 
@@ -72,8 +73,8 @@ function noticeRight(it: Case, coin: Coin, known: boolean): void {
       review(it, 'paid_late', 'late');
       return;
     case 'review': {
-      const onlyOtherCoins = presentRight(it).length === 1 && transaction.why === 'other';
-      if (onlyOtherCoins && onTime && transaction.word === 'none') {
+      const goesOn = transaction.why === 'other' && onTime && transaction.word === 'none';
+      if (goesOn && presentRight(it).length === 1) {
         transaction.why = null;
         happen(it, 'paid_on_time');
       } else review(it, 'another_payment', 'late');
