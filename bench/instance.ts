@@ -5,8 +5,9 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { clusterUrl, ensureDatabase, runningServer } from '../src/main/postgres-cluster.ts';
+import { clusterUrl, runningServer } from '../src/main/postgres-cluster.ts';
 import { type Place, placePostgres } from '../src/main/postgres-place.ts';
+import { ensureDatabase } from '../src/store/server.ts';
 import { childrenOf, commandLine } from './processes.ts';
 
 export type Instance = {
@@ -69,7 +70,7 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
     databaseUrl: clusterUrl(place, 'bursar'),
     token: () => signIn(port),
     async emptyDatabase(name) {
-      await ensureDatabase(place, name);
+      await ensureDatabase(clusterUrl(place, 'postgres'), name);
       return clusterUrl(place, name);
     },
     async stop() {

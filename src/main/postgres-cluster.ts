@@ -17,7 +17,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import type { Place } from './postgres-place.ts';
 import { identityOf, workersIn, worksIn } from './process-identity.ts';
 import { StartRefused } from './start-refused.ts';
@@ -162,18 +161,6 @@ export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
   }
   if (place.socketFolder !== place.folder && runningServer(place) === null)
     rmSync(place.socketFolder, { recursive: true, force: true });
-}
-
-/** Makes the database when it is missing. */
-export async function ensureDatabase(place: Place, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: clusterUrl(place, 'postgres') });
-  await client.connect();
-  try {
-    const { rowCount } = await client.query({ text: 'select 1 from pg_database where datname = $1', values: [name] });
-    if (rowCount === 0) await client.query(`create database ${name}`);
-  } finally {
-    await client.end();
-  }
 }
 
 function launch({ place, durable, logFile }: ClusterOptions): Promise<string> {

@@ -2,9 +2,9 @@
 // one is started by whoever comes first and stopped by whoever leaves last; one that outlived a kill -9 of its users is taken over.
 import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
+import { ensureDatabase, serverVersion } from '../store/server.ts';
 import type { Config } from './config.ts';
-import { clusterUrl, ensureDatabase, makeCluster, runningServer, startCluster, stopCluster } from './postgres-cluster.ts';
+import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './postgres-cluster.ts';
 import { placePostgres } from './postgres-place.ts';
 import { identityOf, isAlive, lock } from './process-identity.ts';
 import { StartRefused } from './start-refused.ts';
@@ -31,19 +31,13 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataFol
 }
 
 async function openGiven(url: string): Promise<OpenDatabase> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, application_name: 'bursar start' });
-  client.on('error', () => undefined);
   try {
-    await client.connect();
-    const { rows } = await client.query<{ version: string; number: string }>(
-      "select current_setting('server_version') as version, current_setting('server_version_num') as number",
-    );
-    const { version = '', number = '0' } = rows[0] ?? {};
-    if (Number(number) < 150_000)
-      throw new StartRefused(`DATABASE_URL: PostgreSQL ${version} is too old; accepted is 15 or newer`);
+    const version = await serverVersion(url, 5000);
+    if (version.number < 150_000)
+      throw new StartRefused(`DATABASE_URL: PostgreSQL ${version.text} is too old; accepted is 15 or newer`);
     return {
       url,
-      description: `PostgreSQL ${version} of DATABASE_URL`,
+      description: `PostgreSQL ${version.text} of DATABASE_URL`,
       isAlive: () => true,
       restart: () => Promise.resolve(),
       close: () => Promise.resolve(),
@@ -51,8 +45,6 @@ async function openGiven(url: string): Promise<OpenDatabase> {
   } catch (error) {
     if (error instanceof StartRefused) throw error;
     throw new StartRefused(`DATABASE_URL: the database at ${withoutPassword(url)} cannot be reached: ${reason(error)}`);
-  } finally {
-    await client.end().catch(() => undefined);
   }
 }
 
@@ -78,7 +70,7 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
     const made = makeCluster(options);
     const running = runningServer(place);
     await startCluster(options);
-    await ensureDatabase(place, DATABASE);
+    await ensureDatabase(clusterUrl(place, 'postgres'), DATABASE);
     return made ? 'made' : running === null ? 'started' : 'joined';
   });
   return {

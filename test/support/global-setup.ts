@@ -4,9 +4,10 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { clusterUrl, ensureDatabase, makeCluster, startCluster, stopCluster } from '../../src/main/postgres-cluster.ts';
+import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres-cluster.ts';
 import { placePostgres } from '../../src/main/postgres-place.ts';
 import { migrate } from '../../src/store/migrate.ts';
+import { ensureDatabase } from '../../src/store/server.ts';
 import { TEMPLATE } from './names.ts';
 
 declare module 'vitest' {
@@ -29,7 +30,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   try {
     makeCluster(options);
     await startCluster(options);
-    await ensureDatabase(place, TEMPLATE);
+    await ensureDatabase(clusterUrl(place, 'postgres'), TEMPLATE);
     await migrate({ url: clusterUrl(place, TEMPLATE) });
   } catch (error) {
     await remove();
