@@ -40,6 +40,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   for (const method of BODY_METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook('preClose', (done) => {
     closing.abort();
+    // connections that are busy now and idle later must not hold the end up
+    app.server.keepAliveTimeout = 1;
     done();
   });
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
