@@ -30,6 +30,8 @@ test('qr_code of create and list decodes to the BIP 321 URI with the amount', as
     ['BTC', 'bitcoin'],
     ['LTC', 'litecoin'],
   ]) {
+    // lists are newest first, ties by id
+    api.advance(1);
     const { json } = await api.call('/create_transaction', { amount: '25.00', crypto_selected: code });
     const uri = `${scheme}:${json.wallet_address}?amount=${json.crypto_amount}`;
     expect(decode(json.qr_code)).toBe(uri);
