@@ -22,6 +22,7 @@ describe('one rule for each status and payment', () => {
     world.cancel();
     world.pay();
     expect(world.path()).toEqual(['started', 'cancelled', 'review']);
+    expect(world.coins[0]!.onTimeMinor).toBe(0n);
     world.mine(6);
     world.wait(HOUR);
     expect(world.status).toBe('review');

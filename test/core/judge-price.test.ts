@@ -194,9 +194,9 @@ describe('late, at the old price (rule 23)', () => {
 
   test('a payment that never confirms does not vouch for the price of one that does', () => {
     const world = late(60_000n, HALF);
-    const cheap = world.chain().txs.at(-1)!;
+    const [onTime, cheap] = world.chain().txs;
     world.pay({ amount: HALF });
-    world.mineOnly(cheap);
+    world.mineOnly(onTime!, cheap!);
     expect([world.status, world.available()]).toEqual(['pending', 0n]);
   });
 
