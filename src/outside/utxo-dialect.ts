@@ -1,6 +1,7 @@
 // What differs between the JSON-RPC of the coins' nodes, as far as we call it: one row a coin. What differs between two engines of one coin
 // (BCHN and bchd) is found out by asking: a method that is not there is refused. Read by utxo-node.ts and utxo-locks.ts.
 import type { UtxoCode } from '../core/currency.ts';
+import type { RpcRefusal } from './node-trouble.ts';
 
 export type UtxoDialect = {
   /** The second parameter of getblock that asks for the raw bytes; Dogecoin Core knows only a boolean. */
@@ -21,5 +22,6 @@ export const UTXO_DIALECTS: Readonly<Record<UtxoCode, UtxoDialect>> = {
   DOGE: { ...PLAIN, rawBlock: false },
 };
 
-/** What a node answers to getblockhash for a height above its tip: -8 of Bitcoin Core and its children, -1 of bchd. */
-export const BEYOND_TIP: ReadonlySet<number> = new Set([-8, -1]);
+/** Whether this is how a node refuses getblockhash for a height above its tip: -8 of Bitcoin Core and its children, -1 of bchd. */
+export const isBeyondTip = ({ code, message }: RpcRefusal): boolean =>
+  code === -8 || (code === -1 && message.includes('out of range'));

@@ -5,7 +5,7 @@ import type { BlockFacts, ChainPort, Clock, NodeCondition, TransactionFacts } fr
 import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
 import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
-import { BEYOND_TIP, UTXO_DIALECTS } from './utxo-dialect.ts';
+import { isBeyondTip, UTXO_DIALECTS } from './utxo-dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
 import { createRpc, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
@@ -43,7 +43,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     async hashAt(height) {
       const answer = await orRefusal(rpc.call('getblockhash', [height]));
       if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
-      if (BEYOND_TIP.has(answer.code)) return null;
+      if (isBeyondTip(answer)) return null;
       throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
     },
     async readBlock(hash, watch) {

@@ -1,7 +1,9 @@
 // A block of the simulated chains: header, Merkle root, coinbase (BIP34 height, BIP141 commitment) and the work that regtest asks for.
 // Called by the chain when it makes blocks and when it reads them back from the journal.
+import { createRequire } from 'node:module';
 import { compactSize, hash256, i32, shown, take, takeI32, takeU32, u32, wire } from './bytes.ts';
 import type { Dialect } from './dialects.ts';
+import { mergedMiningProof } from './merged-mining.ts';
 import { coinbaseInput, type Output, readTransaction, sealed, type Transaction } from './transaction.ts';
 
 export type Header = {
@@ -23,6 +25,8 @@ export type Block = Header & {
 };
 
 const MOST_PACKED_BYTES = 1_000;
+const MOST_PLAIN_PUSH = 75;
+const OP_PUSHDATA1 = 0x4c;
 const WITNESS_RESERVED = Buffer.alloc(32);
 const COMMITMENT_HEAD = Buffer.from('6a24aa21a9ed', 'hex');
 /** OP_TRUE-like filler: a coinbase's script must have at least two bytes at any height. */
@@ -65,6 +69,17 @@ export function merkleRoot(hashes: readonly Buffer[]): Buffer {
   return row[0] as Buffer;
 }
 
+type X11 = { digest(input: Uint8Array, inputFormat: 1, outputFormat: 1): readonly number[] };
+let x11: X11 | undefined;
+
+/** What a chain names a block by. */
+export function blockHash(dialect: Dialect, header: Header): string {
+  const bytes = headerBytes(header);
+  if (dialect.headerHash === 'sha256d') return shown(hash256(bytes));
+  x11 ??= createRequire(import.meta.url)('@dashevo/x11-hash-js') as X11;
+  return shown(Buffer.from(x11.digest(bytes, 1, 1)));
+}
+
 const meetsRegtestTarget = (headerHash: Buffer): boolean => (headerHash[31] as number) < 0x80;
 
 /** The header with the first nonce whose hash meets 0x207fffff, where the coin proves its work with the block's hash. */
@@ -94,14 +109,21 @@ const commitmentScript = (transactions: readonly Transaction[]): Buffer => {
  * The coinbase of a block at `height` over the other transactions.
  * @param fork makes coinbases of competing branches at one height differ
  */
-export function coinbase(options: {
-  readonly height: number;
-  readonly fork: number;
-  readonly outputs: readonly Output[];
-  readonly transactions: readonly Transaction[];
-}): Transaction {
+export function coinbase(
+  dialect: Dialect,
+  options: {
+    readonly height: number;
+    readonly fork: number;
+    readonly outputs: readonly Output[];
+    readonly transactions: readonly Transaction[];
+  },
+): Transaction {
   const forkMark = options.fork === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.from([4]), u32(options.fork)]);
   const scriptSig = Buffer.concat([heightPush(options.height), forkMark, Buffer.from([COINBASE_TAIL.length]), COINBASE_TAIL]);
+  if (!dialect.segwit) {
+    const inputs = [coinbaseInput(scriptSig, [])];
+    return sealed({ version: dialect.transactionVersion, inputs, outputs: options.outputs, lockTime: 0 });
+  }
   return sealed({
     version: 2,
     inputs: [coinbaseInput(scriptSig, [WITNESS_RESERVED])],
@@ -117,11 +139,14 @@ export function median(times: readonly number[]): number {
 }
 
 /**
- * A block with its hash over a header and its transactions. One that holds nothing but a coinbase is packed and read again when it is asked
+ * A block of a header, its place and hash, and its transactions. One that holds nothing but a coinbase is packed and read again when it is asked
  * for: a sandbox makes ten thousands of them a day, and objects would take seven times the memory.
  */
-export function blockOf(header: Header, height: number, medianTime: number, transactions: readonly Transaction[]): Block {
-  const hash = shown(hash256(headerBytes(header)));
+export function blockOf(
+  header: Header,
+  { height, medianTime, hash }: { readonly height: number; readonly medianTime: number; readonly hash: string },
+  transactions: readonly Transaction[],
+): Block {
   const [only] = transactions;
   if (only === undefined || transactions.length > 1 || only.raw.length > MOST_PACKED_BYTES) {
     return { ...header, hash, height, medianTime, transactions, packed: false };
@@ -163,7 +188,8 @@ export function genesisBlock(dialect: Dialect): Block {
   const { genesis } = dialect;
   const text = Buffer.from(genesis.coinbaseText, 'utf8');
   const key = Buffer.from(genesis.coinbaseKey, 'hex');
-  const scriptSig = Buffer.concat([Buffer.from('04ffff001d0104', 'hex'), Buffer.from([text.length]), text]);
+  const push = text.length <= MOST_PLAIN_PUSH ? [text.length] : [OP_PUSHDATA1, text.length];
+  const scriptSig = Buffer.concat([Buffer.from('04ffff001d0104', 'hex'), Buffer.from(push), text]);
   const script = Buffer.concat([Buffer.from([key.length]), key, Buffer.from([0xac])]);
   const transaction = sealed({
     version: 1,
@@ -179,13 +205,19 @@ export function genesisBlock(dialect: Dialect): Block {
     bits: genesis.bits,
     nonce: genesis.nonce,
   };
-  return blockOf(header, 0, genesis.time, [transaction]);
+  return blockOf(header, { height: 0, medianTime: genesis.time, hash: blockHash(dialect, header) }, [transaction]);
+}
+
+/** The header as the chain's nodes exchange it: with the proof of the parent's work behind it where the block is merge-mined. */
+export function headBytes(dialect: Dialect, block: Block): Buffer {
+  const header = headerBytes(block);
+  return dialect.mergeMined && block.height > 0 ? Buffer.concat([header, mergedMiningProof(block.hash)]) : header;
 }
 
 /** A whole block as the chain's nodes exchange it. */
-export function blockBytes(block: Block): Buffer {
+export function blockBytes(dialect: Dialect, block: Block): Buffer {
   return Buffer.concat([
-    headerBytes(block),
+    headBytes(dialect, block),
     compactSize(block.transactions.length),
     ...block.transactions.map((transaction) => transaction.raw),
   ]);

@@ -1,14 +1,14 @@
 // The few things that can happen to a simulated chain. Each is applied to the state and written to the journal in one form, so that reading
 // the journal again gives the same state. Called by the simulated node, for new effects and for replayed ones.
-import { type Block, blockOf, median, readHeader } from './block.ts';
+import { type Block, blockHash, blockOf, median, readHeader } from './block.ts';
 import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, type Trouble, tip } from './chain-state.ts';
 import { readTransaction, type Transaction } from './transaction.ts';
 
 export type Effect =
   /** A transaction enters the mempool (hex, seconds); what it conflicts with leaves. */
   | readonly ['tx', string, number]
-  /** A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines. */
-  | readonly ['block', string, string, readonly string[]]
+  /** A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines, and its hash where that is dear to work out. */
+  | readonly ['block', string, string, readonly string[], string?]
   /** The top n blocks leave the best chain; their transactions return to the mempool (seconds). */
   | readonly ['rewind', number, number]
   /** The node denies a mempool transaction, or knows it again. */
@@ -24,7 +24,7 @@ export function applyEffect(state: ChainState, effect: Effect): void {
       enterMempool(state, transactionOf(effect[1]), effect[2]);
       break;
     case 'block':
-      connect(state, effect[1], effect[2], effect[3]);
+      connect(state, effect);
       break;
     case 'rewind':
       rewind(state, effect[1], effect[2]);
@@ -54,9 +54,10 @@ function enterMempool(state: ChainState, transaction: Transaction, time: number)
   for (const txid of conflictsOf(state, transaction)) kill(state, txid);
   bringToLife(state, transaction, null);
   state.mempool.set(transaction.txid, { transaction, time, height: tip(state).height });
+  if (state.dialect.quorums && state.trouble.fault !== 'no_locks') state.locked.add(transaction.txid);
 }
 
-function connect(state: ChainState, headerHex: string, coinbaseHex: string, txids: readonly string[]): void {
+function connect(state: ChainState, [, headerHex, coinbaseHex, txids, hash]: Extract<Effect, { 0: 'block' }>): void {
   const read = readHeader(Buffer.from(headerHex, 'hex'));
   const fromMempool = txids.map((txid) => {
     const known = state.alive.get(txid);
@@ -69,7 +70,8 @@ function connect(state: ChainState, headerHex: string, coinbaseHex: string, txid
   if (read.previousHash !== previous.hash) throw new Error(`a block of the journal at height ${height} does not fit the tip`);
   const header = { ...read, previousHash: previous.hash };
   const times = [...state.active.slice(Math.max(0, height - 10)).map((block) => block.time), header.time];
-  const block = blockOf(header, height, median(times), transactions);
+  const place = { height, medianTime: median(times), hash: hash ?? blockHash(state.dialect, header) };
+  const block = blockOf(header, place, transactions);
   state.active.push(block);
   state.blocks.set(block.hash, block);
   for (const transaction of transactions) {
@@ -79,14 +81,16 @@ function connect(state: ChainState, headerHex: string, coinbaseHex: string, txid
     if (known === undefined) bringToLife(state, transaction, block);
     else known.block = block;
   }
+  if (state.dialect.quorums && state.trouble.fault !== 'no_locks') state.chainLock = height;
 }
 
 function rewind(state: ChainState, count: number, time: number): void {
   const lost: Block[] = state.active.splice(state.active.length - count, count);
   const height = tip(state).height;
+  state.chainLock = Math.min(state.chainLock, height);
   const returned = new Map<string, MempoolEntry>();
   for (const block of lost) {
-    for (const transaction of block.transactions) {
+    for (const transaction of parentsFirst(block.transactions)) {
       if (transaction.coinbase) continue;
       (state.alive.get(transaction.txid) as { block: Block | null }).block = null;
       returned.set(transaction.txid, { transaction, time, height });
@@ -95,4 +99,20 @@ function rewind(state: ChainState, count: number, time: number): void {
   state.mempool = new Map([...returned, ...state.mempool]);
   state.branches += 1;
   for (const block of lost.reverse()) kill(state, (block.transactions[0] as Transaction).txid);
+}
+
+/** The transactions of a block in an order in which each comes after those of the block that it spends. */
+function parentsFirst(transactions: readonly Transaction[]): readonly Transaction[] {
+  const waiting = new Map(transactions.map((transaction) => [transaction.txid, transaction]));
+  const sorted: Transaction[] = [];
+  const place = (transaction: Transaction): void => {
+    waiting.delete(transaction.txid);
+    for (const input of transaction.inputs) {
+      const parent = waiting.get(input.txid);
+      if (parent !== undefined) place(parent);
+    }
+    sorted.push(transaction);
+  };
+  for (const transaction of transactions) if (waiting.has(transaction.txid)) place(transaction);
+  return sorted;
 }

@@ -2,11 +2,11 @@
 // all effects of one move are written to the journal as one line. Called by the simulated node.
 import { utxoRow } from '../core/currency.ts';
 import { plus, sum } from '../core/money.ts';
-import { type Block, coinbase, headerBytes, median, mineHeader } from './block.ts';
+import { type Block, blockHash, coinbase, headerBytes, median, mineHeader } from './block.ts';
 import { applyEffect, type Effect } from './chain-effects.ts';
 import { type ChainState, feeOf, isMature, tip } from './chain-state.ts';
 import { doubleSpend, isFromFaucet, payment, replacement } from './faucet.ts';
-import { FAUCET_SCRIPT, MINER_SCRIPT } from './faucet-key.ts';
+import { faucetScript, minerScript } from './faucet-key.ts';
 import type { Output, Transaction } from './transaction.ts';
 
 export type Draft = {
@@ -58,30 +58,37 @@ export type MineOptions = {
   readonly time?: number;
 };
 
+const inOrderOfIds = (transactions: readonly Transaction[]): readonly Transaction[] =>
+  [...transactions].sort((a, b) => (a.txid < b.txid ? -1 : 1));
+
 /** Mines one block on the tip. */
 export function mineBlock(draft: Draft, options: MineOptions = {}): Block {
   const { state } = draft;
-  const transactions = options.transactions ?? minable(state);
+  const chosen = options.transactions ?? minable(state);
+  const transactions = state.dialect.ordered ? inOrderOfIds(chosen) : chosen;
   const height = state.active.length;
   const previous = state.active.slice(Math.max(0, height - 11)).map((block) => block.time);
   const time = Math.max(median(previous) + 1, options.time ?? draft.nowSeconds);
   const fees = sum(transactions.map((transaction) => feeOf(state, transaction) ?? 0n));
-  const outputs = options.outputs ?? [{ minor: plus(subsidy(state, height), fees), script: options.script ?? MINER_SCRIPT }];
-  const first = coinbase({ height, fork: state.branches, outputs, transactions });
+  const outputs = options.outputs ?? [
+    { minor: plus(subsidy(state, height), fees), script: options.script ?? minerScript(state.dialect) },
+  ];
+  const first = coinbase(state.dialect, { height, fork: state.branches, outputs, transactions });
   const header = mineHeader(state.dialect, { previousHash: tip(state).hash, time }, [first, ...transactions]);
-  perform(draft, [
-    'block',
-    headerBytes(header).toString('hex'),
-    first.raw.toString('hex'),
-    transactions.map((transaction) => transaction.txid),
-  ]);
+  const txids = transactions.map((transaction) => transaction.txid);
+  const parts = [headerBytes(header).toString('hex'), first.raw.toString('hex'), txids] as const;
+  const isDear = state.dialect.headerHash === 'x11';
+  perform(draft, isDear ? ['block', ...parts, blockHash(state.dialect, header)] : ['block', ...parts]);
   return tip(state);
 }
 
 /** The blocks that every new chain starts with: the faucet's hoard in block 1, then enough to make it mature. */
 export function mineFirstBlocks(draft: Draft): void {
   const { faucet } = draft.state.dialect;
-  const hoard = Array.from({ length: faucet.outputs }, () => ({ minor: faucet.eachMinor, script: FAUCET_SCRIPT }));
+  const hoard = Array.from({ length: faucet.outputs }, () => ({
+    minor: faucet.eachMinor,
+    script: faucetScript(draft.state.dialect),
+  }));
   const last = utxoRow(draft.state.dialect.code).utxo.coinbaseMaturity + SPARE_BLOCKS;
   for (let height = 1; height <= last; height++) {
     const time = draft.nowSeconds - (last - height);

@@ -4,7 +4,7 @@ import { utxoRow } from '../core/currency.ts';
 import { minus, sum } from '../core/money.ts';
 import { type Block, genesisBlock } from './block.ts';
 import type { Dialect } from './dialects.ts';
-import { FAUCET_SCRIPT, MINER_SCRIPT } from './faucet-key.ts';
+import { faucetScript, minerScript } from './faucet-key.ts';
 import { outpointKey, type Parts, type Transaction } from './transaction.ts';
 
 export type Alive = {
@@ -19,7 +19,7 @@ export type MempoolEntry = {
   /** Height of the tip then. */
   readonly height: number;
 };
-export type Fault = 'lose_answers' | 'hang' | 'reject' | 'forgets';
+export type Fault = 'lose_answers' | 'hang' | 'reject' | 'forgets' | 'no_locks';
 export type Trouble = {
   readonly down: boolean;
   readonly fault: Fault | null;
@@ -44,6 +44,10 @@ export type ChainState = {
   readonly faucetCoins: Map<string, bigint>;
   /** Transactions that are in the world's mempool but that this node denies (fault `forgets`). */
   readonly denied: Set<string>;
+  /** Alive transactions that a quorum has locked (Dash). */
+  readonly locked: Set<string>;
+  /** Height up to which the best chain is locked (Dash); −1 = not at all. */
+  chainLock: number;
   trouble: Trouble;
   addressesGiven: number;
   /** Counts branches that replaced another, so that their coinbases differ. */
@@ -62,6 +66,8 @@ export function newChain(dialect: Dialect): ChainState {
     byScript: new Map(),
     faucetCoins: new Map(),
     denied: new Set(),
+    locked: new Set(),
+    chainLock: -1,
     trouble: { down: false, fault: null, left: null },
     addressesGiven: 0,
     branches: 0,
@@ -84,8 +90,8 @@ export function bringToLife(state: ChainState, transaction: Transaction, block: 
     }
   }
   transaction.outputs.forEach((output, vout) => {
-    if (output.script.equals(FAUCET_SCRIPT)) state.faucetCoins.set(`${transaction.txid}:${vout}`, output.minor);
-    else if (!output.script.equals(MINER_SCRIPT) && output.minor > 0n)
+    if (output.script.equals(faucetScript(state.dialect))) state.faucetCoins.set(`${transaction.txid}:${vout}`, output.minor);
+    else if (!output.script.equals(minerScript(state.dialect)) && output.minor > 0n)
       noteScript(state, output.script.toString('hex'), transaction.txid);
   });
 }
@@ -117,11 +123,12 @@ export function kill(state: ChainState, txid: string): void {
   state.alive.delete(txid);
   state.mempool.delete(txid);
   state.denied.delete(txid);
+  state.locked.delete(txid);
   if (transaction.coinbase) return;
   for (const input of transaction.inputs) {
     state.spenders.delete(outpointKey(input));
     const source = state.alive.get(input.txid)?.transaction.outputs[input.vout];
-    if (source?.script.equals(FAUCET_SCRIPT)) state.faucetCoins.set(outpointKey(input), source.minor);
+    if (source?.script.equals(faucetScript(state.dialect))) state.faucetCoins.set(outpointKey(input), source.minor);
   }
 }
 

@@ -56,7 +56,7 @@ async function reorg(world: World, body: Body): Promise<unknown> {
   return seen(world, { answer: { height, hash }, node });
 }
 
-const FAULTS: readonly (Fault | 'no_locks')[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
+const FAULTS: readonly Fault[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
 
 async function trouble(world: World, body: Body): Promise<unknown> {
   const node = requiredNode(world.nodes, body);
@@ -71,7 +71,8 @@ async function trouble(world: World, body: Body): Promise<unknown> {
       'down',
     );
   }
-  if (fault === 'no_locks') throw bad('fault', 'no_locks is for DASH only');
+  if (fault === 'no_locks' && !node.dialect.quorums) throw bad('fault', 'no_locks is for DASH only');
+  if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is taken back');
   if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
   const before = node.state.trouble;
   const left = count ?? (fault === 'reject' ? 1 : null);

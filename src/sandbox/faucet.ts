@@ -1,14 +1,15 @@
 // Makes the transactions of the outside world: payments out of the faucet, fee replacements, and double spends back into it. Reads the
 // chain's state, changes nothing. Called by the moves of this room.
-import { minus, mulDivUp, plus, sum } from '../core/money.ts';
+import { greatest, minus, mulDivUp, plus, sum } from '../core/money.ts';
 import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
-import { FAUCET_SCRIPT, signedByFaucet } from './faucet-key.ts';
+import { faucetScript, signedByFaucet } from './faucet-key.ts';
 import { type Input, type Output, type Parts, RBF_SEQUENCE, sealed, type Transaction } from './transaction.ts';
 
-/** Upper bounds of virtual sizes: what a P2WPKH input takes, and version, counts and lock time together. */
-const INPUT_VSIZE = 69;
+/** Upper bounds of virtual sizes: what a P2WPKH and a P2PKH input take, and version, counts and lock time together. */
+const WITNESS_INPUT_VSIZE = 69;
+const INPUT_VSIZE = 149;
 const FRAME_VSIZE = 14;
-/** Change below this goes to the miner. */
+/** Change below this goes to the miner, and what a coin calls small. */
 const LEAST_CHANGE = 10_000n;
 
 type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
@@ -23,9 +24,11 @@ const inputOf = (coin: Coin): Input => ({
 });
 const total = (coins: readonly Coin[]): bigint => sum(coins.map((coin) => coin.minor));
 
+const leastChange = (state: ChainState): bigint => greatest(LEAST_CHANGE, state.dialect.smallOutputMinor);
+
 function feeFor(state: ChainState, inputs: number, outputs: readonly Output[]): bigint {
   const outputsSize = outputs.reduce((size, output) => size + 9 + output.script.length, 0);
-  const vsize = FRAME_VSIZE + inputs * INPUT_VSIZE + outputsSize;
+  const vsize = FRAME_VSIZE + inputs * (state.dialect.segwit ? WITNESS_INPUT_VSIZE : INPUT_VSIZE) + outputsSize;
   return mulDivUp(state.dialect.faucetFeePerKvb, BigInt(vsize), 1000n);
 }
 
@@ -81,11 +84,12 @@ function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly
   const parts: Parts = {
     version: state.dialect.transactionVersion,
     inputs: coins.map(inputOf),
-    outputs: change >= LEAST_CHANGE ? [...outputs, { minor: change, script: FAUCET_SCRIPT }] : outputs,
+    outputs: change >= leastChange(state) ? [...outputs, { minor: change, script: faucetScript(state.dialect) }] : outputs,
     lockTime: 0,
   };
   return sealed(
     signedByFaucet(
+      state.dialect,
       parts,
       coins.map((coin) => coin.minor),
     ),
@@ -94,7 +98,7 @@ function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly
 
 /** A payment of these outputs out of the faucet; null when the faucet has not so much. */
 export function payment(state: ChainState, outputs: readonly Output[]): Transaction | null {
-  const withChange = [...outputs, { minor: 0n, script: FAUCET_SCRIPT }];
+  const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
   const amount = sum(outputs.map((output) => output.minor));
   const fee = (inputs: number) => feeFor(state, inputs, withChange);
   const coins = gather(state, (inputs) => plus(amount, fee(inputs)), [], new Set());
@@ -106,7 +110,7 @@ function faucetCoinsOf(state: ChainState, transaction: Transaction): Coin[] | nu
   const coins: Coin[] = [];
   for (const input of transaction.inputs) {
     const source = state.alive.get(input.txid)?.transaction.outputs[input.vout];
-    if (!source?.script.equals(FAUCET_SCRIPT)) return null;
+    if (!source?.script.equals(faucetScript(state.dialect))) return null;
     coins.push({ txid: input.txid, vout: input.vout, minor: source.minor });
   }
   return coins;
@@ -122,7 +126,7 @@ export const isFromFaucet = (state: ChainState, transaction: Transaction): boole
 export function replacement(state: ChainState, original: Transaction, outputs: readonly Output[]): Transaction | null {
   const own = faucetCoinsOf(state, original);
   if (own === null) return null;
-  const withChange = [...outputs, { minor: 0n, script: FAUCET_SCRIPT }];
+  const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
   const amount = sum(outputs.map((output) => output.minor));
   const lost = feesLost(state, [original.txid]);
   const fee = (inputs: number) => plus(lost, feeFor(state, inputs, withChange));
@@ -135,6 +139,6 @@ export function doubleSpend(state: ChainState, original: Transaction): Transacti
   const own = faucetCoinsOf(state, original);
   if (own === null) return null;
   const lost = feesLost(state, [original.txid, ...conflictsOf(state, original)]);
-  const fee = plus(lost, feeFor(state, own.length, [{ minor: 0n, script: FAUCET_SCRIPT }]));
+  const fee = plus(lost, feeFor(state, own.length, [{ minor: 0n, script: faucetScript(state.dialect) }]));
   return spendCoins(state, own, [], fee);
 }

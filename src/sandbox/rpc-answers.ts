@@ -3,7 +3,7 @@
 import { type AddressParameters, utxoRow } from '../core/currency.ts';
 import { formatMinor, sum } from '../core/money.ts';
 import { type Block, blockSizes } from './block.ts';
-import { type ChainState, confirmationsOf, feeOf, type MempoolEntry } from './chain-state.ts';
+import { type ChainState, confirmationsOf, feeOf, isActive, type MempoolEntry } from './chain-state.ts';
 import { withDescendants } from './faucet.ts';
 import { addressOf, asmOf, kindOf } from './scripts.ts';
 import { type Input, type Output, RBF_SEQUENCE, type Transaction } from './transaction.ts';
@@ -52,8 +52,13 @@ export function blockAnswer(state: ChainState, block: Block, verbosity: number):
   const tx =
     verbosity === 1
       ? block.transactions.map((transaction) => transaction.txid)
-      : block.transactions.map((transaction) => transactionAnswer(state, transaction, { prevouts, fee: !transaction.coinbase }));
-  return { ...headerAnswer(state, block), strippedsize: strippedSize, size, weight, tx };
+      : block.transactions.map((transaction) => ({
+          ...transactionAnswer(state, transaction, { prevouts, fee: !transaction.coinbase }),
+          ...lockAnswer(state, transaction, block),
+        }));
+  const sizes = state.dialect.segwit ? { strippedsize: strippedSize, size, weight } : { size };
+  const locked = state.dialect.quorums ? { chainlock: isChainLocked(state, block) } : {};
+  return { ...headerAnswer(state, block), ...sizes, ...locked, tx };
 }
 
 /** @param show whether to tell the fee, where the node knows it, and what the inputs spend */
@@ -62,14 +67,15 @@ export function transactionAnswer(
   transaction: Transaction,
   show: { readonly prevouts: boolean; readonly fee: boolean },
 ): Record<string, Json> {
+  const { segwit, quorums } = state.dialect;
   const fee = show.fee && state.dialect.rpc.modern ? feeOf(state, transaction) : null;
   return {
     txid: transaction.txid,
-    hash: transaction.wtxid,
+    ...(quorums ? {} : { hash: transaction.wtxid }),
     version: transaction.version,
+    ...(quorums ? { type: 0 } : {}),
     size: transaction.raw.length,
-    vsize: transaction.vsize,
-    weight: transaction.weight,
+    ...(segwit ? { vsize: transaction.vsize, weight: transaction.weight } : {}),
     locktime: transaction.lockTime,
     vin: transaction.inputs.map((input) => inputAnswer(state, transaction, input, show.prevouts)),
     vout: transaction.outputs.map((output, n) => outputAnswer(state, output, n)),
@@ -106,7 +112,9 @@ function inputAnswer(state: ChainState, transaction: Transaction, input: Input, 
 
 function outputAnswer(state: ChainState, output: Output, n: number): Record<string, Json> {
   const mweb = state.dialect.rpc.mwebFlags ? { ismweb: false } : {};
-  return { ...mweb, value: amount(output.minor), n, scriptPubKey: scriptAnswer(state, output.script) };
+  // Dash writes the smallest unit too, as a number
+  const units = state.dialect.quorums ? { valueSat: rawJson(String(output.minor)) } : {};
+  return { ...mweb, value: amount(output.minor), ...units, n, scriptPubKey: scriptAnswer(state, output.script) };
 }
 
 export function scriptAnswer(state: ChainState, script: Buffer): Record<string, Json> {
@@ -125,6 +133,22 @@ export function placeAnswer(state: ChainState, block: Block | null): Record<stri
   return confirmations < 1
     ? { blockhash: block.hash, confirmations: 0 }
     : { blockhash: block.hash, confirmations, time: block.time, blocktime: block.time };
+}
+
+const isChainLocked = (state: ChainState, block: Block): boolean => isActive(state, block) && block.height <= state.chainLock;
+
+/** What Dash Core says of the locks of a transaction in a block, or in the mempool (null). */
+export function lockAnswer(state: ChainState, transaction: Transaction, block: Block | null): Record<string, Json> {
+  if (!state.dialect.quorums) return {};
+  const own = state.locked.has(transaction.txid);
+  const chainlock = block !== null && isChainLocked(state, block);
+  return {
+    height: block !== null && isActive(state, block) ? block.height : -1,
+    ...(block === null ? { confirmations: 0 } : {}),
+    instantlock: own || chainlock,
+    instantlock_internal: own,
+    chainlock,
+  };
 }
 
 /** The mempool transactions that this one needs, itself included. */

@@ -1,13 +1,15 @@
 // The methods of the simulated bitcoind by name, those that only read. What changes something lies in rpc-send. Called by rpc-server.
 import { sum } from '../core/money.ts';
-import { type Block, blockBytes, headerBytes } from './block.ts';
+import { type Block, blockBytes, headBytes } from './block.ts';
 import { type ChainState, confirmationsOf, feeOf, isActive, type MempoolEntry, tip } from './chain-state.ts';
+import type { Dialect } from './dialects.ts';
 import {
   amount,
   blockAnswer,
   chainWork,
   headerAnswer,
   type Json,
+  lockAnswer,
   mempoolAnswer,
   placeAnswer,
   REGTEST_DIFFICULTY,
@@ -22,11 +24,13 @@ import {
   integer,
   type Params,
   RPC_INVALID_PARAMETER,
+  RPC_MISC,
   RPC_NOT_FOUND,
   RpcError,
   text,
   verbosity,
 } from './rpc-error.ts';
+import { OWN_METHODS } from './rpc-own.ts';
 import { generateBlock, generateToAddress, invalidateBlock, sendRawTransaction, testMempoolAccept } from './rpc-send.ts';
 import { scriptOf } from './scripts.ts';
 import type { SimulatedNode } from './simulated-node.ts';
@@ -62,7 +66,7 @@ function getBlockchainInfo({ state }: SimulatedNode): Json {
     ...(modern ? { time: block.time } : {}),
     mediantime: block.medianTime,
     verificationprogress: 1,
-    initialblockdownload: false,
+    ...(state.dialect.rpc.blockFlag ? {} : { initialblockdownload: false }),
     chainwork: chainWork(block.height),
     size_on_disk: 300 * state.blocks.size,
     pruned: false,
@@ -78,13 +82,15 @@ function getBlockHash({ state }: SimulatedNode, params: Params): Json {
 
 function getBlockHeader({ state }: SimulatedNode, params: Params): Json {
   const block = blockAsked(state, params);
-  return flag(params, 1, true) ? headerAnswer(state, block) : headerBytes(block).toString('hex');
+  return flag(params, 1, true) ? headerAnswer(state, block) : headBytes(state.dialect, block).toString('hex');
 }
 
 function getBlock({ state }: SimulatedNode, params: Params): Json {
+  if (state.dialect.rpc.blockFlag && params[1] !== undefined && typeof params[1] !== 'boolean')
+    throw new RpcError(RPC_MISC, 'JSON value is not a boolean as expected');
   const level = verbosity(params, 1, 1);
   const block = blockAsked(state, params);
-  return level <= 0 ? blockBytes(block).toString('hex') : blockAnswer(state, block, level);
+  return level <= 0 ? blockBytes(state.dialect, block).toString('hex') : blockAnswer(state, block, level);
 }
 
 function getRawTransaction({ state }: SimulatedNode, params: Params): Json {
@@ -99,6 +105,7 @@ function getRawTransaction({ state }: SimulatedNode, params: Params): Json {
     ...(asked === null ? {} : { in_active_chain: isActive(state, asked) }),
     ...transactionAnswer(state, transaction, { prevouts: level >= 2, fee: level >= 2 && !transaction.coinbase }),
     ...placeAnswer(state, block),
+    ...lockAnswer(state, transaction, block),
   };
 }
 
@@ -246,7 +253,11 @@ const METHODS: Readonly<Record<string, Method>> = {
   invalidateblock: invalidateBlock,
 };
 
-/** The method of this name; null when the node has none. */
-export const methodNamed = (name: string): Method | null => (Object.hasOwn(METHODS, name) ? (METHODS[name] as Method) : null);
+/** The method of this name; null when this coin's node has none. */
+export function methodNamed(dialect: Dialect, name: string): Method | null {
+  const own = OWN_METHODS[dialect.code];
+  if (own !== undefined && Object.hasOwn(own, name)) return own[name] as Method;
+  return Object.hasOwn(METHODS, name) && !dialect.rpc.without.includes(name) ? (METHODS[name] as Method) : null;
+}
 /** Whether a call sends money: the faults that concern sending count these. */
 export const sendsMoney = (name: string): boolean => name === 'sendrawtransaction';

@@ -3,7 +3,9 @@
 
 import { mulDivUp, parseAmount } from '../core/money.ts';
 import { feeOf, isActive, tip } from './chain-state.ts';
+import type { Dialect } from './dialects.ts';
 import { objection, policyRefusal } from './mempool-policy.ts';
+import { worded } from './reject-words.ts';
 import { amount, type Json, regtestParameters } from './rpc-answers.ts';
 import {
   hash,
@@ -28,16 +30,20 @@ import { readTransaction, type Transaction } from './transaction.ts';
 /** 0.10 coins per 1,000 virtual bytes: what sendrawtransaction pays at most unless it is told otherwise. */
 const MAX_FEE_PER_KVB = 10_000_000n;
 
-function decoded(hex: string): Transaction {
+function decoded(dialect: Dialect, hex: string): Transaction {
   const transaction = readTransaction(hex);
-  if (transaction === null) {
+  // a node without segwit does not know that form of bytes either
+  if (transaction === null || (!dialect.segwit && transaction.inputs.some((input) => input.witness.length > 0))) {
     throw new RpcError(RPC_DESERIALIZATION, 'TX decode failed. Make sure the tx has at least one input.');
   }
   return transaction;
 }
 
-/** The limit of the second parameter in minor units per 1,000 virtual bytes; null = none (0). */
-function maxFeeRate(params: Params): bigint | null {
+/** The limit of the second parameter in minor units per 1,000 virtual bytes; null = none (0, or Dogecoin Core, whose limit is 100 coins in all). */
+function maxFeeRate({ dialect }: SimulatedNode, params: Params): bigint | null {
+  if (dialect.smallOutputMinor > 0n) return null;
+  // older nodes take `allowhighfees` there
+  if (typeof params[1] === 'boolean') return params[1] ? null : MAX_FEE_PER_KVB;
   const given = rateDigits(params, 1);
   if (given === null) return MAX_FEE_PER_KVB;
   const parsed = parseAmount(given, 8);
@@ -46,17 +52,17 @@ function maxFeeRate(params: Params): bigint | null {
 }
 
 export function sendRawTransaction(node: SimulatedNode, params: Params): Json {
-  const transaction = decoded(text(params, 0));
-  const limit = maxFeeRate(params);
+  const transaction = decoded(node.dialect, text(params, 0));
+  const limit = maxFeeRate(node, params);
   const { state } = node;
   const { fault } = state.trouble;
-  if (fault === 'reject') throw policyRefusal(state, transaction);
+  if (fault === 'reject') throw worded(state.dialect, policyRefusal(state, transaction));
   if (state.mempool.has(transaction.txid)) {
     node.deny(transaction, fault === 'forgets');
     return transaction.txid;
   }
   const no = objection(state, transaction);
-  if (no !== null) throw no;
+  if (no !== null) throw worded(state.dialect, no);
   if (limit !== null && (feeOf(state, transaction) ?? 0n) > mulDivUp(BigInt(transaction.vsize), limit, 1000n)) {
     throw new RpcError(RPC_VERIFY, 'Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)');
   }
@@ -66,7 +72,7 @@ export function sendRawTransaction(node: SimulatedNode, params: Params): Json {
 
 export function testMempoolAccept(node: SimulatedNode, params: Params): Json {
   return list(params, 0).map((hex) => {
-    const transaction = decoded(text([hex], 0));
+    const transaction = decoded(node.dialect, text([hex], 0));
     const { txid, wtxid } = transaction;
     const known = node.state.mempool.has(txid) && !node.state.denied.has(txid);
     const no = known ? new RpcError(RPC_REJECTED, 'txn-already-in-mempool') : objection(node.state, transaction);

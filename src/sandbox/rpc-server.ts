@@ -31,7 +31,7 @@ function answerOne(node: SimulatedNode, request: unknown): Answered {
     if (typeof method !== 'string')
       throw new RpcError(RPC_INVALID_REQUEST, method === undefined ? 'Missing method' : 'Method must be a string');
     if (!Array.isArray(params)) throw new RpcError(RPC_INVALID_REQUEST, 'Params must be an array');
-    const run = methodNamed(name);
+    const run = methodNamed(node.dialect, name);
     if (run === null) throw new RpcError(RPC_METHOD_NOT_FOUND, 'Method not found');
     const result = run(node, params);
     return { status: 200, body: second ? { jsonrpc: '2.0', result, id } : { result, error: null, id }, sent: sendsMoney(name) };
@@ -96,7 +96,7 @@ export async function answerRpc(
   }
   const { fault } = node.state.trouble;
   const answered = answerText(node, body);
-  const concerned = fault === 'hang' || answered.sent;
+  const concerned = fault === 'hang' || (fault !== 'no_locks' && answered.sent);
   if (fault !== null && concerned) countDown(node);
   if (fault === 'lose_answers' && concerned) {
     request.socket.destroy();

@@ -1,8 +1,9 @@
-// Output scripts and the addresses that stand for them (BIP173, BIP350, base58check), by the parameters of the coin's row. Called by the RPC
+// Output scripts and the addresses that stand for them (BIP173, BIP350, base58check, CashAddr), by the parameters of the coin's row. Called by the RPC
 // when it describes outputs and by the controls that give out or take addresses.
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import type { AddressParameters } from '../core/currency.ts';
 import { sha256 } from './bytes.ts';
+import { cashAddress, readCashAddress } from './cashaddr.ts';
 
 const base58check = createBase58check((bytes: Uint8Array) => sha256(bytes));
 const script = (...parts: readonly (Uint8Array | readonly number[])[]): Buffer =>
@@ -40,6 +41,10 @@ export function kindOf(bytes: Buffer): ScriptKind {
 /** The address of a script; null when it has none. */
 export function addressOf(bytes: Buffer, parameters: AddressParameters): string | null {
   const kind = kindOf(bytes);
+  if (parameters.cashaddr !== null) {
+    if (kind === 'pubkeyhash') return cashAddress(parameters.cashaddr, kind, bytes.subarray(3, 23));
+    return kind === 'scripthash' ? cashAddress(parameters.cashaddr, kind, bytes.subarray(2, 22)) : null;
+  }
   if (kind === 'pubkeyhash') return base58check.encode(script([parameters.pubKeyHash], bytes.subarray(3, 23)));
   if (kind === 'scripthash') return base58check.encode(script([parameters.scriptHash], bytes.subarray(2, 22)));
   if (parameters.bech32 === null || !kind.startsWith('witness_')) return null;
@@ -69,6 +74,8 @@ export function scriptOf(address: string, parameters: AddressParameters): Buffer
   if (parameters.bech32 !== null && address.toLowerCase().startsWith(`${parameters.bech32}1`)) {
     return fromBech32(address, parameters.bech32);
   }
+  const cash = parameters.cashaddr === null ? null : readCashAddress(parameters.cashaddr, address);
+  if (cash !== null) return cash.kind === 'pubkeyhash' ? keyHashScript(cash.hash) : scriptHashScript(cash.hash);
   let bytes: Uint8Array;
   try {
     bytes = base58check.decode(address);
