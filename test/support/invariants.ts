@@ -77,13 +77,18 @@ function oneRule({ before, after, steps }: Move): void {
 function placesOfUnits(coins: readonly Coin[], { books, chains }: Around): void {
   for (const coin of coins) {
     for (const [name, value] of Object.entries(coin))
-      if (typeof value === 'bigint') expect(value >= 0n, `NonNegative: ${name}`).toBe(true);
+      if (typeof value === 'bigint' && value < 0n) expect.fail(`NonNegative: ${name}`);
     const placed = coin.inAvailable + coin.inSuspense + coin.inRefund + coin.sentBack;
     if (coin.depositEntryKey !== null) {
-      expect(placed, 'NeverTwice').toBe(coin.amount);
-      expect(coin.owed, 'BackRestores').toBe(0n);
-    } else expect(coin.inAvailable + coin.inSuspense + coin.inRefund, 'NeverTwice').toBe(0n);
-    expect(coin.onTimeMinor <= coin.amount).toBe(true);
+      if (placed !== coin.amount) expect.fail('NeverTwice');
+      if (coin.owed !== 0n) expect.fail('BackRestores');
+    } else if (coin.inAvailable + coin.inSuspense + coin.inRefund !== 0n) expect.fail('NeverTwice');
+    if (coin.onTimeMinor > coin.amount) expect.fail('on time beyond its amount');
+  }
+  for (const [code, chain] of chains) {
+    const booked = new Set(coins.flatMap((coin) => (coin.currency === code && coin.depositEntryKey !== null ? [coin.txid] : [])));
+    const spent = chain.txs.flatMap((tx) => (booked.has(tx.txid) ? tx.inputs : []));
+    if (new Set(spent).size !== spent.length) expect.fail('NeverTwicePerPayment');
   }
   for (const code of chains.keys()) {
     const own = coins.filter((coin) => coin.currency === code);
