@@ -60,7 +60,7 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
 }
 
 /** The judge looks at these transactions at once; their rows are locked in the order of their ids, before any payment is written. */
-async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
+export async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
   if (transactionIds.length === 0) return;
   await sql.query({
     name: 'make_due',

@@ -15,6 +15,7 @@ import {
 } from '../store/blocks.ts';
 import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
 import type { ChainContext } from './chain-context.ts';
+import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
 import { type ChainWatchList, createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
@@ -92,6 +93,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
       (await followBlocks(ctx, port as ChainPort, watch, { cursor, tip: condition, atMs, limit }));
     if (followed.blocksRead > 0) mempool.lookAtAll();
     const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
+    if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
     return result(condition, { height: followed.cursor.height, blocksRead: followed.blocksRead, caughtUp, more: followed.more });
   }

@@ -244,6 +244,8 @@ for (const { title, currency, start } of ENGINES) {
       expect(await port?.locks([txid])).toEqual(new Map([[txid, 'instantsend']]));
       await engine.quorums.lockChain(await engine.height());
       expect(await port?.locks([txid])).toEqual(new Map([[txid, 'chainlock']]));
+      await chain.catchUp();
+      expect(await chain.facts(owed)).toMatchObject([{ txid, lock: 'chainlock' }]);
     });
 
     test('two watchers: one watches, the other stands by and takes over', async () => {

@@ -20,6 +20,7 @@ export type Fact = {
   readonly foundMined: boolean;
   readonly conflictTxid: string | null;
   readonly gone: boolean;
+  readonly lock: string | null;
 };
 export type Owed = { readonly id: string; readonly script: Buffer };
 
@@ -126,8 +127,9 @@ async function readFacts(db: Database, owed: Owed): Promise<Fact[]> {
     found_mined: boolean;
     conflict_txid: string | null;
     gone_since: Date | null;
+    lock: string | null;
   }>({
-    text: `select txid, vout, amount, state, height, found_mined, conflict_txid, gone_since from payments where transaction_id = $1 order by id`,
+    text: `select txid, vout, amount, state, height, found_mined, conflict_txid, gone_since, lock from payments where transaction_id = $1 order by id`,
     values: [owed.id],
   });
   return rows.map((row) => ({
@@ -139,5 +141,6 @@ async function readFacts(db: Database, owed: Owed): Promise<Fact[]> {
     foundMined: row.found_mined,
     conflictTxid: row.conflict_txid,
     gone: row.gone_since !== null,
+    lock: row.lock,
   }));
 }

@@ -1,0 +1,26 @@
+// The part of a watcher's pass that asks our own node for its locks (Dash): a payment that its quorums have locked is as good as a deep one.
+// Only what our node says now counts, so a lock that it no longer holds is taken back. Used by chain-watcher.ts only.
+import { finalDepth } from '../core/confirmations.ts';
+import type { ChainPort } from '../core/ports.ts';
+import { type ChainCursor, holdCursor } from '../store/blocks.ts';
+import { wakeJudge } from '../store/chain-facts.ts';
+import { readLockable, recordLocks } from '../store/payment-locks.ts';
+import type { ChainContext } from './chain-context.ts';
+
+/** Reads and records the locks of the payments that are not final yet; does nothing on a chain whose rules know no lock. */
+export async function lookAtLocks(ctx: ChainContext, port: ChainPort, cursor: ChainCursor): Promise<void> {
+  const final = finalDepth(port.currency);
+  if (final.lock === null) return;
+  const open = await readLockable(ctx.db, port.currency, cursor.height - final.depth);
+  if (open.length === 0) return;
+  const locks = await port.locks([...new Set(open.map((one) => one.txid))]);
+  const changed = open
+    .filter((one) => (locks.get(one.txid) ?? null) !== one.lock)
+    .map((one) => ({ ...one, lock: locks.get(one.txid) ?? null }));
+  if (changed.length === 0) return;
+  await ctx.db.transaction(async (sql) => {
+    await holdCursor(sql, port.currency, cursor);
+    await recordLocks(sql, changed);
+    await wakeJudge(sql, port.currency);
+  });
+}
