@@ -19,7 +19,7 @@ function run([title, program, args]) {
     // the same Node for all: the tools' first lines name whatever `node` the path has
     const child = spawn(join(bin, program), args, {
       cwd: root,
-      env: { ...process.env, NO_COLOR: '1', PATH: `${bin}:${process.env.PATH}` },
+      env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0', CI: '', PATH: `${bin}:${process.env.PATH}` },
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));

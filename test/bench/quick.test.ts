@@ -5,7 +5,9 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-test('npm run bench starts an instance of its own, measures every row and leaves nothing behind', { timeout: 120_000 }, async () => {
+test('npm run bench starts an instance of its own, measures every row and leaves nothing behind', {
+  timeout: 120_000,
+}, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['bench/run.ts', '--quick'], { cwd: ROOT });
   for (const work of [
     'check_transaction',

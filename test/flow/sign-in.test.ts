@@ -128,7 +128,7 @@ describe('the authenticator', () => {
     let bestNs = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 20; round++) {
       const start = process.hrtime.bigint();
-      for (let i = 0; i < 10_000; i++) authenticator.authenticate(accessToken);
+      for (let i = 0; i < 10_000; i++) void authenticator.authenticate(accessToken);
       bestNs = Math.min(bestNs, Number(process.hrtime.bigint() - start) / 10_000);
     }
     expect(bestNs).toBeLessThan(1_000);
@@ -246,7 +246,7 @@ describe('the authenticator', () => {
     const { accessToken } = await signIn(world.ctx, shop);
     const answers = Array.from({ length: 50 }, () => authenticator.authenticate(accessToken));
     expect(new Set(answers).size).toBe(1);
-    await Promise.all(answers);
+    await answers[0];
     await authenticator.close();
   });
 });

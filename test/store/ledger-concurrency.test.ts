@@ -96,19 +96,17 @@ describe('many writers', () => {
   test('whoever locks a balance sees all that was posted before, and others wait', async () => {
     await post(deposit('dep:locked', 300, 50n));
     const order: string[] = [];
-    await Promise.all([
-      many
-        .transaction(async (sql) => {
-          const balances = await lockBalances(sql, 300n, ['BTC']);
-          expect(balances.get('BTC')).toEqual({ available: 50n, receivable: 0n });
-          order.push('locked');
-          const waiting = post(deposit('dep:waits', 300, 1n)).then(() => order.push('posted'));
-          await untilSomeoneWaits();
-          order.push('leaving');
-          return { waiting };
-        })
-        .then(({ waiting }) => waiting),
-    ]);
+    await many
+      .transaction(async (sql) => {
+        const balances = await lockBalances(sql, 300n, ['BTC']);
+        expect(balances.get('BTC')).toEqual({ available: 50n, receivable: 0n });
+        order.push('locked');
+        const waiting = post(deposit('dep:waits', 300, 1n)).then(() => order.push('posted'));
+        await untilSomeoneWaits();
+        order.push('leaving');
+        return { waiting };
+      })
+      .then(({ waiting }) => waiting);
     expect(order).toEqual(['locked', 'leaving', 'posted']);
     expect(await balance('merchant:300:available:BTC')).toBe(51n);
   });

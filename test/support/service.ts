@@ -58,7 +58,13 @@ export function startService({ dataFolder, environment = {}, user }: ServiceOpti
   );
   const launcher = spawn(process.execPath, [join(ROOT, 'bin/launch.mjs'), 'start'], {
     cwd: ROOT,
-    env: { ...Object.fromEntries(inherited), PORT: '0', BURSAR_DATA_DIR: dataFolder, ...environment },
+    env: {
+      ...Object.fromEntries(inherited),
+      PORT: '0',
+      BURSAR_RATE_LIMIT_SCALE: '1000',
+      BURSAR_DATA_DIR: dataFolder,
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     ...user,

@@ -1,7 +1,7 @@
 // A Dogecoin or Dash node for tests: its JSON-RPC (and Dash's ZMQ) in front of a real bitcoind on regtest without segwit, which checks signatures,
 // double spends, fees, replacement, blocks and reorganisations. What it proves is our client and our accounting, not the daemons' own
 // consensus: for that the same suite runs against a real one (DOGE_RPC_URL, DASH_RPC_URL).
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Publisher } from 'zeromq';
 import { bitcoindPath } from '../bitcoind.ts';
 import { type CoreDaemon, freePort, startCoreDaemon } from '../core-daemon.ts';
@@ -175,7 +175,7 @@ async function serve(ask: Below, port: number): Promise<Server> {
     }));
     return 'error' in answer ? { result: null, error: answer.error, id } : { result: answer.result ?? null, error: null, id };
   }
-  const server = createServer(async (request, response) => {
+  async function answerTo(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (request.headers.authorization !== AUTHORIZATION) {
@@ -189,7 +189,8 @@ async function serve(ask: Below, port: number): Promise<Server> {
     const refused = many ? null : (answers[0]?.error as { code: number } | null);
     const status = refused === null ? 200 : refused.code === -32601 ? 404 : 500;
     response.writeHead(status, { 'content-type': 'application/json' }).end(writeJson(many ? answers : answers[0]));
-  });
+  }
+  const server = createServer((request, response) => void answerTo(request, response));
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return server;
 }
