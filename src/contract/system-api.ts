@@ -13,6 +13,10 @@ export const readiness = z.object({
       state: z.string().meta({ description: '`ready`, or what is wrong with the node.' }),
       reason: z.string().nullable(),
       height: z.int().nullable(),
+      contested: z
+        .string()
+        .nullable()
+        .meta({ description: 'Why the nodes of this chain do not tell the same history; null while they do.' }),
       checked_at: z.string().meta({ format: 'date-time' }),
     }),
   ),

@@ -18,11 +18,43 @@ export type NodeCondition =
       readonly hash: string;
       readonly tipTimeMs: number;
       readonly peers: number;
+      /** Which of several nodes is read (host and port); absent where there is only one. */
+      readonly node?: string;
+      /** Whether our nodes tell the same history; absent where there is only one. */
+      readonly accord?: NodeAccord;
+      /** Of the others: what is wrong with those that could not be used in this one's place, each named. */
+      readonly others?: readonly string[];
+      /** A pruned node has no block below this height. */
+      readonly prunedBelow?: number;
     }
   | {
-      readonly state: 'down' | 'warming_up' | 'busy' | 'wrong_network' | 'syncing' | 'stuck' | 'unauthorized' | 'bad_answer';
+      readonly state: NodeTroubleState;
       readonly reason: string;
       readonly height: number | null;
+    };
+
+/** `pruned`: the node works, and has thrown away the block that we need. */
+export type NodeTroubleState =
+  | 'down'
+  | 'warming_up'
+  | 'busy'
+  | 'wrong_network'
+  | 'syncing'
+  | 'stuck'
+  | 'unauthorized'
+  | 'bad_answer'
+  | 'pruned';
+
+/**
+ * What a comparison of several nodes gave. `contested`: at a height that both have they hold different blocks; `unknown`: no two could be
+ * asked, so what was found the last time holds on.
+ */
+export type NodeAccord =
+  | { readonly state: 'agreed' | 'unknown' }
+  | {
+      readonly state: 'contested';
+      /** Names the nodes, the height and what each holds there. */
+      readonly reason: string;
     };
 
 export type Outpoint = { readonly txid: string; readonly vout: number };

@@ -13,6 +13,8 @@ export type Context = {
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
+  /** Cents: what is worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
+  readonly contestedLimitMinor: bigint;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly desk: Desk;
 };

@@ -34,7 +34,7 @@ export async function decide(
   const transaction = await lockTransaction(sql, id, options.merchantId ?? null);
   if (transaction === null) return null;
   const nowMs = ctx.ports.clock.now();
-  const facts = await readFacts(sql, transaction, nowMs);
+  const facts = await readFacts(ctx, sql, transaction, nowMs);
   let outcome: { it: Case; verdict: Verdict };
   try {
     outcome = decideOn(ctx, facts, nowMs, null, options.word);
@@ -56,9 +56,9 @@ export async function decide(
   return it.transaction;
 }
 
-async function readFacts(sql: Sql, transaction: CaseTransaction, nowMs: number): Promise<Facts> {
+async function readFacts(ctx: Context, sql: Sql, transaction: CaseTransaction, nowMs: number): Promise<Facts> {
   const coins = await readCoins(sql, transaction.id);
-  const chains = await readChainViews(sql);
+  const chains = await readChainViews(sql, ctx.contestedLimitMinor);
   const rateNow = coins.length === 0 ? null : await readRateNow(sql, transaction.currency, nowMs);
   return {
     transaction,

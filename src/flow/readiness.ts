@@ -1,5 +1,5 @@
 // Whether the API may be called, and how each node is, for /readyz.
-import { type ChainStatus, readChainStatus } from '../store/blocks.ts';
+import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
 import type { Context } from './context.ts';
 
 /**

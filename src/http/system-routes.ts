@@ -21,7 +21,13 @@ export function mountHealth(app: FastifyInstance, house: House): void {
       const chains = await readReadiness(house.ctx);
       const currencies = chains.map((chain) => [
         chain.currency,
-        { state: chain.state, reason: chain.reason, height: chain.nodeHeight, checked_at: isoTime(chain.checkedAtMs) },
+        {
+          state: chain.state,
+          reason: chain.reason,
+          height: chain.nodeHeight,
+          contested: chain.contested,
+          checked_at: isoTime(chain.checkedAtMs),
+        },
       ]);
       return { status: 'ready', currencies: Object.fromEntries(currencies) };
     } catch (error) {

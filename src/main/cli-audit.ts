@@ -1,7 +1,7 @@
 // `bursar audit` (every invariant of the books, exit 1 when one is red) and `bursar chain status`.
 import type { Command } from 'commander';
 import { runAudit } from '../flow/audit.ts';
-import { type ChainStatus, readChainStatus } from '../store/blocks.ts';
+import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
 import { withBooks } from './cli-books.ts';
 import { EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
 
@@ -48,18 +48,21 @@ async function showChains({ json }: JsonOption): Promise<void> {
   const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'reason'];
   const rows = seen.map((chain) => [
     chain.currency,
-    chain.stale ? `${chain.state} (stale)` : chain.state,
+    chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
     String(chain.nodeHeight ?? '-'),
     String(chain.height ?? '-'),
     String(behind(chain) ?? '-'),
     new Date(chain.checkedAtMs).toISOString(),
-    chain.stale ? 'no worker has looked for a while' : (chain.reason ?? ''),
+    chain.stale ? 'no worker has looked for a while' : remarks(chain),
   ]);
   const value = seen.map((chain) => ({
     currency: chain.currency,
     state: chain.state,
     reason: chain.reason,
     stale: chain.stale,
+    node: chain.node,
+    contested: chain.contested,
+    others: chain.others,
     node_height: chain.nodeHeight,
     height: chain.height,
     hash: chain.hash,
@@ -68,7 +71,13 @@ async function showChains({ json }: JsonOption): Promise<void> {
     checked_at: isoOf(chain.checkedAtMs),
   }));
   print(json, { chains: value }, rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows));
-  process.exitCode = seen.length > 0 && seen.every((chain) => chain.state === 'ready' && !chain.stale) ? EXIT.done : EXIT.failed;
+  const well = seen.every((chain) => chain.state === 'ready' && !chain.stale && chain.contested === null);
+  process.exitCode = seen.length > 0 && well ? EXIT.done : EXIT.failed;
+}
+
+/** What is wrong, the most important first. */
+function remarks({ reason, contested, others }: ChainStatus): string {
+  return [contested, reason, ...others].filter((one) => one !== null).join('; ');
 }
 
 const behind = (chain: ChainStatus): number | null =>

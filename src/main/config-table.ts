@@ -54,6 +54,16 @@ function url(...schemes: readonly string[]): Reader<string> {
   };
 }
 
+/** A list separated by commas; no URL twice. */
+function urls(...schemes: readonly string[]): Reader<readonly string[]> {
+  const read = url(...schemes);
+  return (text) => {
+    const list = text.split(',').map((one) => read(one.trim()));
+    if (new Set(list).size < list.length) throw new Error('a list in which no URL stands twice');
+    return list;
+  };
+}
+
 const text: Reader<string> = (value) => value;
 
 const host: Reader<string> = (value) => {
@@ -107,11 +117,11 @@ function inSection(title: string): Record<never, never> {
   return {};
 }
 
-const rpcUrl = (code: string): Optional<string> =>
+const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
     `BURSAR_${code}_RPC_URL`,
-    url('http', 'https'),
-    `${code} node: http://user:password@host:port, with /wallet/… where needed`,
+    urls('http', 'https'),
+    `${code} node: http://user:password@host:port, with /wallet/… where needed; several, the preferred one first, separated by commas (a comma in a password is %2C)`,
     true,
   );
 
@@ -139,7 +149,7 @@ export const VARIABLES = {
   valkeyUrl: optional(
     'BURSAR_VALKEY_URL',
     url('redis', 'rediss', 'valkey', 'valkeys'),
-    'shared rate limits of several servers',
+    'accepted, not used: several servers share their rate limits through the database',
     true,
   ),
   signerPassphrase: optional(
@@ -156,11 +166,11 @@ export const VARIABLES = {
     oneOf('sandbox', 'regtest', 'testnet', 'mainnet'),
     'sandbox, regtest, testnet or mainnet; the sandbox needs nothing else',
   ),
-  btcRpcUrl: rpcUrl('BTC'),
-  ltcRpcUrl: rpcUrl('LTC'),
-  bchRpcUrl: rpcUrl('BCH'),
-  dogeRpcUrl: rpcUrl('DOGE'),
-  dashRpcUrl: rpcUrl('DASH'),
+  btcRpcUrl: rpcUrls('BTC'),
+  ltcRpcUrl: rpcUrls('LTC'),
+  bchRpcUrl: rpcUrls('BCH'),
+  dogeRpcUrl: rpcUrls('DOGE'),
+  dashRpcUrl: rpcUrls('DASH'),
   ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', true),
   usdtContract: optional('BURSAR_USDT_CONTRACT', evmAddress, 'USDT token contract, where it is not the one of mainnet'),
   lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND'),
@@ -190,6 +200,12 @@ export const VARIABLES = {
     'BURSAR_UNFINAL_PAYOUT_USD',
     dollars,
     'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
+  ),
+  contestedLimitMinor: required(
+    'BURSAR_CONTESTED_LIMIT_USD',
+    '1000',
+    dollars,
+    'while the nodes of a coin contradict each other, nothing worth more dollars than this is booked on it',
   ),
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 

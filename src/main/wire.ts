@@ -90,6 +90,7 @@ function contextOf(config: Config, db: Database, ports: Ports): Context {
     ports,
     network: config.network,
     feeBps: config.feeBps,
+    contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
     desk: createDesk(db, async (currency) => pools.get(currency)!.next()),
   };
@@ -106,9 +107,9 @@ function serviceClock(config: Config): Clock & { close(): void } {
     : { ...systemClock, close: () => undefined };
 }
 
-function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<UtxoCode, string> {
-  if (sandbox !== null) return new Map(WATCHED_CODES.map((currency) => [currency, sandboxNodeUrl(sandbox, currency)]));
-  const given: Record<UtxoCode, string | null> = {
+function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<UtxoCode, readonly string[]> {
+  if (sandbox !== null) return new Map(WATCHED_CODES.map((currency) => [currency, [sandboxNodeUrl(sandbox, currency)]]));
+  const given: Record<UtxoCode, readonly string[] | null> = {
     BTC: config.btcRpcUrl,
     LTC: config.ltcRpcUrl,
     BCH: config.bchRpcUrl,

@@ -1,8 +1,8 @@
 // Why a node cannot be read right now, told apart so that an operator knows what to do. Thrown by utxo-rpc, utxo-block and utxo-node;
 // the watchers see only an Error with a `state` of NodeCondition.
-import type { NodeCondition } from '../core/ports.ts';
+import type { NodeTroubleState } from '../core/ports.ts';
 
-export type TroubleState = Exclude<NodeCondition['state'], 'ready'>;
+export type TroubleState = NodeTroubleState;
 
 /** The node as a whole cannot be used: `state` says how, the message names the node (without its password) and the reason. */
 export class NodeTrouble extends Error {

@@ -21,13 +21,19 @@ export type UtxoNodeOptions = {
   readonly silenceMs?: number;
 };
 
-export type UtxoNode = ChainPort & { close(): Promise<void> };
+export type UtxoNode = ChainPort & {
+  /** Host and port, for messages. */
+  readonly name: string;
+  close(): Promise<void>;
+};
 
 const CONNECTIONS = 4;
 const MEMPOOL_BATCH = 250;
 /** A tip older than this many block times, with peers that know more, is a stuck node. */
 const STUCK_BLOCKS = 10;
 const HASH = /^[0-9a-f]{64}$/;
+/** `Block not available (pruned data)` of Bitcoin Core and its children. */
+const PRUNED = /pruned/i;
 
 /** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
 export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
@@ -39,6 +45,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
 
   return {
     currency,
+    name: rpc.name,
     condition: () => readCondition(rpc, options),
     async hashAt(height) {
       const answer = await orRefusal(rpc.call('getblockhash', [height]));
@@ -47,7 +54,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
     },
     async readBlock(hash, watch) {
-      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]));
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
       await watch.fresh();
       return understood(rpc, `block ${hash}`, (): BlockFacts => readBlockBytes(bytes, hash, features, watch));
     },
@@ -129,15 +136,25 @@ async function judgeCondition(rpc: Rpc, options: UtxoNodeOptions, attempt: 1 | 2
   if (!own && peers > 0 && ageMs > STUCK_BLOCKS * utxo.blockSeconds * 1000) {
     return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, with ${peers} peers`);
   }
-  return { state: 'ready', height: info.blocks, hash: info.hash, tipTimeMs, peers };
+  const pruned = info.pruneHeight === null ? {} : { prunedBelow: info.pruneHeight };
+  return { state: 'ready', height: info.blocks, hash: info.hash, tipTimeMs, peers, ...pruned };
 }
 
 function trouble(state: TroubleState, height: number | null, reason: string): NodeCondition {
   return { state, height, reason };
 }
 
-function chainInfo(rpc: Rpc, answer: unknown): { blocks: number; headers: number; hash: string; initialBlockDownload: boolean } {
-  const { blocks, headers, bestblockhash, initialblockdownload } = (answer ?? {}) as Record<string, unknown>;
+type ChainInfo = {
+  readonly blocks: number;
+  readonly headers: number;
+  readonly hash: string;
+  readonly initialBlockDownload: boolean;
+  /** The lowest block that a pruned node has; null when it has all. */
+  readonly pruneHeight: number | null;
+};
+
+function chainInfo(rpc: Rpc, answer: unknown): ChainInfo {
+  const { blocks, headers, bestblockhash, initialblockdownload, pruned, pruneheight } = (answer ?? {}) as Record<string, unknown>;
   if (typeof blocks !== 'number' || !Number.isSafeInteger(blocks) || blocks < 0) {
     throw new NodeTrouble('bad_answer', `${rpc.name}: getblockchaininfo did not answer a height`);
   }
@@ -146,6 +163,7 @@ function chainInfo(rpc: Rpc, answer: unknown): { blocks: number; headers: number
     headers: typeof headers === 'number' ? headers : blocks,
     hash: asHash(rpc, 'getblockchaininfo', bestblockhash),
     initialBlockDownload: initialblockdownload === true,
+    pruneHeight: pruned === true && typeof pruneheight === 'number' && pruneheight > 0 ? pruneheight : null,
   };
 }
 
@@ -191,11 +209,16 @@ async function orRefusal(call: Promise<unknown>): Promise<unknown> {
   }
 }
 
-async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>): Promise<T> {
+async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {
   try {
     return await call;
   } catch (cause) {
-    if (cause instanceof RpcRefusal) throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}`, { cause });
-    throw cause;
+    if (!(cause instanceof RpcRefusal)) throw cause;
+    const about = what === '' ? '' : ` (${what})`;
+    if (PRUNED.test(cause.message)) {
+      const reason = `${rpc.name}: it is pruned and no longer has what we need${about}; give it more room (prune=…), or another node`;
+      throw new NodeTrouble('pruned', reason, { cause });
+    }
+    throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}${about}`, { cause });
   }
 }

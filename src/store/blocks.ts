@@ -1,7 +1,6 @@
-// How far each chain was read, the headers of its best chain as we saw them, and what its node last said of itself. The row of
-// chain_cursors is the lock of a chain: whoever writes facts of it takes that row first. Called by the watchers and by rescan.
+// How far each chain was read, and the headers of its best chain as we saw them. The row of chain_cursors is the lock of a chain: whoever
+// writes facts of it takes that row first. Called by the watchers and by rescan.
 import type { UtxoCode } from '../core/currency.ts';
-import type { NodeCondition } from '../core/ports.ts';
 import type { Sql } from './connect.ts';
 
 export type ChainCursor = {
@@ -129,67 +128,4 @@ export async function setDeepHeight(
     values: [currency, block.height, block.hash],
   });
   return rowCount === 1;
-}
-
-/** What the node says of itself now. */
-export async function recordCondition(sql: Sql, currency: UtxoCode, condition: NodeCondition, atMs: number): Promise<void> {
-  const ready = condition.state === 'ready';
-  await sql.query({
-    name: 'record_condition',
-    text: `insert into node_conditions (currency, state, reason, height, hash, checked_at) values ($1, $2, $3, $4, $5, $6)
-             on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
-               hash = excluded.hash, checked_at = excluded.checked_at`,
-    values: [
-      currency,
-      condition.state,
-      ready ? null : condition.reason,
-      condition.height,
-      ready ? condition.hash : null,
-      new Date(atMs),
-    ],
-  });
-}
-
-export type ChainStatus = {
-  readonly currency: UtxoCode;
-  readonly state: string;
-  readonly reason: string | null;
-  /** What the node has, and how far we have read. */
-  readonly nodeHeight: number | null;
-  readonly height: number | null;
-  readonly hash: string | null;
-  readonly caughtUpAtMs: number | null;
-  readonly deepHeight: number | null;
-  readonly checkedAtMs: number;
-};
-
-/** One row per chain that a watcher has looked at; for `bursar chain status` and `/readyz`. */
-export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
-  const { rows } = await sql.query<{
-    currency: UtxoCode;
-    state: string;
-    reason: string | null;
-    node_height: number | null;
-    height: number | null;
-    hash: string | null;
-    caught_up_at: Date | null;
-    deep_height: number | null;
-    checked_at: Date;
-  }>({
-    name: 'read_chain_status',
-    text: `select n.currency, n.state, n.reason, n.height as node_height, c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at
-             from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
-    values: [],
-  });
-  return rows.map((row) => ({
-    currency: row.currency,
-    state: row.state,
-    reason: row.reason,
-    nodeHeight: row.node_height,
-    height: row.height,
-    hash: row.hash,
-    caughtUpAtMs: row.caught_up_at?.getTime() ?? null,
-    deepHeight: row.deep_height,
-    checkedAtMs: row.checked_at.getTime(),
-  }));
 }

@@ -158,14 +158,23 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
   }));
 }
 
-/** How far each chain was read. */
-export async function readChainViews(sql: Sql): Promise<Map<CurrencyCode, ChainView>> {
-  const { rows } = await sql.query<{ currency: CurrencyCode; height: number; caught_up_at: Date }>({
+/**
+ * How far each chain was read.
+ * @param contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ */
+export async function readChainViews(sql: Sql, contestedLimitMinor: bigint): Promise<Map<CurrencyCode, ChainView>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; height: number; caught_up_at: Date; contested: boolean }>({
     name: 'read_chain_views',
-    text: 'select currency, height, caught_up_at from chain_cursors',
+    text: `select c.currency, c.height, c.caught_up_at, n.contested is not null as contested
+             from chain_cursors c left join node_conditions n using (currency)`,
     values: [],
   });
-  return new Map(rows.map((row) => [row.currency, { tipHeight: row.height, timeMs: row.caught_up_at.getTime() }]));
+  return new Map(
+    rows.map((row) => {
+      const view = { tipHeight: row.height, timeMs: row.caught_up_at.getTime() };
+      return [row.currency, row.contested ? { ...view, contestedAboveMinor: contestedLimitMinor } : view];
+    }),
+  );
 }
 
 /** Times of the blocks of a chain from a height on, by height. */

@@ -3,17 +3,9 @@
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
-import {
-  beginCursor,
-  type ChainCursor,
-  CursorMoved,
-  insertBlock,
-  moveCursor,
-  readCursor,
-  recordCondition,
-  setCaughtUp,
-} from '../store/blocks.ts';
+import { beginCursor, type ChainCursor, CursorMoved, insertBlock, moveCursor, readCursor, setCaughtUp } from '../store/blocks.ts';
 import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import { recordCondition } from '../store/node-conditions.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
@@ -33,6 +25,8 @@ export type PassResult = {
   /** What the node said; null on standby. */
   readonly state: NodeCondition['state'] | null;
   readonly reason: string | null;
+  /** What an operator must know although a node can be read: nodes that contradict each other, nodes that cannot stand in. */
+  readonly alarms: readonly string[];
   /** Height of the cursor after the pass. */
   readonly height: number | null;
   readonly blocksRead: number;
@@ -56,6 +50,7 @@ const STANDBY: PassResult = {
   role: 'standby',
   state: null,
   reason: null,
+  alarms: [],
   height: null,
   blocksRead: 0,
   caughtUp: false,
@@ -79,7 +74,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
   const mempool = createMempoolWatcher(ctx, port, watch, { isPushed: pushes.isOpen, onHit: hint });
 
   async function read(condition: Ready, atMs: number): Promise<PassResult> {
-    await pushes.open({
+    await pushes.open(condition.node ?? null, {
       onHint: () => {
         mempool.lookAtAll();
         hint();
@@ -136,7 +131,23 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
 
 function result(condition: NodeCondition, part: Partial<PassResult>): PassResult {
   const reason = condition.state === 'ready' ? null : condition.reason;
-  return { role: 'watching', state: condition.state, reason, height: null, blocksRead: 0, caughtUp: false, more: false, ...part };
+  return {
+    role: 'watching',
+    state: condition.state,
+    reason,
+    alarms: alarmsOf(condition),
+    height: null,
+    blocksRead: 0,
+    caughtUp: false,
+    more: false,
+    ...part,
+  };
+}
+
+function alarmsOf(condition: NodeCondition): string[] {
+  if (condition.state !== 'ready') return [];
+  const { accord, others = [] } = condition;
+  return [...(accord?.state === 'contested' ? [`the nodes contradict each other: ${accord.reason}`] : []), ...others];
 }
 
 /** The node's trouble that a call of the port threw (outside/node-trouble), or null for any other error. */
@@ -216,22 +227,24 @@ async function connectBlock(
   return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
 }
 
-/** The node's pushes, opened once and again after the node was away; a node without ZMQ is asked only once. */
+/** The pushes of the node that is read, opened once and again when another node is read; a node without ZMQ is asked only once. */
 function createSubscription(port: ChainPort) {
   let open: { close(): Promise<void> } | null = null;
-  let asked = false;
+  let asked: { readonly node: string | null } | null = null;
+  async function close(): Promise<void> {
+    const closing = open;
+    open = null;
+    asked = null;
+    await closing?.close();
+  }
   return {
     isOpen: () => open !== null,
-    async open(push: Parameters<ChainPort['subscribe']>[0]) {
-      if (asked) return;
+    async open(node: string | null, push: Parameters<ChainPort['subscribe']>[0]) {
+      if (asked !== null && asked.node === node) return;
+      await close();
       open = await port.subscribe(push);
-      asked = true;
+      asked = { node };
     },
-    async close() {
-      const closing = open;
-      open = null;
-      asked = false;
-      await closing?.close();
-    },
+    close,
   };
 }

@@ -17,6 +17,7 @@ const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
+const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
 export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
   const judgeDue = createJudgeDue(ctx, (id, error) => told(`judge ${id}`, error));
@@ -26,7 +27,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         name: `chain ${currency}`,
         everyMs: SECOND_MS / 2,
         urgent: true,
-        run: async () => (await watcher.pass()).more,
+        run: watched(currency, watcher, told),
       }),
     ),
     { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
@@ -54,6 +55,23 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ),
     { name: 'audit', everyMs: 3_600 * SECOND_MS, urgent: false, run: async () => nothingMore(audit(ctx, told)) },
   ];
+}
+
+/** A pass; what is wrong with the nodes is told when it begins or changes, and again now and then while it lasts. */
+function watched(currency: UtxoCode, watcher: ChainWatcher, told: Told): () => Promise<boolean> {
+  let last = '';
+  let again = 0;
+  return async () => {
+    const { state, reason, alarms, more } = await watcher.pass();
+    const now = [...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; ');
+    const kind = now.replace(/[0-9a-f]{16,}|\d+/g, '#'); // heights that move on are no news
+    if (now !== '' && (kind !== last || performance.now() > again)) {
+      told(`chain ${currency}`, new Error(now));
+      again = performance.now() + ALARM_AGAIN_MS;
+    }
+    last = kind;
+    return more;
+  };
 }
 
 async function nothingMore(work: Promise<unknown>): Promise<boolean> {

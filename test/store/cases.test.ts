@@ -26,7 +26,7 @@ async function load(id: string): Promise<Case> {
     transaction,
     coins: await readCoins(db, id),
     nowMs: house.now(),
-    chains: await readChainViews(db),
+    chains: await readChainViews(db, 1_000_00n),
     rateNow: await readRateNow(db, 'BTC', house.now()),
     blockTimes: new Map(),
     feeBps: 100,

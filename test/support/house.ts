@@ -17,15 +17,7 @@ import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
-import {
-  beginCursor,
-  deleteBlocksAbove,
-  insertBlock,
-  moveCursor,
-  readCursor,
-  recordCondition,
-  setCaughtUp,
-} from '../../src/store/blocks.ts';
+import { beginCursor, deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
 import {
   compareWithMempool,
   readUnmined,
@@ -34,6 +26,7 @@ import {
   takeBackAbove,
 } from '../../src/store/chain-facts.ts';
 import { dueTransactions, finishLookup, wantedLookups } from '../../src/store/due.ts';
+import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
@@ -64,6 +57,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     network: 'regtest',
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
+    contestedLimitMinor: 1_000_00n,
     desk: createDesk(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const admin = new pg.Pool({ connectionString: url, max: 3 });

@@ -46,6 +46,7 @@ export function newWorld(options: WorldOptions = {}) {
   const need = usdMinor * 10n;
   const chains = new Map<CurrencyCode, Chain>();
   const rates = new Map<CurrencyCode, Rate | null>();
+  const contested = new Map<CurrencyCode, bigint>();
   const books: Books = newBooks();
   const steps: Step[] = [];
   let nowMs = T0;
@@ -88,7 +89,12 @@ export function newWorld(options: WorldOptions = {}) {
       transaction: { ...transaction },
       coins: coins.map((coin) => ({ ...coin })),
       nowMs,
-      chains: new Map([...chains].map(([code, one]) => [code, one.view])),
+      chains: new Map(
+        [...chains].map(([code, one]) => {
+          const limit = contested.get(code);
+          return [code, limit === undefined ? one.view : { ...one.view, contestedAboveMinor: limit }];
+        }),
+      ),
       rateNow: rates.get(currency) ?? null,
       blockTimes: chain().viewTimes,
       feeBps: options.feeBps ?? 0,
@@ -276,6 +282,12 @@ export function newWorld(options: WorldOptions = {}) {
     node(state: 'up' | 'down', code: CurrencyCode = currency): void {
       chain(code).up = state === 'up';
       settle();
+    },
+    /** Our nodes contradict each other (cents: the limit), or agree again (null); then the service asks the judge, as the store does. */
+    contest(limit: bigint | null, code: CurrencyCode = currency): void {
+      if (limit === null) contested.delete(code);
+      else contested.set(code, limit);
+      decide();
     },
     rate(usd: bigint | null, code: CurrencyCode = currency): void {
       rates.set(code, usd === null ? null : usd * 10n ** 8n);

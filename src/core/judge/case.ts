@@ -78,7 +78,12 @@ export type CaseTransaction = {
 };
 
 /** One chain as far as it was read. `timeMs` is its own clock: it stands still while the watcher is behind or the node is down. */
-export type ChainView = { readonly tipHeight: number; readonly timeMs: number };
+export type ChainView = {
+  readonly tipHeight: number;
+  readonly timeMs: number;
+  /** Our nodes contradict each other: until they agree nothing worth more than this (cents) is booked. Absent while they agree. */
+  readonly contestedAboveMinor?: bigint;
+};
 
 /** + debit, − credit. */
 export type Line = { readonly account: string; readonly amount: bigint };

@@ -49,6 +49,26 @@ export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required
   const rate = isRight(it, coin) ? it.transaction.rate : coin.arrivalRate;
   return requiredConfirmations(coin.currency, rate === null ? null : usdForCryptoUp(amount, coin.currency, rate));
 }
+/**
+ * Of these coins those that may be booked now: on a chain over which our nodes contradict each other none, when together they are worth
+ * more than the limit (or nobody knows what they are worth).
+ */
+export function undisputed(it: Case, coins: readonly Coin[]): readonly Coin[] {
+  const held = new Set([...new Set(coins.map((coin) => coin.currency))].filter((currency) => isHeld(it, coins, currency)));
+  return held.size === 0 ? coins : coins.filter((coin) => !held.has(coin.currency));
+}
+function isHeld(it: Case, coins: readonly Coin[], currency: Coin['currency']): boolean {
+  const limit = it.chains.get(currency)?.contestedAboveMinor;
+  if (limit === undefined) return false;
+  let worth = 0n;
+  for (const coin of coins) {
+    if (coin.currency !== currency) continue;
+    const rate = isRight(it, coin) ? it.transaction.rate : coin.arrivalRate;
+    if (rate === null) return true;
+    worth = sum([worth, usdForCryptoUp(coin.amount, currency, rate)]);
+  }
+  return worth > limit;
+}
 export function reachesTransaction(it: Case, coin: Coin): boolean {
   return hasReached(it, coin, requiredOfTransaction(it));
 }

@@ -5,6 +5,7 @@ import { BEFORE_BOOKING } from '../transaction-states.ts';
 import type { Case, Coin } from './case.ts';
 import { confirmationsOf, isBooked, isLive, isRight, reachesExcess, reachesOwn, suspenseOf } from './coins.ts';
 import { acceptSuspense } from './postings.ts';
+import { isDisputed } from './rules.ts';
 import { happen } from './steps.ts';
 
 /** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. Cancelled already: nothing changes. */
@@ -30,6 +31,10 @@ function refuseWhileRefunding(it: Case): void {
   if (it.refundOpen) throw notResolvable('A reimbursement of this transaction is under way.');
 }
 
+function refuseWhileDisputed(it: Case): void {
+  if (isDisputed(it)) throw notResolvable('The nodes of this chain contradict each other: try again when they agree.');
+}
+
 /** Accepts all coins in suspense: from review or declined to confirmed and succeeded. */
 export function accept(it: Case): void {
   const { transaction } = it;
@@ -43,6 +48,7 @@ export function accept(it: Case): void {
   if (waiting.length > 0)
     throw notResolvable('A payment of this transaction does not have the confirmations that its value needs yet.');
   if (suspenseOf(it.coins) === 0n) throw notResolvable('Nothing of this transaction lies in suspense.');
+  refuseWhileDisputed(it);
   transaction.word = 'accepted';
   happen(it, 'resolved_accept');
   acceptSuspense(it, it.coins);
@@ -71,6 +77,7 @@ export function acceptExcess(it: Case): void {
   if (!coins.every((coin) => isLive(coin) && reachesExcess(it, coin))) {
     throw notResolvable('The excess does not have the confirmations that its value needs yet.');
   }
+  refuseWhileDisputed(it);
   transaction.sequence += 1;
   acceptSuspense(it, coins);
 }

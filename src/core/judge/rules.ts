@@ -25,6 +25,7 @@ import {
   suspenseOf,
   tolerance,
   toleranceUsd,
+  undisputed,
 } from './coins.ts';
 import { announceExtra, coinData, review } from './notice.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
@@ -62,7 +63,8 @@ export const announceReorged: Rule = (it) => {
 /** Coins that are not part of the price are booked to suspense at the R of their own value. */
 export const moveToSuspense: Rule = (it) => {
   const before = BEFORE_BOOKING.has(it.transaction.status);
-  const coins = it.coins.filter((coin) => waitsForBooking(it, coin) && (!isRight(it, coin) || !before));
+  const waiting = it.coins.filter((coin) => waitsForBooking(it, coin) && (!isRight(it, coin) || !before));
+  const coins = undisputed(it, waiting);
   for (const coin of coins) bookToSuspense(it, coin);
   return coins.length > 0;
 };
@@ -86,7 +88,7 @@ function deepEnough(it: Case): Deep | null {
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
-  if (deep === null) return false;
+  if (deep === null || undisputed(it, deep.coins).length < deep.coins.length) return false;
   const tooLate = confirmedTooLate(it, deep);
   if (tooLate === 'unknown') return false;
   if (!tooLate) return happen(it, 'enough_confirmed');
@@ -190,13 +192,19 @@ export const acceptLate: Rule = (it) => {
     return false;
   // everything in suspense is credited, so all of it must still be there and deep
   if (it.coins.some((coin) => coin.inSuspense > 0n && !reachesOwn(it, coin))) return false;
-  if (coins.some((coin) => coin.valueUsdMinor === null)) return false;
+  if (coins.some((coin) => coin.valueUsdMinor === null) || isDisputed(it)) return false;
   const worth = sum(coins.map((coin) => coin.valueUsdMinor ?? 0n));
   if (suspenseOf(coins) === 0n || worth < minus(transaction.usdMinor, toleranceUsd(transaction))) return false;
   if (!happen(it, 'late_accepted')) return false;
   acceptSuspense(it, it.coins);
   return happen(it, 'booked');
 };
+
+/** Whether what lies in suspense must stay there because our nodes contradict each other about its chain. */
+export function isDisputed(it: Case): boolean {
+  const coins = it.coins.filter((coin) => coin.inSuspense > 0n);
+  return undisputed(it, coins).length < coins.length;
+}
 
 /** Rule 17's way back: what is credited is enough again, or all that was lost is back. */
 export const returnFromLoss: Rule = (it) => {

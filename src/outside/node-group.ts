@@ -1,0 +1,157 @@
+// Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
+// while it is ready, so a node that comes back changes nothing. Made by by-currency.ts where a coin has more than one RPC URL.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ChainPort, Clock, NodeAccord, NodeCondition } from '../core/ports.ts';
+import { NodeTrouble } from './node-trouble.ts';
+import type { UtxoNode } from './utxo-node.ts';
+
+export type NodeGroupOptions = {
+  readonly clock: Clock;
+  /** How long the other nodes are waited for in one look (default 2 s); the one in use has its own patience. */
+  readonly patienceMs?: number;
+};
+
+type Ready = Extract<NodeCondition, { state: 'ready' }>;
+type Member = {
+  readonly node: UtxoNode;
+  /** The question that is under way: a node that hangs is not asked twice. */
+  asking: Promise<NodeCondition> | null;
+  /** After a call in which it failed it is not chosen until then, while another is ready. */
+  restsUntilMs: number;
+  /** Why it rests. */
+  fault: string | null;
+};
+
+const REST_MS = 60_000;
+const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
+
+/** @param nodes at least one, in the order of preference; all of one currency */
+export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOptions): UtxoNode {
+  const members: readonly Member[] = nodes.map((node) => ({ node, asking: null, restsUntilMs: 0, fault: null }));
+  const [first] = members;
+  if (first === undefined) throw new Error('a group needs at least one node');
+  let inUse = first;
+
+  /** Calls the node in use; where it fails, another one is chosen at the next look. */
+  async function use<T>(call: (node: ChainPort) => Promise<T>): Promise<T> {
+    const member = inUse;
+    try {
+      return await call(member.node);
+    } catch (error) {
+      if (error instanceof NodeTrouble) {
+        member.restsUntilMs = options.clock.now() + REST_MS;
+        member.fault = error.message;
+      }
+      throw error;
+    }
+  }
+
+  async function condition(): Promise<NodeCondition> {
+    const [own, ...rest] = await lookAtAll(members, inUse, options.patienceMs ?? 2_000);
+    const all = [own as Look, ...rest];
+    const nowMs = options.clock.now();
+    const chosen = choose(all, nowMs);
+    if (chosen === null) return noneReady(all);
+    inUse = chosen.member;
+    const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs));
+    return {
+      ...chosen.condition,
+      node: chosen.member.node.name,
+      accord: await compare(chosen, all),
+      ...(others.length === 0 ? {} : { others }),
+    };
+  }
+
+  return {
+    currency: first.node.currency,
+    name: nodes.map((node) => node.name).join(', '),
+    condition,
+    hashAt: (height) => use((node) => node.hashAt(height)),
+    readBlock: (hash, watch) => use((node) => node.readBlock(hash, watch)),
+    mempool: () => use((node) => node.mempool()),
+    readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
+    readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
+    mempoolSeenAtMs: (txid) => use((node) => node.mempoolSeenAtMs(txid)),
+    locks: (txids) => use((node) => node.locks(txids)),
+    doubleSpendProofs: (txids) => use((node) => node.doubleSpendProofs(txids)),
+    subscribe: (push) => use((node) => node.subscribe(push)),
+    async close() {
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
+}
+
+type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };
+
+/** The one in use first, then the others in their order; another one that takes its time is no answer yet. */
+async function lookAtAll(members: readonly Member[], inUse: Member, patienceMs: number): Promise<Look[]> {
+  const enough = new AbortController();
+  const tooLong = delay(patienceMs, null, { signal: enough.signal }).catch(() => null);
+  const own = ask(inUse);
+  const others = members.filter((member) => member !== inUse);
+  const looks = await Promise.all([
+    own.then((condition): Look => ({ member: inUse, condition })),
+    ...others.map(async (member): Promise<Look> => {
+      return { member, condition: (await Promise.race([ask(member), tooLong])) ?? silent(member.node.name) };
+    }),
+  ]);
+  enough.abort();
+  return looks;
+}
+
+function ask(member: Member): Promise<NodeCondition> {
+  member.asking ??= member.node.condition().finally(() => {
+    member.asking = null;
+  });
+  return member.asking;
+}
+
+/** The one in use while it is ready, else the first that is; one that rests after a failure only when there is no other. */
+function choose(all: readonly Look[], nowMs: number): Look<Ready> | null {
+  const ready = all.filter(isReady);
+  return ready.find((one) => one.member.restsUntilMs <= nowMs) ?? ready[0] ?? null;
+}
+
+function isReady(look: Look): look is Look<Ready> {
+  return look.condition.state === 'ready';
+}
+
+/** None can be used: the state of the one in use, and the reasons of all. */
+function noneReady(all: readonly Look[]): NodeCondition {
+  const reasons = all.map((one) => (one.condition.state === 'ready' ? '' : one.condition.reason));
+  return { ...(all[0] as Look).condition, reason: reasons.join('; ') } as NodeCondition;
+}
+
+function faultOf({ member, condition }: Look, nowMs: number): string[] {
+  if (condition.state !== 'ready') return [`${condition.state}: ${condition.reason}`];
+  return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
+}
+
+/** At the height of the lower tip both must hold the same block. */
+async function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<NodeAccord> {
+  const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
+  const found = await Promise.all(others.map((other) => compareTwo(chosen, other)));
+  return (
+    found.find((accord) => accord.state === 'contested') ??
+    found.find((accord) => accord.state === 'agreed') ?? { state: 'unknown' }
+  );
+}
+
+async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAccord> {
+  const height = Math.min(a.condition.height, b.condition.height);
+  try {
+    const [ours, theirs] = await Promise.all([hashOf(a, height), hashOf(b, height)]);
+    // one of them has lost blocks since it was asked
+    if (ours === null || theirs === null) return { state: 'unknown' };
+    if (ours === theirs) return { state: 'agreed' };
+    const reason = `at height ${height} ${a.member.node.name} has block ${ours} and ${b.member.node.name} has ${theirs}`;
+    return { state: 'contested', reason };
+  } catch (error) {
+    if (error instanceof NodeTrouble) return { state: 'unknown' };
+    throw error;
+  }
+}
+
+function hashOf({ member, condition }: Look<Ready>, height: number): Promise<string | null> {
+  return height === condition.height ? Promise.resolve(condition.hash) : member.node.hashAt(height);
+}

@@ -1,0 +1,103 @@
+// What each chain's nodes last said of themselves and of each other. Written by the chain watchers pass by pass, read by `bursar chain
+// status` and /readyz; while nodes contradict each other the judge books nothing above a limit (store/cases reads `contested`).
+import type { UtxoCode } from '../core/currency.ts';
+import type { NodeCondition } from '../core/ports.ts';
+import type { Sql } from './connect.ts';
+
+/**
+ * What the node says of itself now. A contradiction among several nodes stands until they are seen to agree (or only one is configured);
+ * then every transaction that may have waited for that is due again.
+ */
+export async function recordCondition(sql: Sql, currency: UtxoCode, condition: NodeCondition, atMs: number): Promise<void> {
+  const ready = condition.state === 'ready' ? condition : null;
+  const accord = ready === null ? 'unknown' : (ready.accord?.state ?? 'agreed');
+  await sql.query({
+    name: 'record_condition',
+    text: `
+      with was as (select contested from node_conditions where currency = $1),
+      now as (
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+          on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
+            hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
+            contested = case when $10 then node_conditions.contested else excluded.contested end
+        returning contested),
+      waiting as materialized (
+        select id from transactions
+          where (select contested from was) is not null and (select contested from now) is null
+            and id in (select transaction_id from payments
+                        where currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0))
+          order by id for no key update),
+      woken as (update transactions set due_at = '-infinity' where id in (select id from waiting) returning 1)
+      select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
+    values: [
+      currency,
+      condition.state,
+      condition.state === 'ready' ? null : condition.reason,
+      condition.height,
+      ready?.hash ?? null,
+      new Date(atMs),
+      ready?.node ?? null,
+      ready?.others ?? [],
+      ready?.accord?.state === 'contested' ? ready.accord.reason : null,
+      accord === 'unknown',
+    ],
+  });
+}
+
+export type ChainStatus = {
+  readonly currency: UtxoCode;
+  readonly state: string;
+  readonly reason: string | null;
+  /** What the node has, and how far we have read. */
+  readonly nodeHeight: number | null;
+  readonly height: number | null;
+  readonly hash: string | null;
+  readonly caughtUpAtMs: number | null;
+  readonly deepHeight: number | null;
+  readonly checkedAtMs: number;
+  /** Which of several nodes is read. */
+  readonly node: string | null;
+  /** Why our nodes do not tell the same history; null while they do. */
+  readonly contested: string | null;
+  /** What is wrong with the other nodes. */
+  readonly others: readonly string[];
+};
+
+/** One row per chain that a watcher has looked at; for `bursar chain status` and `/readyz`. */
+export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
+  const { rows } = await sql.query<{
+    currency: UtxoCode;
+    state: string;
+    reason: string | null;
+    node_height: number | null;
+    height: number | null;
+    hash: string | null;
+    caught_up_at: Date | null;
+    deep_height: number | null;
+    checked_at: Date;
+    node: string | null;
+    contested: string | null;
+    others: string[];
+  }>({
+    name: 'read_chain_status',
+    text: `select n.currency, n.state, n.reason, n.height as node_height, c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
+                  n.node, n.contested, n.others
+             from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
+    values: [],
+  });
+  return rows.map((row) => ({
+    currency: row.currency,
+    state: row.state,
+    reason: row.reason,
+    nodeHeight: row.node_height,
+    height: row.height,
+    hash: row.hash,
+    caughtUpAtMs: row.caught_up_at?.getTime() ?? null,
+    deepHeight: row.deep_height,
+    checkedAtMs: row.checked_at.getTime(),
+    node: row.node,
+    contested: row.contested,
+    others: row.others,
+  }));
+}

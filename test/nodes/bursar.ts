@@ -1,0 +1,115 @@
+// The whole service on nodes of one currency, without its API: merchant, keys, a rate, workers that a test lets pass, the judge. Used by the
+// tests that follow money from a real wallet into the books.
+import { HDKey } from '@scure/bip32';
+import { mnemonicToSeedSync } from '@scure/bip39';
+import type { UtxoCode } from '../../src/core/currency.ts';
+import type { Ports } from '../../src/core/ports.ts';
+import { parseRate, type Rate } from '../../src/core/rate.ts';
+import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { runAudit } from '../../src/flow/audit.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { createDesk } from '../../src/flow/desk.ts';
+import { addMerchant } from '../../src/flow/merchants.ts';
+import { createTransaction } from '../../src/flow/transaction-life.ts';
+import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
+import { createChainNodes } from '../../src/outside/by-currency.ts';
+import { createTokens } from '../../src/outside/jwt.ts';
+import { createPasswords } from '../../src/outside/password.ts';
+import { systemRng } from '../../src/outside/rng.ts';
+import { readAvailable } from '../../src/store/balances.ts';
+import { saveRates } from '../../src/store/rates.ts';
+import { addSignerKey } from '../../src/store/xpubs.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
+import { createJudgeDue } from '../../src/worker/judge-due.ts';
+import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+/**
+ * @param urls RPC URLs of the currency's nodes
+ * @param account path of the account key that addresses are derived from
+ */
+export async function openBursar(currency: UtxoCode, account: string, urls: readonly string[]) {
+  const { db, drop } = await freshDatabase();
+  const clock = { now: () => Date.now() };
+  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]) });
+  const ports: Ports = {
+    clock,
+    rng: systemRng,
+    passwords: createPasswords(),
+    tokens: createTokens({ clock, audience: 'regtest' }),
+    chains: nodes.chains,
+    rateFeeds: [],
+    addresses: createAddressDerivers('regtest'),
+  };
+  const pool = createAddressPool({ db, ports }, currency, { rangeSize: 10 });
+  const ctx: Context = {
+    db,
+    ports,
+    network: 'regtest',
+    feeBps: 0,
+    settlementSeconds: 86_400,
+    contestedLimitMinor: 1_000_00n,
+    desk: createDesk(db, async () => pool.next()),
+  };
+  const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
+  await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
+  const usd = parseRate('50000.00') as Rate;
+  await saveRates(db, [{ currency, usd, used: [{ source: 'kraken', usd, atMs: Date.now() }], leftOut: [] }] as never, Date.now());
+  const { affiliateId } = await addMerchant(ctx, {
+    username: 'shop',
+    password: 'correct horse battery',
+    email: 'shop@example.com',
+    businessName: 'Shop',
+  });
+  const { rows } = await db.query<{ id: bigint }>({
+    text: 'select id from merchants where affiliate_id = $1',
+    values: [affiliateId],
+  });
+  const judge = createJudgeDue(ctx, (id, error) => {
+    throw new Error(`judge ${id}: ${String(error)}`);
+  });
+  const watchers: ChainWatcher[] = [];
+  const bursar = {
+    ctx,
+    merchantId: (rows[0] as { id: bigint }).id,
+    /** A worker that starts. */
+    worker(blocksPerPass = 2) {
+      const watcher = createChainWatcher(ctx, currency, { scripts: createWatchedScripts(ctx), blocksPerPass });
+      watchers.push(watcher);
+      return watcher;
+    },
+    async settle(watcher: ChainWatcher) {
+      for (let i = 0; i < 40; i++) {
+        const result = await watcher.pass();
+        while (await judge());
+        if (result.caughtUp) return;
+      }
+      throw new Error('the watcher did not catch up');
+    },
+    judge,
+    /** A payment request; the coin costs 50,000 dollars. */
+    owe: (usdMinor: bigint) =>
+      createTransaction(ctx, { merchantId: bursar.merchantId, usdMinor, method: currency, label: null, email: null }),
+    available: async () => (await readAvailable(db, bursar.merchantId)).get(currency),
+    async story(id: string) {
+      const events = await db.query<{ status: string }>({
+        text: 'select status from events where object_id = $1 order by sequence',
+        values: [id],
+      });
+      const deposits = await db.query<{ n: bigint }>({
+        text: 'select count(*) as n from ledger.entry where transaction_id = $1',
+        values: [id],
+      });
+      return { statuses: events.rows.map((row) => row.status), entries: Number(deposits.rows[0]?.n) };
+    },
+    /** What the audit finds wrong. */
+    findings: async () => (await runAudit(ctx)).answers.flatMap((answer) => answer.findings.map((one) => `${answer.id}: ${one}`)),
+    async close() {
+      for (const watcher of watchers) await watcher.close();
+      await nodes.close();
+      await drop();
+    },
+  };
+  return bursar;
+}

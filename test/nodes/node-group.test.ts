@@ -1,0 +1,116 @@
+// Several nodes for one currency, real bitcoinds: which one is read, what happens when one fails and comes back, and that two which tell
+// different histories stop large bookings until they agree again.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { formatAmount } from '../../src/core/money.ts';
+import { createNodeGroup } from '../../src/outside/node-group.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
+import { readChainStatus } from '../../src/store/node-conditions.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+import { openBursar } from './bursar.ts';
+
+let a: CoreDaemon;
+let b: CoreDaemon;
+beforeAll(async () => {
+  [a, b] = await Promise.all([startBitcoind(), startBitcoind()]);
+  await a.mine(110);
+  await copyBlocks(a, b);
+});
+afterAll(() => Promise.all([a?.remove(), b?.remove()]));
+
+const clock = { now: () => Date.now() };
+const host = (daemon: CoreDaemon): string => new URL(daemon.url).host;
+const node = (daemon: CoreDaemon): UtxoNode =>
+  createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock, silenceMs: 2_000 });
+
+/** Gives the blocks that the other does not have in its best chain, as a peer would. */
+async function copyBlocks(from: CoreDaemon, to: CoreDaemon): Promise<void> {
+  const tip = await from.rpc<number>('getblockcount');
+  const missing: string[] = [];
+  for (let height = tip; height > 0; height--) {
+    const hash = await from.rpc<string>('getblockhash', height);
+    const known = await to.rpc<{ confirmations: number }>('getblockheader', hash).catch(() => null);
+    if (known !== null && known.confirmations > 0) break;
+    missing.unshift(hash);
+  }
+  for (const hash of missing) await to.rpc('submitblock', await from.rpc('getblock', hash, 0));
+}
+
+test('the first that is ready is read, another stands in, and one that comes back changes nothing', async () => {
+  const group = createNodeGroup([node(a), node(b)], { clock });
+  expect(await group.condition()).toMatchObject({ state: 'ready', node: host(a), accord: { state: 'agreed' } });
+  await a.stop();
+  expect(await group.condition()).toMatchObject({
+    state: 'ready',
+    node: host(b),
+    accord: { state: 'unknown' },
+    others: [expect.stringContaining(`down: ${host(a)}`)],
+  });
+  expect(await group.hashAt(5)).toBe(await b.rpc('getblockhash', 5));
+  await a.start();
+  expect(await group.condition()).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  await b.stop();
+  const condition = await group.condition();
+  expect(condition).toMatchObject({ state: 'ready', node: host(a) });
+  await a.stop();
+  const none = await group.condition();
+  expect(none).toMatchObject({ state: 'down', reason: expect.stringContaining(host(b)) });
+  expect(JSON.stringify([condition, none])).not.toMatch(/pa%ss|pa%25ss/);
+  await Promise.all([a.start(), b.start()]);
+  await group.close();
+});
+
+test('one that is ready and fails when it is read is left alone while the other works', async () => {
+  const group = createNodeGroup([node(a), node(b)], { clock });
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  await expect(group.readBlock('ab'.repeat(32), nothing)).rejects.toMatchObject({ name: 'NodeTrouble' });
+  expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^failed: .*Block not found/)] });
+  await group.close();
+});
+const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
+
+test('nodes that tell different histories: nothing above the limit is booked until they agree, in the order of events', async () => {
+  const bursar = await openBursar('BTC', `m/84'/1'/0'`, [a.url, b.url]);
+  try {
+    const worker = bursar.worker(100);
+    await bursar.settle(worker);
+    const [large, small] = [await bursar.owe(2_500_00n), await bursar.owe(900_00n)];
+    for (const made of [large, small]) await a.pay(made.address, formatAmount(made.cryptoMinor, 'BTC'));
+    // b has another block at the same height
+    await b.rpc('generateblock', await b.address(), []);
+    await a.mine(4);
+    const seen = await worker.pass();
+    expect(seen).toMatchObject({ state: 'ready', alarms: [expect.stringContaining('contradict each other')] });
+    expect(seen.alarms[0]).toContain(host(a));
+    expect(seen.alarms[0]).toContain(host(b));
+    await bursar.settle(worker);
+    expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending']);
+    expect((await bursar.story(small.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    // the contradiction outlives the other node: it stands until both are seen to agree
+    await b.stop();
+    await bursar.settle(worker);
+    expect((await readChainStatus(bursar.ctx.db))[0]).toMatchObject({ state: 'ready', contested: expect.any(String) });
+    expect((await bursar.story(large.transactionId)).entries).toBe(0);
+    await b.start();
+    await copyBlocks(a, b);
+    await bursar.settle(worker);
+    expect((await readChainStatus(bursar.ctx.db))[0]).toMatchObject({ contested: null });
+    expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    expect(await bursar.available()).toBe(large.cryptoMinor + small.cryptoMinor);
+    // the one that is read dies in the middle of a payment; the other goes on, nothing is booked twice
+    const third = await bursar.owe(50_00n);
+    const txid = await a.pay(third.address, formatAmount(third.cryptoMinor, 'BTC'));
+    await b.rpc('sendrawtransaction', await a.rpc('getrawtransaction', txid));
+    await bursar.settle(worker);
+    await a.stop();
+    await b.rpc('generateblock', await b.address(), [txid]);
+    await bursar.settle(worker);
+    expect((await bursar.story(third.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    await a.start();
+    await bursar.settle(worker);
+    expect((await bursar.story(third.transactionId)).entries).toBe(1);
+    expect(await bursar.findings()).toEqual([]);
+  } finally {
+    await bursar.close();
+  }
+}, 60_000);
