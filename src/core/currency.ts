@@ -252,7 +252,7 @@ export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fr
 ) as Record<CurrencyCode, CurrencyRow>;
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
 /** The coins whose chain this version reads: the others are known codes that are not available yet (503). */
-export const WATCHED_CODES: readonly UtxoCode[] = ['BTC', 'LTC'];
+export const WATCHED_CODES: readonly UtxoCode[] = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];
 
 /** A coin of Bitcoin's family with its parameters; throws for any other currency. */
 export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameters } {

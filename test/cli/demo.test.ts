@@ -130,14 +130,17 @@ describe('the chains and the books', () => {
     type Chains = { chains: { currency: string; state: string; behind: number; stale: boolean }[] };
     const up = await askCli<Chains>(['chain', 'status'], here);
     expect(up.chains.map((chain) => [chain.currency, chain.state, chain.stale])).toEqual([
+      ['BCH', 'ready', false],
       ['BTC', 'ready', false],
+      ['DASH', 'ready', false],
+      ['DOGE', 'ready', false],
       ['LTC', 'ready', false],
     ]);
     await call('/sandbox/node', { currency: 'LTC', down: true });
     await vi.waitFor(
       async () => {
         const down = await askCli<Chains>(['chain', 'status'], here, 1);
-        expect(down.chains.map((chain) => chain.state)).toEqual(['ready', 'down']);
+        expect(down.chains.map((chain) => chain.state)).toEqual(['ready', 'ready', 'ready', 'ready', 'down']);
       },
       { timeout: 30_000, interval: 300 },
     );
