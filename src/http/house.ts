@@ -8,6 +8,7 @@ import type { Authenticator } from '../flow/sign-in.ts';
 import type { StatusBell } from '../flow/transaction-reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
 import { createGate, type Gate } from './gate.ts';
+import type { Neighbours } from './neighbours.ts';
 import { createFailureCount, createLimiter, type FailureCount, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
@@ -27,6 +28,8 @@ export type ServerOptions = {
   readonly publicUrl: string | null;
   /** Multiplies every limit. */
   readonly rateLimitScale: number;
+  /** The other servers of the same database. */
+  readonly neighbours: Neighbours;
   /** Addresses and networks whose X-Forwarded-* count. */
   readonly trustedProxies: readonly string[];
   /** null: this network has no controls. */
@@ -64,12 +67,13 @@ const KEYED_WAITING = 1000;
 export function createHouse(options: ServerOptions, closing: AbortSignal): House {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';
-  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale);
+  const shared = { neighbours: options.neighbours, now: () => clock.now(), keyOf: (text: string) => text };
+  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, shared);
   const house: House = {
     ...options,
     closing,
     anonymous,
-    failures: createFailureCount(options.rateLimitScale),
+    failures: createFailureCount(options.rateLimitScale, shared),
     keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),
     now: () => clock.now(),
     sign(request, reply) {

@@ -62,7 +62,11 @@ type Route = (request: FastifyRequest, reply: FastifyReply, body: JsonObject) =>
 
 /** Sign-in and refresh: counted by address. */
 function openRoute(house: House, endpoint: Endpoint, handler: AnyHandler): Route {
-  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale);
+  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, {
+    neighbours: house.neighbours,
+    now: house.now,
+    keyOf: (text) => text,
+  });
   return (request, reply, body) => {
     const counted = { limiter, key: addressKey(request.ip) };
     const nowMs = house.now();
@@ -87,7 +91,11 @@ function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyR
 }
 
 function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
-  const limiter = createLimiter<bigint>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale);
+  const limiter = createLimiter<bigint>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, {
+    neighbours: house.neighbours,
+    now: house.now,
+    keyOf: BigInt,
+  });
   const authenticate = access.askNow ? house.authenticator.authenticateNow : house.authenticator.authenticate;
 
   function proceed(request: FastifyRequest, reply: FastifyReply, body: JsonObject, caller: Caller): void {

@@ -2,6 +2,7 @@
 // failed sign-ins. Used by mount.ts, which writes the headers onto every answer.
 import type { FastifyReply } from 'fastify';
 import type { CallLimit } from '../contract/endpoint.ts';
+import type { Neighbours } from './neighbours.ts';
 
 export type Bucket = { tokens: number; atMs: number };
 export type Limiter<Key> = {
@@ -13,14 +14,23 @@ export type Limiter<Key> = {
   retryAfterSeconds(key: Key, nowMs: number): number;
 };
 
+/** What the limits of several servers have in common. */
+export type Shared<Key> = { readonly neighbours: Neighbours; readonly now: () => number; readonly keyOf: (text: string) => Key };
+
 const MINUTE_MS = 60_000;
 const MAX_KEPT = 100_000;
 
 /**
  * @param name of the policy in the headers
  * @param scale multiplies every number (BURSAR_RATE_LIMIT_SCALE)
+ * @param shared with the other servers of the same database, which count the same calls
  */
-export function createLimiter<Key extends string | bigint>(name: string, limit: CallLimit, scale: number): Limiter<Key> {
+export function createLimiter<Key extends string | bigint>(
+  name: string,
+  limit: CallLimit,
+  scale: number,
+  shared: Shared<Key> | null = null,
+): Limiter<Key> {
   const perMinute = scaled(limit.perMinute, scale);
   const capacity = scaled(limit.burst ?? limit.perMinute, scale);
   const perMs = perMinute / MINUTE_MS;
@@ -44,16 +54,20 @@ export function createLimiter<Key extends string | bigint>(name: string, limit: 
     }
     return bucket;
   }
+  shared?.neighbours.onCounted(name, (text, n) => {
+    filled(shared.keyOf(text), shared.now()).tokens -= n;
+  });
   return {
     take(key, nowMs) {
       const bucket = filled(key, nowMs);
       if (bucket.tokens < 1) return false;
       bucket.tokens -= 1;
+      shared?.neighbours.counted(name, String(key));
       return true;
     },
     describe(reply, key, nowMs) {
       const { tokens } = filled(key, nowMs);
-      const remaining = String(Math.floor(tokens));
+      const remaining = String(Math.max(0, Math.floor(tokens)));
       const reset = String(Math.ceil((capacity - tokens) / perMs / 1000));
       reply.header('ratelimit-policy', policy);
       reply.header('ratelimit', `${current}${remaining};t=${reset}`);
@@ -89,9 +103,20 @@ const FAILURES = 5;
 const FAILURE_WINDOW_MS = 15 * MINUTE_MS;
 
 /** Failed sign-ins by username and IP: from the fifth on, everything is refused until 15 minutes after the first have passed. */
-export function createFailureCount(scale: number): FailureCount {
+export function createFailureCount(scale: number, shared: Shared<string> | null = null): FailureCount {
   const allowed = scaled(FAILURES, scale);
   const windows = new Map<string, { count: number; endsAtMs: number }>();
+  function count(key: string, n: number, nowMs: number): void {
+    const window = windows.get(key);
+    if (window !== undefined && nowMs < window.endsAtMs) {
+      window.count += n;
+      return;
+    }
+    makeRoom(windows, ({ endsAtMs }) => nowMs >= endsAtMs);
+    windows.delete(key);
+    windows.set(key, { count: n, endsAtMs: nowMs + FAILURE_WINDOW_MS });
+  }
+  shared?.neighbours.onCounted('failed sign-ins', (key, n) => count(key, n, shared.now()));
   return {
     blockedSeconds(key, nowMs) {
       const window = windows.get(key);
@@ -99,14 +124,8 @@ export function createFailureCount(scale: number): FailureCount {
       return Math.ceil((window.endsAtMs - nowMs) / 1000);
     },
     add(key, nowMs) {
-      const window = windows.get(key);
-      if (window !== undefined && nowMs < window.endsAtMs) {
-        window.count += 1;
-        return;
-      }
-      makeRoom(windows, ({ endsAtMs }) => nowMs >= endsAtMs);
-      windows.delete(key);
-      windows.set(key, { count: 1, endsAtMs: nowMs + FAILURE_WINDOW_MS });
+      count(key, 1, nowMs);
+      shared?.neighbours.counted('failed sign-ins', key);
     },
   };
 }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
+import { openNeighbours } from './neighbours.ts';
 import { type Opened, onOpened, openLog } from './opened.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
@@ -21,13 +22,18 @@ async function start({ config, database }: Opened): Promise<Running> {
   const wired = await wire(config, { applicationName: 'bursar api', maxConnections: DATABASE_SESSIONS });
   const { ctx } = wired;
   const authenticator = createAuthenticator(ctx);
-  const [{ bell, close: closeBell }] = await Promise.all([openStatusBell(ctx.db), authenticator.listen()]);
+  const [{ bell, close: closeBell }, { neighbours, close: leave }] = await Promise.all([
+    openStatusBell(ctx.db),
+    openNeighbours(ctx.db, (error) => log.error({ err: error }, 'neighbours')),
+    authenticator.listen(),
+  ]);
   const server = createServer({
     ctx,
     authenticator,
     bell,
     network,
     rateLimitScale,
+    neighbours,
     trustedProxies: trustedProxies ?? [],
     publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
     sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
@@ -47,6 +53,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     async stop() {
       await server.close();
       await closeBell();
+      await leave();
       await authenticator.close();
       await wired.close();
       await database.close();

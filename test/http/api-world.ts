@@ -14,13 +14,14 @@ import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
 import type { SandboxForward } from '../../src/http/house.ts';
+import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
 import { openStatusBell } from '../../src/main/status-bell.ts';
 import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
-import { recordCondition } from '../../src/store/blocks.ts';
+import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
@@ -62,7 +63,7 @@ async function context(network: Network, now: () => number) {
     WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { rangeSize: 50 })]),
   );
   const desk = createDesk(db, async (currency) => pools.get(currency)!.next());
-  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, desk };
+  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, desk };
   return { ctx, url, drop: () => fresh.drop() };
 }
 
@@ -119,6 +120,7 @@ export async function makeApi(options: ApiOptions = {}) {
     network,
     publicUrl: null,
     rateLimitScale: options.rateLimitScale ?? 10_000,
+    neighbours: NO_NEIGHBOURS,
     trustedProxies: options.trustedProxies ?? [],
     sandbox: options.sandbox ?? null,
     report: ({ error }) => bugs.push(error),

@@ -4,6 +4,7 @@ import { refusalsOf } from '../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../src/contract/merchant-api.ts';
 import { REFUSALS } from '../../src/core/refusal.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
+import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
 import { connect } from '../../src/store/connect.ts';
 import { freePort } from '../support/core-daemon.ts';
@@ -491,6 +492,7 @@ describe('at the end', () => {
       network: 'sandbox',
       publicUrl: null,
       rateLimitScale: 1000,
+      neighbours: NO_NEIGHBOURS,
       trustedProxies: [],
       sandbox: null,
       bell: { next: () => Promise.resolve() },
