@@ -41,7 +41,8 @@ export function startChild(options: ChildOptions): Child {
   let current: ChildProcess | null = null;
   let exited: Promise<void> = Promise.resolve();
   let stopping = false;
-  let isReady = false;
+  // what it said when it was ready; null before that
+  let note: string | null = null;
   let pending: NodeJS.Timeout | null = null;
   const deaths: number[] = [];
   let settle: { resolve: (note: string) => void; reject: (error: Error) => void };
@@ -60,8 +61,10 @@ export function startChild(options: ChildOptions): Child {
     let refusal: string | null = null;
     child.on('message', (word: Word) => {
       if (word.say === 'refused') refusal = word.line;
+      else if (note !== null && word.note !== note)
+        onGiveUp(`${name} came back as "${word.note}" and was "${note}": the others cannot find it`);
       else {
-        isReady = true;
+        note = word.note;
         settle.resolve(word.note);
       }
     });
@@ -77,10 +80,10 @@ export function startChild(options: ChildOptions): Child {
   }
 
   function died(refusal: string | null, how: string): void {
-    if (refusal !== null || !isReady) {
+    if (refusal !== null || note === null) {
       const line = refusal ?? `${name} ended before it was ready (${how})`;
       settle.reject(new StartRefused(line));
-      if (isReady) onGiveUp(line);
+      if (note !== null) onGiveUp(line);
       return;
     }
     const now = performance.now();

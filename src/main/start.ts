@@ -193,7 +193,7 @@ async function main(): Promise<void> {
     }),
   ]);
   if (stopping || url === null) return;
-  await timed('nodes read, rates known', () => untilReady(url!));
+  await timed('the API answers', () => untilReady(url!));
   const merchant = await demo;
   if (stopping) return;
   isReady = true;
