@@ -91,7 +91,7 @@ export async function takeBackAbove(
   );
   await sql.query({
     name: 'take_back_payments',
-    text: `update payments set state = 'gone', gone_since = $3, height = null, block_hash = null, block_time = null
+    text: `update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
              where currency = $1 and height > $2`,
     values: [currency, options.height, new Date(options.atMs)],
   });

@@ -132,6 +132,19 @@ export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinc
   return rows.map(paymentFacts);
 }
 
+/** The payments of a chain that are in the mempool. */
+export async function readWaiting(
+  sql: Sql,
+  currency: UtxoCode,
+): Promise<readonly { readonly txid: string; readonly transactionId: string }[]> {
+  const { rows } = await sql.query<{ txid: string; transactionId: string }>({
+    name: 'read_waiting_payments',
+    text: `select txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by id`,
+    values: [currency],
+  });
+  return rows;
+}
+
 export async function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   if (rows.length === 0) return;
   await sql.query({

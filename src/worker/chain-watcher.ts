@@ -9,6 +9,7 @@ import { recordCondition } from '../store/node-conditions.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
+import { lookAtProofs } from './proof-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
 import { type ChainWatchList, createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
 
@@ -89,8 +90,11 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
     if (followed.blocksRead > 0) mempool.lookAtAll();
     const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
+    const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
     const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
-    return result(condition, { height: followed.cursor.height, blocksRead: followed.blocksRead, caughtUp, more: followed.more });
+    const { blocksRead, more } = followed;
+    const alarms = [...alarmsOf(condition), ...proofs];
+    return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, alarms });
   }
 
   async function readOrTrouble(

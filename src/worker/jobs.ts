@@ -64,7 +64,7 @@ function watched(currency: UtxoCode, watcher: ChainWatcher, told: Told): () => P
   return async () => {
     const { state, reason, alarms, more } = await watcher.pass();
     const now = [...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; ');
-    const kind = now.replace(/[0-9a-f]{16,}|\d+/g, '#'); // heights that move on are no news
+    const kind = now.replace(/\b\d+\b/g, '#'); // heights that move on are no news
     if (now !== '' && (kind !== last || performance.now() > again)) {
       told(`chain ${currency}`, new Error(now));
       again = performance.now() + ALARM_AGAIN_MS;

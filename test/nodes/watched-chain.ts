@@ -44,11 +44,15 @@ export type WatchedChain = {
   close(): Promise<void>;
 };
 
-export async function watchChain(currency: UtxoCode, nodeUrl: string): Promise<WatchedChain> {
+export async function watchChain(
+  currency: UtxoCode,
+  nodeUrl: string,
+  options: { readonly silenceMs?: number } = {},
+): Promise<WatchedChain> {
   const { db, url, drop } = await freshDatabase();
   const merchant = await addMerchant(db);
   const clock = { now: () => Date.now() + chain.skew };
-  const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: 5_000 });
+  const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: options.silenceMs ?? 5_000 });
   const ctx: ChainContext = { db, ports: { clock, chains: new Map([[currency, node]]) } };
   const newWatcher = (options: { blocksPerPass?: number } = {}): ChainWatcher =>
     createChainWatcher(ctx, currency, { scripts: createWatchedScripts(ctx), ...options });

@@ -1,0 +1,16 @@
+// The part of a watcher's pass that asks our own node for double-spend proofs (Bitcoin Cash) of the payments that wait in its mempool.
+// Nothing is credited without a block anyway, and who loses is decided by the chain: a proof is an alarm and nothing else. Used by
+// chain-watcher.ts only.
+import type { ChainPort } from '../core/ports.ts';
+import { readWaiting } from '../store/payment-facts.ts';
+import type { ChainContext } from './chain-context.ts';
+
+/** One line for each payment in the mempool whose coins were signed for twice, as far as our node knows; none on chains without proofs. */
+export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<string[]> {
+  const waiting = await readWaiting(ctx.db, port.currency);
+  if (waiting.length === 0) return [];
+  const proven = await port.doubleSpendProofs([...new Set(waiting.map((one) => one.txid))]);
+  return waiting
+    .filter((one) => proven.has(one.txid))
+    .map((one) => `payment ${one.txid} of ${one.transactionId}: our node has proof that its coins were signed for twice`);
+}

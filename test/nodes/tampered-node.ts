@@ -1,0 +1,60 @@
+// A node that lies on purpose: forwards every call to an honest node and lets a test change what comes back, or answer in its place. Used
+// where the whole watcher meets bad input.
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+type Call = { readonly id: unknown; readonly method: string; readonly params: readonly unknown[] };
+/** The lie about one call: another result. */
+export type Lie = (call: Call, honest: unknown) => unknown;
+/** Answers a whole request in the node's place, or leaves it to the node (false). */
+export type Interruption = (methods: readonly string[], response: ServerResponse) => boolean;
+
+export type TamperedNode = { readonly url: string; lie: Lie | null; interrupt: Interruption | null; stop(): Promise<void> };
+
+export async function tamperWith(honest: string): Promise<TamperedNode> {
+  const target = new URL(honest);
+  const credentials = `${decodeURIComponent(target.username)}:${decodeURIComponent(target.password)}`;
+  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+  const node: TamperedNode = {
+    url: '',
+    lie: null,
+    interrupt: null,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = Buffer.concat(parts).toString();
+    const asked = JSON.parse(body) as Call | Call[];
+    const calls = Array.isArray(asked) ? asked : [asked];
+    if (
+      node.interrupt?.(
+        calls.map((call) => call.method),
+        response,
+      )
+    )
+      return;
+    const reply = await fetch(`${target.origin}${target.pathname}`, { method: 'POST', headers: { authorization }, body }).catch(
+      () => null,
+    );
+    if (reply === null) {
+      response.destroy();
+      return;
+    }
+    const answer = JSON.parse(await reply.text()) as { id: unknown; result: unknown; error?: unknown }[] | { id: unknown };
+    const answers = (Array.isArray(answer) ? answer : [answer]) as { id: unknown; result: unknown; error: unknown }[];
+    for (const one of answers) {
+      const call = calls.find(({ id }) => id === one.id);
+      if (call === undefined || node.lie === null) continue;
+      const said = node.lie(call, one.result);
+      if (said !== one.result) Object.assign(one, { result: said, error: null });
+    }
+    response.statusCode = Array.isArray(answer) || answers[0]?.error == null ? 200 : reply.status;
+    response.end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return Object.assign(node, { url: `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}` });
+}
