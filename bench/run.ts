@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { scanCoins } from './coins.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
 import { type Limit, startLimit } from './limit.ts';
@@ -181,7 +182,7 @@ async function postgresVersion(url: string): Promise<string> {
 async function main(): Promise<void> {
   const figures: Figure[] = [];
   say('block scan');
-  figures.push(...(await scanBlock(SIZE.watched)));
+  figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }));
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
