@@ -2,8 +2,6 @@
 // the border only. Every rounding has its direction in its name. Called by every room that touches money.
 import { decimalsOf, type LedgerCurrency } from './currency.ts';
 
-export type Money = { readonly currency: LedgerCurrency; readonly minor: bigint };
-
 /** The form of every amount on the wire (behaviour §1). */
 const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
 
