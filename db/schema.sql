@@ -111,6 +111,19 @@ create table public.blocks (
   constraint blocks_pkey PRIMARY KEY (currency, height)
 );
 
+create table public.breakers (
+  id bigint generated always as identity not null,
+  name text not null,
+  tripped_by text[] not null,
+  findings text[] not null,
+  tripped_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  cleared_at timestamp with time zone,
+  cleared_by text,
+  constraint breakers_pkey PRIMARY KEY (id),
+  constraint breakers_name_check CHECK ((name = 'payouts'::text))
+);
+
 create table public.chain_cursors (
   currency text not null,
   height integer not null,
@@ -120,6 +133,30 @@ create table public.chain_cursors (
   deep_height integer not null,
   updated_at timestamp with time zone not null,
   constraint chain_cursors_pkey PRIMARY KEY (currency)
+);
+
+create table public.chain_receipts (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  height integer not null,
+  block_hash text not null,
+  coinbase boolean not null,
+  transaction_id text collate "C" not null,
+  amount units not null,
+  constraint chain_receipts_pkey PRIMARY KEY (currency, txid, vout),
+  constraint chain_receipts_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
+  constraint chain_receipts_amount_check CHECK (((amount)::numeric > (0)::numeric))
+);
+
+create table public.chain_reconciled (
+  currency text not null,
+  from_height integer not null,
+  height integer not null,
+  hash text not null,
+  updated_at timestamp with time zone not null,
+  constraint chain_reconciled_pkey PRIMARY KEY (currency),
+  constraint chain_reconciled_check CHECK ((height >= from_height))
 );
 
 create table public.events (
@@ -188,6 +225,9 @@ create table public.node_conditions (
   height integer,
   hash text,
   checked_at timestamp with time zone not null,
+  node text,
+  others text[] default '{}'::text[] not null,
+  contested text,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
 
@@ -383,6 +423,10 @@ CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) 
 CREATE INDEX entry_transaction ON ledger.entry USING btree (transaction_id) WHERE (transaction_id IS NOT NULL);
 
 CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (currency) WHERE (retired_at IS NULL);
+
+CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (cleared_at IS NULL);
+
+CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
 
 CREATE INDEX events_merchant ON public.events USING btree (merchant_id, id);
 
@@ -619,7 +663,13 @@ grant delete, insert, select, update on public.account_xpubs to bursar_app;
 
 grant delete, insert, select, update on public.blocks to bursar_app;
 
+grant delete, insert, select, update on public.breakers to bursar_app;
+
 grant delete, insert, select, update on public.chain_cursors to bursar_app;
+
+grant delete, insert, select, update on public.chain_receipts to bursar_app;
+
+grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant insert, select on public.events to bursar_app;
 
