@@ -13,7 +13,10 @@ const json = (schema: JsonSchema): Node => ({ 'application/json': { schema } });
 
 /** @param options.url the address clients reach this server at, without a slash at the end */
 export function openApiDocument(options: { readonly url: string; readonly version: string }): Node {
-  const operations = Object.entries(MERCHANT_API).map(([id, endpoint]) => [endpoint.path, { post: operation(id, endpoint) }]);
+  const operations = Object.entries(MERCHANT_API).map(([id, endpoint]) => [
+    endpoint.path,
+    { servers: [{ url: options.url }, { url: `${options.url}/v1` }], post: operation(id, endpoint) },
+  ]);
   return {
     openapi: '3.1.0',
     info: {
@@ -24,7 +27,7 @@ export function openApiDocument(options: { readonly url: string; readonly versio
         'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).',
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: options.url }, { url: `${options.url}/v1` }],
+    servers: [{ url: options.url }],
     tags: [
       { name: 'payments', description: 'Sign in, take payments, read the account.' },
       { name: 'system', description: 'Health and documents.' },

@@ -20,7 +20,7 @@ export const PAYOUT_UNITS: Readonly<
   usdt: { code: 'USDT', decimals: 6, minimumMinor: 50_000_000n, minimum: '50' },
 };
 
-/** A payout's amount as it was sent, of any unit so far; {@link payoutMinor} reads it once the method is known. */
+/** A payout's amount as it was sent, of any unit so far; {@link checkPayout} reads it once the method is known. */
 export function payoutAmount(about: string): Field<string, true> {
   return {
     required: true,
@@ -32,23 +32,6 @@ export function payoutAmount(about: string): Field<string, true> {
       return value as string;
     },
   };
-}
-
-/**
- * The amount in minor units of the method's unit; null for `all`.
- * Refused: invalid_amount (more decimals than the unit has), payout_below_minimum (minimums are inclusive).
- */
-export function payoutMinor(method: PayoutMethod, amount: string): bigint | null {
-  if (amount === 'all') return null;
-  const unit = PAYOUT_UNITS[method];
-  const minor = readAmount(amount, 'amount', unit.decimals);
-  if (minor < unit.minimumMinor) {
-    throw new Refusal('payout_below_minimum', {
-      message: `The minimum of ${method} is ${unit.minimum} ${unit.code}.`,
-      param: 'amount',
-    });
-  }
-  return minor;
 }
 
 const LONGEST_DESTINATION = 2048;
@@ -75,6 +58,57 @@ export function destination(about: string): Field<string, true> {
       return value;
     },
   };
+}
+
+const FORMS: Readonly<Record<PayoutMethod, readonly { readonly form: RegExp; readonly says: string }[]>> = {
+  lightning: [
+    { form: /^ln(bc|tb|bcrt|tbs)[0-9]*[munp]?1[02-9ac-hj-np-z]+$/i, says: 'a BOLT11 invoice' },
+    { form: /^lnurl1[02-9ac-hj-np-z]+$/i, says: 'an LNURL' },
+    { form: /^[a-z0-9_.+-]+@[a-z0-9.-]+(:\d{1,5})?$/i, says: 'a Lightning address' },
+  ],
+  bitcoin: [
+    { form: /^(bc|tb|bcrt)1[02-9ac-hj-np-z]{11,87}$|^(BC|TB|BCRT)1[02-9AC-HJ-NP-Z]{11,87}$/, says: 'a bech32 address' },
+    { form: /^[123mn][1-9A-HJ-NP-Za-km-z]{25,34}$/, says: 'a base58 address' },
+  ],
+  ach: [
+    { form: /^ba_[0-9A-Za-z]+$/, says: 'a saved bank account ba_…' },
+    { form: /^ach:\d{9}:[0-9A-Za-z-]{1,17}(:checking|:savings)?$/, says: 'ach:<routing>:<account>[:checking|savings]' },
+  ],
+  usdt: [{ form: /^0[xX][0-9a-fA-F]{40}$/, says: 'an Ethereum address' }],
+};
+
+/**
+ * Checks a payout's fields against each other: the decimals of the amount, the form of the destination, the minimum (inclusive).
+ * Refused: invalid_amount, invalid_destination, payout_below_minimum.
+ */
+export function checkPayout(payout: {
+  readonly method: PayoutMethod;
+  readonly amount: string;
+  readonly destination: string;
+}): void {
+  const { method, amount } = payout;
+  const unit = PAYOUT_UNITS[method];
+  const minor = amount === 'all' ? null : readAmount(amount, 'amount', unit.decimals);
+  checkDestination(method, payout.destination);
+  if (minor !== null && minor < unit.minimumMinor) {
+    throw new Refusal('payout_below_minimum', {
+      message: `The minimum of ${method} is ${unit.minimum} ${unit.code}.`,
+      param: 'amount',
+    });
+  }
+}
+
+function checkDestination(method: PayoutMethod, destination: string): void {
+  const forms = FORMS[method];
+  const fits =
+    forms.some(({ form }) => form.test(destination)) && (!destination.startsWith('ach:') || isRouting(destination.slice(4, 13)));
+  if (!fits) throw wrong('invalid_destination', 'destination', `for ${method} ${forms.map(({ says }) => says).join(' or ')}`);
+}
+
+/** The check digit of an ABA routing number. */
+function isRouting(digits: string): boolean {
+  const weights = [3, 7, 1, 3, 7, 1, 3, 7, 1];
+  return weights.reduce((total, weight, index) => total + weight * Number(digits[index]), 0) % 10 === 0;
 }
 
 const LONGEST_LIST = 100;

@@ -282,6 +282,8 @@ const ALIASES: Readonly<Record<string, PaymentMethod>> = {
 
 /** What `crypto_selected` means, any case and with its aliases; null for a code nobody knows. */
 export function paymentMethod(text: string): PaymentMethod | null {
+  // toUpperCase would make I of a dotless ı
+  if (!/^[A-Za-z0-9_-]+$/.test(text)) return null;
   const code = text.toUpperCase();
   if (Object.hasOwn(CURRENCIES, code)) return code as CurrencyCode;
   return Object.hasOwn(ALIASES, code) ? (ALIASES[code] as PaymentMethod) : null;

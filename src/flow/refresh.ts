@@ -1,6 +1,7 @@
 // Refresh tokens are used once and rotate (behaviour §2). A consumed one that comes back means a lost answer or a thief: `judgeRefresh` tells
 // which, exactly as the model RefreshRotation does. Called by the HTTP room for /auth_refresh.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import { handOutAgain, lockRotation, notePresented, type Rotation, revokeSignIn, rotateSignIn } from '../store/sign-ins.ts';
 import { forgetSignIn } from './sign-in.ts';
@@ -43,8 +44,7 @@ export async function refresh(
   ctx: SignInContext,
   sent: { readonly accessToken: string; readonly refreshToken: string },
 ): Promise<TokenPair> {
-  const access = await readToken(ctx, sent.accessToken, 'access', { ignoreExpiry: true });
-  const claims = await readToken(ctx, sent.refreshToken, 'refresh');
+  const { access, claims } = await readBoth(ctx, sent);
   const [accessHash, refreshHash] = [hashOf(access.jti), hashOf(claims.jti)];
   const signInId = claims.sid;
   if (access.sid !== signInId || access.sub !== claims.sub) {
@@ -74,6 +74,24 @@ export async function refresh(
   if (!(outcome instanceof Refusal)) return outcome;
   if (outcome.code === 'refresh_token_reused') forgetSignIn(signInId);
   throw outcome;
+}
+
+/** Both tokens; one that is good is noted as presented also when the other one is not, and the call is refused. */
+async function readBoth(
+  ctx: SignInContext,
+  sent: { readonly accessToken: string; readonly refreshToken: string },
+): Promise<{ readonly access: TokenClaims; readonly claims: TokenClaims }> {
+  const [access, claims] = await Promise.allSettled([
+    readToken(ctx, sent.accessToken, 'access', { ignoreExpiry: true }),
+    readToken(ctx, sent.refreshToken, 'refresh'),
+  ]);
+  if (access.status === 'fulfilled' && claims.status === 'fulfilled') return { access: access.value, claims: claims.value };
+  const shown = access.status === 'fulfilled' ? access.value : claims.status === 'fulfilled' ? claims.value : null;
+  if (shown !== null) {
+    const one = { signInId: shown.sid, hash: hashOf(shown.jti) };
+    await notePresented(ctx.db, one, one);
+  }
+  throw access.status === 'rejected' ? access.reason : (claims as PromiseRejectedResult).reason;
 }
 
 // The pair is kept for the grace sealed under the consumed refresh token itself: whoever reads the database cannot open it, any process that

@@ -2,7 +2,7 @@
 // database transaction, locks, lets core decide and writes; none of them asks the outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { accept, acceptExcess, cancel, decline } from '../core/judge/resolve.ts';
+import { accept, acceptExcess, cancel, decline, refuseUnreimbursable } from '../core/judge/resolve.ts';
 import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -125,6 +125,7 @@ export async function resolveTransaction(
       ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
       word: (it) => {
         if (input.action === 'reimburse') {
+          refuseUnreimbursable(it, input.part);
           throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
         }
         word(it);

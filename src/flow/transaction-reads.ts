@@ -44,11 +44,11 @@ function viewOf(row: CheckRow): TransactionView {
 /** @throws Refusal transaction_not_found, for another merchant's id too */
 export async function checkTransaction(
   ctx: Context,
-  input: { readonly merchantId: bigint; readonly transactionId: string },
+  input: { readonly merchantId: bigint; readonly transactionId: string; readonly param?: string },
 ): Promise<TransactionView> {
   const row = await ctx.desk.check(input.transactionId);
   if (row === null || row.merchantId !== input.merchantId)
-    throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+    throw new Refusal('transaction_not_found', { param: input.param ?? 'transaction_id' });
   return viewOf(row);
 }
 

@@ -1,6 +1,6 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, verb, reply out. Called by mount.ts
 // when everything that does not depend on the operation has been checked.
-import { payoutMinor } from '../contract/payout-fields.ts';
+import { checkPayout } from '../contract/payout-fields.ts';
 import { formatAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
 import { getAccount } from '../flow/account.ts';
@@ -56,7 +56,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
   },
 
   async requestPayout(_call, body) {
-    payoutMinor(body.method, body.amount);
+    checkPayout(body);
     throw new Refusal('currency_unavailable', { message: `Payouts by ${body.method} are not available on this server yet.` });
   },
 
@@ -85,7 +85,9 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
 
   async listTransactions({ ctx, caller }, body) {
     const { merchantId } = caller;
-    if (body.starting_after !== null) await checkTransaction(ctx, { merchantId, transactionId: body.starting_after });
+    if (body.starting_after !== null) {
+      await checkTransaction(ctx, { merchantId, transactionId: body.starting_after, param: 'starting_after' });
+    }
     // no transaction is paid over Lightning yet
     if (body.crypto_selected === 'BTC-LN') return { success: true, data: [], has_more: false };
     const list = await listTransactions(ctx, {

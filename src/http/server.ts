@@ -31,6 +31,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { connectionsCheckingInterval: 2_000, requireHostHeader: false },
     keepAliveTimeout: KEEP_ALIVE_MS,
     frameworkErrors: (_error, request, reply) =>
       house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
@@ -64,7 +65,7 @@ function nothingHere(house: House): (request: FastifyRequest, reply: FastifyRepl
   for (const { path } of Object.values(MERCHANT_API)) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
   for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
-    const path = request.url.split('?')[0] as string;
+    const path = decoded(request.url.split('?')[0] as string);
     const control = house.sandbox !== null && /^\/sandbox\/[^/]+$/.test(path);
     const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
     const insecure = house.insecure(request);
@@ -75,6 +76,15 @@ function nothingHere(house: House): (request: FastifyRequest, reply: FastifyRepl
     reply.header('allow', allow);
     house.failAnonymous(request, reply, new Refusal('method_not_allowed', { message: `This path takes ${allow}.` }));
   };
+}
+
+/** The path as the router reads it. */
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** Names that no two requests share: a random prefix for each process, then a count. */
@@ -90,7 +100,11 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
     socket.destroy();
     return;
   }
-  const body = errorBody(new Refusal('invalid_request', { message: 'This is not a well-formed HTTP request.' }));
+  const message =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? `The request did not arrive within ${REQUEST_TIMEOUT_MS / 1000} seconds.`
+      : 'This is not a well-formed HTTP request.';
+  const body = errorBody(new Refusal('invalid_request', { message }));
   const id = `req_${randomBytes(12).toString('base64url')}`;
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,

@@ -24,10 +24,14 @@ export async function guardedSignIn(
   try {
     pair = await signIn(ctx, credentials);
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'invalid_credentials') house.failures.add(key, house.now());
+    if (error instanceof Refusal && error.code === 'invalid_credentials') {
+      // guesses that were under way side by side get no more answers than guesses in a row
+      refuseBlocked();
+      house.failures.add(key, house.now());
+    }
     throw error;
   }
-  // failures that were counted while this one was verified weigh the same as if they had come before it
+  // failures that were counted while this one was verified weigh the same as if they had come before it: right and wrong look alike
   refuseBlocked();
   return pair;
 }

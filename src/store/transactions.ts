@@ -219,7 +219,7 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
     counted: boolean;
   }>({
     name: 'expand_payments',
-    text: `select p.txid, p.currency, p.amount, p.seen_at, case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations,
+    text: `select p.txid, p.currency, p.amount, greatest(p.seen_at, t.created_at) as seen_at, case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations,
                   p.state in ('mempool', 'mined') and (p.credited > 0 or (p.on_time_minor > 0 and t.status in ('pending', 'confirmed') and p.currency = t.currency)) as counted
              from payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
             where p.transaction_id = $1 order by p.seen_at, p.id`,

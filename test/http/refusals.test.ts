@@ -20,6 +20,8 @@ let api: ApiWorld;
 const seen = new Map<Name, Set<string>>(NAMES.map((name) => [name, new Set()]));
 let rowsBefore: Record<string, number>;
 let transactionId: string;
+/** One that waits for a decision. */
+let reviewId: string;
 let foreignId: string;
 
 /** A body that is accepted, without its token. */
@@ -29,7 +31,7 @@ function good(name: Name): Record<string, unknown> {
     createTransaction: { amount: '25.00', crypto_selected: 'BTC' },
     checkTransaction: { transaction_id: transactionId },
     cancelTransaction: { transaction_id: transactionId },
-    requestPayout: { method: 'bitcoin', amount: '0.01', destination: 'bcrt1qexample' },
+    requestPayout: { method: 'bitcoin', amount: '0.01', destination: 'bcrt1qcr8te4kr609gcawutmrza0j4xv80jy8zeqchgx' },
     resolveTransaction: { transaction_id: transactionId, action: 'accept' },
     setSettings: { late_payments: 'accept' },
     refresh: { access_token: 'x', refresh_token: 'y' },
@@ -67,6 +69,8 @@ async function refused(
 beforeAll(async () => {
   api = await makeApi();
   transactionId = (await api.call('/create_transaction', { amount: '5', crypto_selected: 'BTC' })).json.transaction_id;
+  reviewId = (await api.call('/create_transaction', { amount: '5', crypto_selected: 'BTC' })).json.transaction_id;
+  await api.sql(`update transactions set status = 'review', why = 'late' where id = $1`, [reviewId]);
   foreignId = (await api.call('/create_transaction', { amount: '5', crypto_selected: 'BTC' }, {}, 'other')).json.transaction_id;
   for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);
   rowsBefore = await api.rowCounts();
@@ -184,7 +188,7 @@ describe('the token', () => {
     },
   );
   test('the scope of two operations depends on what is asked', async () => {
-    const reimburse = { transaction_id: transactionId, action: 'reimburse', destination: 'x' };
+    const reimburse = { transaction_id: reviewId, action: 'reimburse', destination: 'x' };
     expect((await api.call('/resolve_transaction', reimburse, {}, 'only.payments')).json.error).toBe('insufficient_permissions');
     expect((await api.call('/resolve_transaction', reimburse, {}, 'only.payouts')).json.error).toBe('currency_unavailable');
     for (const change of [{ payout_approval_above: null }, { payout_allow_list: [] }, { payout_approval_above: '5' }]) {
@@ -320,13 +324,20 @@ describe('the fields', () => {
       ['invalid_amount', { method: 'usdt', amount: '50.0000001' }],
       ['invalid_amount', { amount: 'ALL' }],
       ['payout_below_minimum', { method: 'bitcoin', amount: '0.00099999' }],
-      ['payout_below_minimum', { method: 'ach', amount: '99.99' }],
-      ['payout_below_minimum', { method: 'usdt', amount: '49.999999' }],
-      ['payout_below_minimum', { method: 'lightning', amount: '0' }],
+      ['payout_below_minimum', { method: 'ach', destination: 'ach:091000019:12345', amount: '99.99' }],
+      [
+        'payout_below_minimum',
+        { method: 'usdt', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94', amount: '49.999999' },
+      ],
+      ['payout_below_minimum', { method: 'lightning', destination: 'shop@example.com', amount: '0' }],
       ['currency_unavailable', { method: 'bitcoin', amount: '0.001' }],
-      ['currency_unavailable', { method: 'ach', amount: '100' }],
-      ['currency_unavailable', { method: 'usdt', amount: '50' }],
-      ['currency_unavailable', { method: 'lightning', amount: '0.00000001' }],
+      ['invalid_destination', { method: 'bitcoin', amount: '0.001', destination: 'hello' }],
+      ['invalid_destination', { method: 'ach', amount: '100', destination: 'ach:091000018:1' }],
+      ['invalid_destination', { method: 'usdt', amount: '50', destination: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' }],
+      ['invalid_destination', { method: 'lightning', amount: '0.1', destination: 'nobody' }],
+      ['currency_unavailable', { method: 'ach', amount: '100', destination: 'ach:091000019:12345:savings' }],
+      ['currency_unavailable', { method: 'usdt', amount: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }],
+      ['currency_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
       ['currency_unavailable', { amount: 'all' }],
     ];
     for (const [code, body] of cases) await refused('requestPayout', code, payout(body));
@@ -346,8 +357,13 @@ describe('the fields', () => {
     }
     await refused('resolveTransaction', 'not_resolvable', { transaction_id: transactionId, action: 'accept' });
     await refused('resolveTransaction', 'missing_field', { transaction_id: transactionId, action: 'reimburse' });
-    await refused('resolveTransaction', 'currency_unavailable', {
+    await refused('resolveTransaction', 'not_resolvable', {
       transaction_id: transactionId,
+      action: 'reimburse',
+      destination: 'x',
+    });
+    await refused('resolveTransaction', 'currency_unavailable', {
+      transaction_id: reviewId,
       action: 'reimburse',
       destination: 'x',
     });

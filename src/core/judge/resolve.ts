@@ -1,7 +1,7 @@
 // The merchant's word on one transaction: cancel (rule 20), accept (12), decline (14), and the excess of one that is paid. Each checks
 // what the rule asks for and refuses by name; the caller has let the judge decide everything that was due before.
 import { Refusal } from '../refusal.ts';
-import { BEFORE_BOOKING } from '../transaction-states.ts';
+import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Coin } from './case.ts';
 import { confirmationsOf, isBooked, isLive, isRight, reachesExcess, reachesOwn, suspenseOf } from './coins.ts';
 import { acceptSuspense } from './postings.ts';
@@ -80,4 +80,13 @@ export function acceptExcess(it: Case): void {
   refuseWhileDisputed(it);
   transaction.sequence += 1;
   acceptSuspense(it, coins);
+}
+
+/** What every reimbursement asks of the transaction, before anything else (rule 13, and the excess). */
+export function refuseUnreimbursable(it: Case, part: 'excess' | null): void {
+  const { status } = it.transaction;
+  if (part === 'excess' ? BEFORE_BOOKING.has(status) : transition(status, 'reimbursement_confirmed') === null) {
+    throw notResolvable(`The transaction is ${status}; ${part === 'excess' ? 'its excess' : 'it'} cannot be reimbursed.`);
+  }
+  refuseWhileRefunding(it);
 }
