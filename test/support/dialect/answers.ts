@@ -109,6 +109,8 @@ const DOGE_OWN: Readonly<Record<string, Own>> = {
 };
 
 const DASH_OWN: Readonly<Record<string, Own>> = {
+  // no place is kept for the priority of old
+  prioritisetransaction: (world, [txid, delta]) => passedOn(world, 'prioritisetransaction', [txid, 0, delta]),
   async getbestchainlock({ locks, below, headers }) {
     if (locks.chainLock < 0) return failure(-32603, 'Unable to find any ChainLock');
     const hash = await askOf(below)('getblockhash', locks.chainLock);
