@@ -1,11 +1,21 @@
-// The audit: every invariant of the books, asked on one snapshot, and the addresses derived again by second libraries. Called by
-// `bursar audit`, by the worker's schedule and by tests after each scenario.
+// The audit: every invariant of the books, asked on one snapshot, the chains against the books, and the addresses derived again by second
+// libraries. A red one trips the breaker of payouts. Called by `bursar audit`, by the worker's schedule and by tests after each scenario.
 import { TRANSITIONS } from '../core/transaction-states.ts';
-import { type Answer, askAll, readSnapshot } from '../store/audit.ts';
+import { type Answer, ask, askAll, readSnapshot } from '../store/audit.ts';
+import { clearBreakers, tripBreaker } from '../store/breakers.ts';
+import { type ChainTotals, RECONCILIATION, readChainTotals } from '../store/reconciliation.ts';
 import { verifyAddresses } from './address-check.ts';
 import type { Context } from './context.ts';
 
-export type AuditReport = { readonly ok: boolean; readonly answers: readonly Answer[]; readonly atMs: number };
+export type AuditReport = {
+  readonly ok: boolean;
+  readonly answers: readonly Answer[];
+  readonly atMs: number;
+  /** What each chain says that our addresses received, and what of it is booked. */
+  readonly chains: readonly ChainTotals[];
+};
+
+const ALL_BLOCKS = 2_000_000_000;
 
 /** Asks every invariant that exists so far. `ok` is false when one is red. */
 export async function runAudit(ctx: Context): Promise<AuditReport> {
@@ -14,10 +24,46 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
   ];
   const books = await ctx.db.transaction(async (sql) => {
     await readSnapshot(sql);
-    return askAll(sql, paths);
+    return {
+      answers: [...(await askAll(sql, paths)), ...(await ask(sql, RECONCILIATION, ALL_BLOCKS))],
+      chains: await readChainTotals(sql),
+    };
   });
-  const answers = [...books, await addressAnswer(ctx)];
-  return { ok: answers.every((answer) => answer.findings.length === 0), answers, atMs: ctx.ports.clock.now() };
+  return reportOf(ctx, [...books.answers, await addressAnswer(ctx)], books.chains);
+}
+
+/** The chains against the books, for the newest blocks only: fast enough for every few minutes. */
+export async function runReconciliation(ctx: Context, blocksBack: number): Promise<AuditReport> {
+  const answers = await ctx.db.transaction(async (sql) => {
+    await readSnapshot(sql);
+    return ask(sql, RECONCILIATION, blocksBack);
+  });
+  return reportOf(ctx, answers, []);
+}
+
+function reportOf(ctx: Context, answers: readonly Answer[], chains: readonly ChainTotals[]): AuditReport {
+  return { ok: answers.every((answer) => answer.findings.length === 0), answers, chains, atMs: ctx.ports.clock.now() };
+}
+
+/** Stops payouts when the report is red, with what was found; they stay stopped until {@link clearAfterAudit}. */
+export async function tripIfRed(ctx: Context, report: AuditReport): Promise<void> {
+  if (report.ok) return;
+  const red = report.answers.filter((answer) => answer.findings.length > 0);
+  await tripBreaker(ctx.db, {
+    name: 'payouts',
+    by: red.map((answer) => answer.id),
+    findings: red.flatMap((answer) => answer.findings.map((finding) => `${answer.id}: ${finding}`)),
+    atMs: report.atMs,
+  });
+}
+
+/**
+ * An operator lets payouts go on after a full audit.
+ * @param by who, as it is kept in the history
+ * @returns how many breakers were open; null when the report is red, and nothing was cleared
+ */
+export async function clearAfterAudit(ctx: Context, report: AuditReport, by: string): Promise<number | null> {
+  return report.ok ? clearBreakers(ctx.db, by, ctx.ports.clock.now()) : null;
 }
 
 /** How many of the newest addresses are derived again: about a millisecond each. */

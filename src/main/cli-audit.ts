@@ -1,85 +1,102 @@
-// `bursar audit` (every invariant of the books, exit 1 when one is red) and `bursar chain status`.
+// `bursar audit`: every invariant of the books, and the chains against the books; exit 1 when one is red. A red one stops payouts; --clear
+// lets them go on after a green full audit.
+import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { runAudit } from '../flow/audit.ts';
-import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
-import { withBooks } from './cli-books.ts';
-import { EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
+import { CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import { formatAmount } from '../core/money.ts';
+import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../flow/audit.ts';
+import type { Context } from '../flow/context.ts';
+import { readCursor } from '../store/blocks.ts';
+import { type Breaker, openBreakers } from '../store/breakers.ts';
+import type { ChainTotals } from '../store/reconciliation.ts';
+import { beginAgain, reconcile } from '../worker/reconciler.ts';
+import { withBooks, withNodes } from './cli-books.ts';
+import { CommandFailed, EXIT, leaf, print, verdict } from './cli-output.ts';
 
-type JsonOption = { readonly json?: boolean };
-
-/** A watcher looks at its node every few seconds: older than this means that none runs. */
-const LOOKED_RECENTLY_MS = 60_000;
+type Options = { readonly json?: boolean; readonly full?: boolean; readonly clear?: boolean };
+type Audited = { readonly report: AuditReport; readonly breakers: readonly Breaker[]; readonly cleared: number | null };
 
 export function addAuditCommands(bursar: Command): void {
-  leaf(bursar, 'audit', 'Checks every invariant of the books; exit code 1 when one is red.').action(
-    async ({ json }: JsonOption) => {
-      const { answers, ok, atMs } = await withBooks(runAudit);
-      const red = answers.filter((answer) => answer.findings.length > 0);
-      const lines = answers.flatMap(({ id, says, findings, more }) => [
-        `${verdict(findings.length === 0, findings.length === 0 ? 'green' : 'red  ')}  ${id.padEnd(8)} ${says}`,
-        ...findings.map((finding) => `         ${finding}`),
-        ...(more ? ['         and more'] : []),
-      ]);
-      const summary = ok
-        ? `All ${answers.length} invariants are green.`
-        : `${red.length} of ${answers.length} invariants are red: ${red.map(({ id }) => id).join(', ')}`;
-      print(
-        json,
-        { ok, at: new Date(atMs).toISOString(), invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })) },
-        [...lines, summary],
-      );
-      process.exitCode = ok ? EXIT.done : EXIT.failed;
-    },
-  );
-  const chain = group(bursar, 'chain', 'The chains that are watched.');
-  leaf(
-    chain,
-    'status',
-    'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.',
-  ).action(showChains);
+  leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
+    .option('--full', 'first reads the chains again from our first block on')
+    .option('--clear', 'after a green full audit lets payouts go on that a red one has stopped')
+    .action(async (options: Options) => {
+      const full = options.full === true || options.clear === true;
+      const audited = await (full ? withNodes : withBooks)((ctx) => audit(ctx, { full, clear: options.clear === true }));
+      tell(options.json, audited);
+      process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
+    });
 }
 
-async function showChains({ json }: JsonOption): Promise<void> {
-  const { chains, nowMs } = await withBooks(async (ctx) => ({
-    chains: await readChainStatus(ctx.db),
-    nowMs: ctx.ports.clock.now(),
-  }));
-  const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
-  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'reason'];
-  const rows = seen.map((chain) => [
-    chain.currency,
-    chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
-    String(chain.nodeHeight ?? '-'),
-    String(chain.height ?? '-'),
-    String(behind(chain) ?? '-'),
-    new Date(chain.checkedAtMs).toISOString(),
-    chain.stale ? 'no worker has looked for a while' : remarks(chain),
+async function audit(ctx: Context, options: { readonly full: boolean; readonly clear: boolean }): Promise<Audited> {
+  if (options.full) for (const currency of WATCHED_CODES) await readAgain(ctx, currency);
+  const report = await runAudit(ctx);
+  await tripIfRed(ctx, report);
+  const cleared = options.clear ? await clearAfterAudit(ctx, report, `operator ${userInfo().username}`) : null;
+  return { report, breakers: await openBreakers(ctx.db), cleared };
+}
+
+/** The second reading of a chain, all of it. */
+async function readAgain(ctx: Context, currency: UtxoCode): Promise<void> {
+  if ((await readCursor(ctx.db, currency)) === null) return;
+  try {
+    await beginAgain(ctx, currency);
+    for (let stuck = 0, at = -1; ; ) {
+      const { trouble, more, height } = await reconcile(ctx, currency);
+      if (trouble === null && !more) return;
+      // a worker that reads the same blocks at the same time is no trouble
+      stuck = height === at ? stuck + 1 : 0;
+      at = height ?? -1;
+      if (stuck > 20) throw new CommandFailed(`the chain of ${currency} cannot be read again: ${trouble ?? 'it does not move'}`);
+    }
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NodeTrouble')
+      throw new CommandFailed(`the chain of ${currency} cannot be read again: ${error.message}`);
+    throw error;
+  }
+}
+
+function tell(json: boolean | undefined, { report, breakers, cleared }: Audited): void {
+  const { answers, chains, ok, atMs } = report;
+  const red = answers.filter((answer) => answer.findings.length > 0);
+  const lines = answers.flatMap(({ id, says, findings, more }) => [
+    `${verdict(findings.length === 0, findings.length === 0 ? 'green' : 'red  ')}  ${id.padEnd(8)} ${says}`,
+    ...findings.map((finding) => `         ${finding}`),
+    ...(more ? ['         and more'] : []),
   ]);
-  const value = seen.map((chain) => ({
-    currency: chain.currency,
-    state: chain.state,
-    reason: chain.reason,
-    stale: chain.stale,
-    node: chain.node,
-    contested: chain.contested,
-    others: chain.others,
-    node_height: chain.nodeHeight,
-    height: chain.height,
-    hash: chain.hash,
-    behind: behind(chain),
-    caught_up_at: isoOf(chain.caughtUpAtMs),
-    checked_at: isoOf(chain.checkedAtMs),
-  }));
-  print(json, { chains: value }, rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows));
-  const well = seen.every((chain) => chain.state === 'ready' && !chain.stale && chain.contested === null);
-  process.exitCode = seen.length > 0 && well ? EXIT.done : EXIT.failed;
+  const summary = ok
+    ? `All ${answers.length} invariants are green.`
+    : `${red.length} of ${answers.length} invariants are red: ${red.map(({ id }) => id).join(', ')}`;
+  const value = {
+    ok,
+    at: new Date(atMs).toISOString(),
+    invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })),
+    chains: chains.map((one) => ({ ...one, received: amount(one, one.received), booked: amount(one, one.booked) })),
+    breakers: breakers.map((one) => ({
+      name: one.name,
+      tripped_by: one.trippedBy,
+      findings: one.findings,
+      tripped_at: new Date(one.trippedAtMs).toISOString(),
+      seen_at: new Date(one.seenAtMs).toISOString(),
+    })),
+    cleared: cleared ?? 0,
+  };
+  print(json, value, [
+    ...lines,
+    ...chains.map(
+      (one) =>
+        `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}`,
+    ),
+    summary,
+    ...breakers.map(
+      (one) =>
+        `${verdict(false, 'stopped')}  ${one.name} since ${new Date(one.trippedAtMs).toISOString()} (${one.trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`,
+    ),
+    ...(cleared === null || cleared === 0 ? [] : ['Payouts go on.']),
+  ]);
 }
 
-/** What is wrong, the most important first. */
-function remarks({ reason, contested, others }: ChainStatus): string {
-  return [contested, reason, ...others].filter((one) => one !== null).join('; ');
+function amount({ currency }: ChainTotals, minor: bigint): string {
+  const known = CURRENCY_CODES.find((code): code is CurrencyCode => code === currency);
+  return known === undefined ? String(minor) : `${formatAmount(minor, known)} ${known}`;
 }
-
-const behind = (chain: ChainStatus): number | null =>
-  chain.nodeHeight === null || chain.height === null ? null : Math.max(0, chain.nodeHeight - chain.height);
-const isoOf = (atMs: number | null): string | null => (atMs === null ? null : new Date(atMs).toISOString());

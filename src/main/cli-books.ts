@@ -22,6 +22,22 @@ export async function withBooks<T>(work: (ctx: Context, config: Opened['config']
   }
 }
 
+/** The same with the nodes; in the sandbox these are there while it runs. */
+export async function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
+  const { config, database } = await open();
+  try {
+    const { wire } = await import('./wire.ts');
+    const wired = await wire(config, { ...OPTIONS, sandboxWithinMs: 0 });
+    try {
+      return await work(wired.ctx);
+    } finally {
+      await wired.close();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
 /** The same for merchants and users. */
 export async function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
   const { config, database } = await open();

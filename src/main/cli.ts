@@ -2,6 +2,7 @@
 // database by itself when it does not. Exit codes: 0 done, 1 failed or found something red, 2 called in a wrong way.
 import { Command, CommanderError } from 'commander';
 import { addAuditCommands } from './cli-audit.ts';
+import { addChainCommands } from './cli-chain.ts';
 import { addDemoCommand } from './cli-demo.ts';
 import { addKeyCommands } from './cli-keys.ts';
 import { addMerchantCommands } from './cli-merchants.ts';
@@ -27,6 +28,7 @@ function program(): Command {
   addReviewCommands(bursar);
   addKeyCommands(bursar);
   addAuditCommands(bursar);
+  addChainCommands(bursar);
   addDemoCommand(bursar);
   return bursar;
 }

@@ -23,9 +23,9 @@ export function clockFile(dataFolder: string): string {
 }
 
 /** Waits for the sandbox of this data folder to have told where it answers (at a first start it is being made meanwhile). */
-export async function sandboxEndpoint(dataFolder: string): Promise<SandboxEndpoint> {
+export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHIN_MS): Promise<SandboxEndpoint> {
   const file = join(sandboxFolder(dataFolder), 'endpoints.json');
-  const until = performance.now() + KNOWN_WITHIN_MS;
+  const until = performance.now() + withinMs;
   for (;;) {
     try {
       const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;

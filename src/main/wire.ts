@@ -23,6 +23,8 @@ export type WireOptions = {
   readonly maxConnections: number;
   /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
   readonly clock?: Clock;
+  /** How long a sandbox that is being made is waited for. */
+  readonly sandboxWithinMs?: number;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
@@ -52,7 +54,7 @@ export function wireSignIn(config: Config, options: WireOptions): Wired<SignInCo
 
 /** The whole context. `config.databaseUrl` must be given; in the sandbox, waits until its nodes' address is known. */
 export async function wire(config: Config, options: WireOptions): Promise<Wired<Context>> {
-  const sandbox = config.network === 'sandbox' ? await sandboxEndpoint(config.dataFolder) : null;
+  const sandbox = config.network === 'sandbox' ? await sandboxEndpoint(config.dataFolder, options.sandboxWithinMs) : null;
   const signIn = wireSignIn(config, options);
   const { db } = signIn.ctx;
   const { clock } = signIn.ctx.ports;

@@ -2,7 +2,8 @@
 import type { Sql } from './connect.ts';
 
 export type Finding = { readonly what: string };
-type Question = { readonly id: string; readonly says: string; readonly text: string; readonly values?: readonly unknown[] };
+/** An invariant: the rows that break it, as `what`; `$1` where it takes a parameter. */
+export type Question = { readonly id: string; readonly says: string; readonly text: string };
 
 const QUESTIONS: readonly Question[] = [
   {
@@ -136,12 +137,20 @@ const SHOWN = 20;
  * @param paths the allowed steps as `from to`
  */
 export async function askAll(sql: Sql, paths: readonly string[]): Promise<Answer[]> {
+  return ask(sql, QUESTIONS, paths);
+}
+
+/**
+ * Asks these questions.
+ * @param parameter the value of those that have one
+ */
+export async function ask(sql: Sql, questions: readonly Question[], parameter: unknown): Promise<Answer[]> {
   const answers: Answer[] = [];
-  for (const question of QUESTIONS) {
+  for (const question of questions) {
     const { rows } = await sql.query<Finding>({
       name: `audit_${question.id.toLowerCase().replace('-', '_')}`,
       text: `select what from (${question.text}) q limit ${SHOWN + 1}`,
-      values: question.text.includes('$1') ? [paths] : [],
+      values: question.text.includes('$1') ? [parameter] : [],
     });
     answers.push({
       id: question.id,

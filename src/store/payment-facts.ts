@@ -132,6 +132,33 @@ export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinc
   return rows.map(paymentFacts);
 }
 
+/** Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. */
+export async function missingPayments(
+  sql: Sql,
+  currency: UtxoCode,
+  block: {
+    readonly blockHash: string;
+    readonly outputs: readonly { txid: string; vout: number; script: string; amountMinor: bigint }[];
+  },
+): Promise<readonly { readonly txid: string; readonly vout: number; readonly transactionId: string }[]> {
+  const outputs = block.outputs.filter((output) => output.amountMinor > 0n);
+  const { rows } = await sql.query<{ txid: string; vout: number; transactionId: string }>({
+    name: 'missing_payments',
+    text: `select o.txid, o.vout, t.id as "transactionId"
+             from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
+             left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
+            where p.block_hash is distinct from $5`,
+    values: [
+      currency,
+      outputs.map((output) => output.txid),
+      outputs.map((output) => output.vout),
+      outputs.map((output) => Buffer.from(output.script, 'hex')),
+      block.blockHash,
+    ],
+  });
+  return rows;
+}
+
 /** The payments of a chain that are in the mempool. */
 export async function readWaiting(
   sql: Sql,

@@ -1,6 +1,6 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
 import type { UtxoCode } from '../core/currency.ts';
-import { runAudit } from '../flow/audit.ts';
+import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { finishLookup, wantedLookups } from '../store/due.ts';
 import { pruneKeys } from '../store/idempotency.ts';
@@ -9,6 +9,7 @@ import type { ChainWatcher } from './chain-watcher.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
 import { pollRates } from './rate-poller.ts';
+import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
 
 export type Told = (job: string, error: unknown) => void;
@@ -17,6 +18,8 @@ const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
+/** How far back the frequent comparison of chain and books looks; the hourly audit looks at everything. */
+const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
 export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
@@ -53,7 +56,26 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         run: async () => nothingMore(deepScan(ctx, currency)),
       }),
     ),
-    { name: 'audit', everyMs: 3_600 * SECOND_MS, urgent: false, run: async () => nothingMore(audit(ctx, told)) },
+    ...[...watchers.keys()].map(
+      (currency): Job => ({
+        name: `reconcile ${currency}`,
+        everyMs: 30 * SECOND_MS,
+        urgent: false,
+        run: async () => (await reconcile(ctx, currency)).more,
+      }),
+    ),
+    {
+      name: 'reconciliation',
+      everyMs: 300 * SECOND_MS,
+      urgent: false,
+      run: async () => nothingMore(judged(ctx, told, runReconciliation(ctx, RECONCILED_BLOCKS))),
+    },
+    {
+      name: 'audit',
+      everyMs: 3_600 * SECOND_MS,
+      urgent: false,
+      run: async () => nothingMore(judged(ctx, told, runAudit(ctx))),
+    },
   ];
 }
 
@@ -104,8 +126,10 @@ function lookups(ctx: Context): Job {
   };
 }
 
-async function audit(ctx: Context, told: Told): Promise<void> {
-  const report = await runAudit(ctx);
+/** What is red is told, and stops payouts. */
+async function judged(ctx: Context, told: Told, audit: Promise<AuditReport>): Promise<void> {
+  const report = await audit;
+  await tripIfRed(ctx, report);
   for (const answer of report.answers) {
     for (const finding of answer.findings) told('audit', new Error(`${answer.id} is red: ${finding}`));
   }

@@ -1,6 +1,6 @@
-// Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, `bursar chain rescan`, and the deep scan
-// that looks every output up among all addresses, also those that are too old for the watch list. Whatever it finds is recorded as the
-// watchers record it. Called by the worker's jobs and the command line.
+// Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, and the deep scan that looks every output up
+// among all addresses, also those that are too old for the watch list. Whatever it finds is recorded as the watchers record it. Called by
+// the worker's jobs; rescan-all.ts (the command line) reads and records by the same functions.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
 import {
@@ -16,7 +16,7 @@ import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
 import type { Sql } from '../store/connect.ts';
 import type { Sighting } from '../store/payment-facts.ts';
 import { knownScripts } from '../store/watched.ts';
-import { createByteSet } from './byte-set.ts';
+import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './chain-watcher.ts';
 import { watchOnly } from './watch-list.ts';
@@ -77,10 +77,15 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode): Promise<n
   return blocks;
 }
 
-type KnownBlock = BlockRow & { readonly facts: BlockFacts };
+export type KnownBlock = BlockRow & { readonly facts: BlockFacts };
 
 /** The block that we have recorded at a height; null when the node's best chain holds another one there. */
-async function readAgain(ctx: ChainContext, port: ChainPort, height: number, watch: WatchList): Promise<KnownBlock | null> {
+export async function readAgain(
+  ctx: ChainContext,
+  port: ChainPort,
+  height: number,
+  watch: WatchList,
+): Promise<KnownBlock | null> {
   const hash = await port.hashAt(height);
   if (hash === null) return null;
   const [ours] = await hashesDown(ctx.db, port.currency, height, 1);
@@ -90,7 +95,8 @@ async function readAgain(ctx: ChainContext, port: ChainPort, height: number, wat
   return { height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts };
 }
 
-async function recordAgain(
+/** Records what this block shows, if it still is in the best chain. @throws CursorMoved */
+export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
   block: BlockRow,
@@ -147,21 +153,4 @@ async function unlessTrouble(work: () => Promise<boolean>): Promise<boolean> {
     if (error instanceof CursorMoved || troubleOf(error) !== null) return false;
     throw error;
   }
-}
-
-/** A watch list that watches nothing and remembers each different script of an address's length. */
-function createCollector(): { readonly watch: WatchList; scripts(): readonly Uint8Array[] } {
-  const seen = createByteSet();
-  const scripts: Uint8Array[] = [];
-  return {
-    watch: {
-      hasScript(bytes, start, end) {
-        if (end > start && end - start <= 255 && seen.add(bytes, start, end)) scripts.push(bytes.slice(start, end));
-        return false;
-      },
-      hasOutpoint: () => false,
-      fresh: async () => undefined,
-    },
-    scripts: () => scripts,
-  };
 }

@@ -81,15 +81,10 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
 /** The watch list of one chain. */
 export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
   const outpoints = createByteSet();
-  const key = Buffer.alloc(36);
   let horizon: string | null = null;
 
   function add(list: readonly SpentOutpoint[]): void {
-    for (const { txid, vout } of list) {
-      Buffer.from(txid, 'hex').reverse().copy(key);
-      key.writeUInt32LE(vout, 32);
-      outpoints.add(key, 0, 36);
-    }
+    for (const outpoint of list) outpoints.add(outpointKey(outpoint), 0, 36);
   }
   async function watchAbove(height: number): Promise<void> {
     add(await spentOutpoints(ctx.db, currency, height));
@@ -115,6 +110,20 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
     },
     watchAbove,
   };
+}
+
+/** Outpoints to look for. */
+export function createOutpointSet(list: readonly SpentOutpoint[]): Pick<WatchList, 'hasOutpoint'> {
+  const set = createByteSet();
+  for (const outpoint of list) set.add(outpointKey(outpoint), 0, 36);
+  return { hasOutpoint: (bytes, start) => set.has(bytes, start, start + 36) };
+}
+
+function outpointKey({ txid, vout }: SpentOutpoint): Buffer {
+  const key = Buffer.alloc(36);
+  Buffer.from(txid, 'hex').reverse().copy(key);
+  key.writeUInt32LE(vout, 32);
+  return key;
 }
 
 /** A watch list of nothing but these scripts. */

@@ -30,7 +30,7 @@ import { freshDatabase } from '../support/postgres.ts';
  * @param account path of the account key that addresses are derived from
  */
 export async function openBursar(currency: UtxoCode, account: string, urls: readonly string[]) {
-  const { db, drop } = await freshDatabase();
+  const { db, url, drop } = await freshDatabase();
   const clock = { now: () => Date.now() };
   const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]) });
   const ports: Ports = {
@@ -72,6 +72,7 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
   const watchers: ChainWatcher[] = [];
   const bursar = {
     ctx,
+    url,
     merchantId: (rows[0] as { id: bigint }).id,
     /** A worker that starts. */
     worker(blocksPerPass = 2) {
@@ -91,6 +92,10 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
     /** A payment request; the coin costs 50,000 dollars. */
     owe: (usdMinor: bigint) =>
       createTransaction(ctx, { merchantId: bursar.merchantId, usdMinor, method: currency, label: null, email: null }),
+    async scriptOf(id: string): Promise<Buffer> {
+      const found = await db.query<{ script: Buffer }>({ text: 'select script from transactions where id = $1', values: [id] });
+      return (found.rows[0] as { script: Buffer }).script;
+    },
     available: async () => (await readAvailable(db, bursar.merchantId)).get(currency),
     async story(id: string) {
       const events = await db.query<{ status: string }>({

@@ -1,0 +1,107 @@
+// `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
+import type { Command } from 'commander';
+import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import type { Context } from '../flow/context.ts';
+import { reconsider } from '../flow/transaction-life.ts';
+import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
+import { beginAgain } from '../worker/reconciler.ts';
+import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
+import { withBooks, withNodes } from './cli-books.ts';
+import { CommandFailed, EXIT, group, leaf, print, table } from './cli-output.ts';
+
+type JsonOption = { readonly json?: boolean };
+
+/** A watcher looks at its node every few seconds: older than this means that none runs. */
+const LOOKED_RECENTLY_MS = 60_000;
+
+export function addChainCommands(bursar: Command): void {
+  const chain = group(bursar, 'chain', 'The chains that are watched.');
+  leaf(
+    chain,
+    'status',
+    'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.',
+  ).action(showChains);
+  leaf(chain, 'rescan', 'Reads the blocks from a height on again and books what was missed, by the same rules.')
+    .requiredOption('--currency <code>', `one of ${WATCHED_CODES.join(', ')}`)
+    .requiredOption('--from <height>', 'the first block to read again')
+    .action((options: JsonOption & { currency: string; from: string }) => rescanChain(options));
+}
+
+async function rescanChain(options: JsonOption & { currency: string; from: string }): Promise<void> {
+  const currency = WATCHED_CODES.find((code) => code === options.currency.toUpperCase());
+  if (currency === undefined)
+    throw new CommandFailed(`--currency: ${options.currency} is not one of ${WATCHED_CODES.join(', ')}`);
+  if (!/^\d{1,9}$/.test(options.from)) throw new CommandFailed(`--from: ${options.from} is no height: a whole number from 0 on`);
+  const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from)));
+  const { fromHeight, toHeight, blocks, found } = done;
+  const value = {
+    currency,
+    from: fromHeight,
+    to: toHeight,
+    blocks,
+    found: found.map((one) => ({ outpoint: one.outpoint, transaction_id: one.transactionId, height: one.height })),
+  };
+  print(options.json, value, [
+    ...found.map((one) => `found ${one.outpoint} in block ${one.height}, of ${one.transactionId}`),
+    `Read ${blocks} blocks of ${currency} (${fromHeight} to ${toHeight}) and found ${found.length} payments that were missed.`,
+  ]);
+}
+
+async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number): Promise<Rescanned> {
+  try {
+    const done = await rescan(ctx, currency, { fromHeight });
+    // the judge of the worker would find them too; where none runs they are booked now
+    for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
+    if (done.found.length > 0) await beginAgain(ctx, currency, Math.max(0, fromHeight - 1));
+    return done;
+  } catch (error) {
+    if (error instanceof RescanRefused) throw new CommandFailed(error.message);
+    if (error instanceof Error && error.name === 'NodeTrouble') throw new CommandFailed(`the node failed: ${error.message}`);
+    throw error;
+  }
+}
+
+async function showChains({ json }: JsonOption): Promise<void> {
+  const { chains, nowMs } = await withBooks(async (ctx) => ({
+    chains: await readChainStatus(ctx.db),
+    nowMs: ctx.ports.clock.now(),
+  }));
+  const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
+  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'reason'];
+  const rows = seen.map((chain) => [
+    chain.currency,
+    chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
+    String(chain.nodeHeight ?? '-'),
+    String(chain.height ?? '-'),
+    String(behind(chain) ?? '-'),
+    new Date(chain.checkedAtMs).toISOString(),
+    chain.stale ? 'no worker has looked for a while' : remarks(chain),
+  ]);
+  const value = seen.map((chain) => ({
+    currency: chain.currency,
+    state: chain.state,
+    reason: chain.reason,
+    stale: chain.stale,
+    node: chain.node,
+    contested: chain.contested,
+    others: chain.others,
+    node_height: chain.nodeHeight,
+    height: chain.height,
+    hash: chain.hash,
+    behind: behind(chain),
+    caught_up_at: isoOf(chain.caughtUpAtMs),
+    checked_at: isoOf(chain.checkedAtMs),
+  }));
+  print(json, { chains: value }, rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows));
+  const well = seen.every((chain) => chain.state === 'ready' && !chain.stale && chain.contested === null);
+  process.exitCode = seen.length > 0 && well ? EXIT.done : EXIT.failed;
+}
+
+/** What is wrong, the most important first. */
+function remarks({ reason, contested, others }: ChainStatus): string {
+  return [contested, reason, ...others].filter((one) => one !== null).join('; ');
+}
+
+const behind = (chain: ChainStatus): number | null =>
+  chain.nodeHeight === null || chain.height === null ? null : Math.max(0, chain.nodeHeight - chain.height);
+const isoOf = (atMs: number | null): string | null => (atMs === null ? null : new Date(atMs).toISOString());

@@ -1,0 +1,101 @@
+// What a second reading of the chains found at our addresses, block by block at final depth, independently of what the watchers recorded.
+// Written by the worker's reconciler, compared with payments and ledger by the audit (store/reconciliation.ts).
+import type { UtxoCode } from '../core/currency.ts';
+import { CursorMoved } from './blocks.ts';
+import type { Sql } from './connect.ts';
+
+export type Reconciled = {
+  /** Nothing at or below this block is looked at. */
+  readonly fromHeight: number;
+  /** The last block that was read, with its hash. */
+  readonly height: number;
+  readonly hash: string;
+};
+export type Receipt = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly coinbase: boolean;
+  readonly transactionId: string;
+};
+type Place = { readonly height: number; readonly hash: string };
+
+export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
+  const { rows } = await sql.query<{ from_height: number; height: number; hash: string }>({
+    name: 'read_reconciled',
+    text: 'select from_height, height, hash from chain_reconciled where currency = $1',
+    values: [currency],
+  });
+  const row = rows[0];
+  return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash };
+}
+
+/** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun, or no block is known. */
+export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'begin_reconciled',
+    text: `insert into chain_reconciled (currency, from_height, height, hash, updated_at)
+             select currency, height, height, hash, $2 from blocks where currency = $1 order by height limit 1
+             on conflict (currency) do nothing`,
+    values: [currency, new Date(atMs)],
+  });
+}
+
+/**
+ * Records what the next block holds for us. @throws CursorMoved when somebody else has read on meanwhile
+ */
+export async function addReceipts(
+  sql: Sql,
+  currency: UtxoCode,
+  change: { readonly after: Place; readonly block: Place; readonly receipts: readonly Receipt[]; readonly atMs: number },
+): Promise<void> {
+  const { after, block, receipts } = change;
+  const { rowCount } = await sql.query({
+    name: 'move_reconciled',
+    text: `update chain_reconciled set height = $4, hash = $5, updated_at = $6 where currency = $1 and height = $2 and hash = $3`,
+    values: [currency, after.height, after.hash, block.height, block.hash, new Date(change.atMs)],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the second reading of ${currency} has moved`);
+  if (receipts.length === 0) return;
+  await sql.query({
+    name: 'add_receipts',
+    text: `insert into chain_receipts (currency, height, block_hash, txid, vout, amount, coinbase, transaction_id)
+             select $1, $2, $3, * from unnest($4::text[], $5::int[], $6::numeric[], $7::boolean[], $8::text[])
+             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, amount = excluded.amount`,
+    values: [
+      currency,
+      block.height,
+      block.hash,
+      receipts.map((one) => one.txid),
+      receipts.map((one) => one.vout),
+      receipts.map((one) => one.amount),
+      receipts.map((one) => one.coinbase),
+      receipts.map((one) => one.transactionId),
+    ],
+  });
+}
+
+/** The second reading begins anew above this block. */
+export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'rewind_reconciled',
+    text: `update chain_reconciled set height = $2, hash = $3, from_height = least(from_height, $2), updated_at = $4 where currency = $1 and height >= $2`,
+    values: [currency, to.height, to.hash, new Date(atMs)],
+  });
+  await sql.query({
+    name: 'drop_receipts_above',
+    text: 'delete from chain_receipts where currency = $1 and height > $2',
+    values: [currency, to.height],
+  });
+}
+
+/** Whose these scripts are: transaction ids by script (hex). */
+export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promise<ReadonlyMap<string, string>> {
+  if (scripts.length === 0) return new Map();
+  const { rows } = await sql.query<{ id: string; script: Buffer }>({
+    name: 'owners_of_outputs',
+    text: 'select id, script from transactions where script = any ($1::bytea[])',
+    values: [scripts],
+  });
+  return new Map(rows.map((row) => [row.script.toString('hex'), row.id]));
+}

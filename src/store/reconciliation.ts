@@ -1,0 +1,80 @@
+// The chain against the books, in SQL: what the second reading found (chain_receipts) compared with the payments and their ledger entries,
+// every difference named by its outpoint. Asked by the audit.
+import type { Question } from './audit.ts';
+import type { Sql } from './connect.ts';
+
+/** The second reading counts only while its last block is in the best chain as the watchers know it: after a deep reorganisation it is read again first. */
+const STANDS = `chain_reconciled c join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash`;
+const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount || ' in block ' || r.height || ' to ' || r.transaction_id`;
+
+/** Each takes as its parameter how many blocks back it looks. */
+export const RECONCILIATION: readonly Question[] = [
+  {
+    id: 'RECON-1',
+    says: 'every coin that our addresses received on the chain is a payment, in the same block and of the same amount',
+    text: `select ${NAME} || case
+                    when p.id is null then ' is no payment (bursar chain rescan --currency ' || r.currency || ' --from ' || r.height || ' finds it)'
+                    when p.amount <> r.amount then ' is recorded as ' || p.amount
+                    when p.transaction_id <> r.transaction_id then ' is recorded for ' || p.transaction_id
+                    else ' is recorded as ' || p.state || coalesce(' in block ' || p.height, '') end as what
+             from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
+             left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+            where p.id is null or p.amount <> r.amount or p.transaction_id <> r.transaction_id or p.block_hash is distinct from r.block_hash`,
+  },
+  {
+    id: 'RECON-2',
+    says: 'every payment that is said to be that deep is on the chain, and none is booked that is nowhere',
+    text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is said to be in block ' || p.height || ' and is not there' as what
+             from ${STANDS} join payments p on p.currency = c.currency and p.height <= c.height and p.height > greatest(c.from_height, c.height - $1::int)
+            where not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)
+           union all
+           select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is booked and ' || p.state
+             from payments p join transactions t on t.id = p.transaction_id
+             join chain_cursors k on k.currency = p.currency join chain_cursors kt on kt.currency = t.currency
+            where p.deposit_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
+              and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)`,
+  },
+  {
+    id: 'RECON-3',
+    says: 'every coin that deep lies in the ledger with its amount, unless its transaction still waits for more',
+    text: `select ${NAME} || ' is booked as ' || coalesce(l.amount, 0) || ' while the transaction is ' || t.status as what
+             from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
+             join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+             join transactions t on t.id = p.transaction_id
+             join chain_cursors k on k.currency = r.currency join chain_cursors kt on kt.currency = t.currency
+             left join node_conditions n on n.currency = r.currency
+             left join lateral (
+               select sum(g.amount) as amount from ledger.entry e join ledger.posting g on g.entry_id = e.id join ledger.account a on a.id = g.account_id
+                where e.key = p.deposit_key and a.code = 'asset:chain:' || r.currency
+                  and not exists (select 1 from ledger.entry v where v.reverses_id = e.id)) l on true
+            where coalesce(l.amount, 0) <> r.amount
+              and not (p.deposit_key is null and (
+                    (t.status in ('started', 'pending', 'confirmed') and t.currency = p.currency)
+                    or coalesce(t.due_at <= kt.caught_up_at, false) or coalesce(p.due_height <= k.height, false)
+                    or n.contested is not null
+                    or (r.coinbase and k.height - r.height < 240)))`,
+  },
+];
+
+export type ChainTotals = {
+  readonly currency: string;
+  /** Up to this height everything was read a second time. */
+  readonly height: number;
+  /** What our addresses received up to there, and what of it lies in the ledger. */
+  readonly received: bigint;
+  readonly booked: bigint;
+};
+
+/** What each chain says that our addresses received, and what the books say. */
+export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]> {
+  const { rows } = await sql.query<{ currency: string; height: number; received: string; booked: string }>({
+    name: 'read_chain_totals',
+    text: `select c.currency, c.height, coalesce(sum(r.amount), 0)::text as received,
+                  coalesce(sum(r.amount) filter (where p.deposit_key is not null), 0)::text as booked
+             from chain_reconciled c left join chain_receipts r on r.currency = c.currency and r.height <= c.height
+             left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+            group by c.currency, c.height order by c.currency`,
+    values: [],
+  });
+  return rows.map((row) => ({ ...row, received: BigInt(row.received), booked: BigInt(row.booked) }));
+}

@@ -1,0 +1,145 @@
+// Reads every chain a second time, at final depth and independently of what the watchers recorded: what our addresses received there is
+// written down, and the audit compares it with payments and ledger. Called by the worker's jobs and by `bursar audit --full`.
+import { finalDepth } from '../core/confirmations.ts';
+import type { UtxoCode } from '../core/currency.ts';
+import type { BlockFacts, ChainPort } from '../core/ports.ts';
+import { CursorMoved, hashesDown, readCursor } from '../store/blocks.ts';
+import {
+  addReceipts,
+  beginReconciled,
+  ownersOf,
+  type Receipt,
+  type Reconciled,
+  readReconciled,
+  rewindReconciled,
+} from '../store/receipts.ts';
+import { createCollector } from './block-collector.ts';
+import type { ChainContext } from './chain-context.ts';
+import { troubleOf } from './chain-watcher.ts';
+import { watchOnly } from './watch-list.ts';
+
+export type ReconcileResult = {
+  readonly blocksRead: number;
+  /** Up to here the chain was read a second time; null before the first watcher has begun. */
+  readonly height: number | null;
+  /** There is more to read at once. */
+  readonly more: boolean;
+  /** Why it could not go on; null when it could. */
+  readonly trouble: string | null;
+};
+
+const BLOCKS_AT_ONCE = 200;
+const READ_AHEAD = 3;
+const PAGE = 50;
+
+/** Reads on from where the last one ended, at most some blocks. Trouble of the node is told in the result. */
+export async function reconcile(
+  ctx: ChainContext,
+  currency: UtxoCode,
+  options: { readonly limit?: number } = {},
+): Promise<ReconcileResult> {
+  const port = ctx.ports.chains.get(currency);
+  if (port === undefined) return { blocksRead: 0, height: null, more: false, trouble: `no node is configured for ${currency}` };
+  const nowMs = ctx.ports.clock.now();
+  await beginReconciled(ctx.db, currency, nowMs);
+  const [cursor, begun] = [await readCursor(ctx.db, currency), await readReconciled(ctx.db, currency)];
+  if (cursor === null || begun === null) return { blocksRead: 0, height: null, more: false, trouble: null };
+  let at = begun;
+  let blocksRead = 0;
+  try {
+    const condition = await port.condition();
+    if (condition.state !== 'ready') return { blocksRead, height: at.height, more: false, trouble: condition.reason };
+    at = await ontoBestChain(ctx, port, at);
+    const deep = Math.min(cursor.height, condition.height) - finalDepth(currency).depth + 1;
+    const last = Math.min(deep, at.height + (options.limit ?? BLOCKS_AT_ONCE));
+    for await (const block of blocksAfter(ctx, port, at, last)) {
+      await addReceipts(ctx.db, currency, { after: at, block, receipts: block.receipts, atMs: nowMs });
+      at = { ...at, height: block.height, hash: block.hash };
+      blocksRead++;
+    }
+    return { blocksRead, height: at.height, more: at.height < deep && blocksRead > 0, trouble: null };
+  } catch (error) {
+    const trouble = error instanceof CursorMoved ? error.message : troubleOf(error)?.reason;
+    if (trouble === undefined) throw error;
+    return { blocksRead, height: at.height, more: false, trouble };
+  }
+}
+
+/** Forgets what was found above a height (default: everything) and begins there again; lets the node say which block that is. */
+export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
+  const port = ctx.ports.chains.get(currency);
+  const at = await readReconciled(ctx.db, currency);
+  if (port === undefined || at === null) return;
+  const height = Math.min(at.height, fromHeight ?? at.fromHeight);
+  const hash = await port.hashAt(height);
+  if (hash === null) throw new CursorMoved(`the node of ${currency} has no block ${height}`);
+  await ctx.db.transaction((sql) => rewindReconciled(sql, currency, { height, hash }, ctx.ports.clock.now()));
+}
+
+/** After a reorganisation deeper than what is called final: back to where the branches part. */
+async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled): Promise<Reconciled> {
+  const there = await port.hashAt(at.height);
+  if (there === at.hash) return at;
+  if (there === null) throw new CursorMoved(`the node of ${port.currency} is behind the second reading`);
+  let to: { height: number; hash: string } | null = null;
+  for (let height = at.height - 1; to === null; height -= PAGE) {
+    const page = await hashesDown(ctx.db, port.currency, height, PAGE);
+    for (const ours of page) {
+      if ((await port.hashAt(ours.height)) !== ours.hash) continue;
+      to = ours;
+      break;
+    }
+    if (page.length < PAGE) break;
+  }
+  const height = to?.height ?? at.fromHeight;
+  const hash = to?.hash ?? (await port.hashAt(height));
+  if (hash === null) throw new CursorMoved(`the node of ${port.currency} has no block ${height}`);
+  await ctx.db.transaction((sql) => rewindReconciled(sql, port.currency, { height, hash }, ctx.ports.clock.now()));
+  return { ...at, height, hash };
+}
+
+type ReadBlock = { readonly height: number; readonly hash: string; readonly receipts: readonly Receipt[] };
+
+/** The blocks above `at` up to a height, a few read ahead; ends early where they do not follow each other. */
+async function* blocksAfter(ctx: ChainContext, port: ChainPort, at: Reconciled, last: number): AsyncGenerator<ReadBlock> {
+  const ahead: Promise<(ReadBlock & { previousHash: string }) | null>[] = [];
+  let next = at.height + 1;
+  let previous = at.hash;
+  for (;;) {
+    for (; next <= last && ahead.length < READ_AHEAD; next++) {
+      const reading = readReceipts(ctx, port, next);
+      reading.catch(() => undefined); // awaited below, or of no interest after an error before it
+      ahead.push(reading);
+    }
+    const block = await ahead.shift();
+    if (block === undefined || block === null || block.previousHash !== previous) return;
+    yield block;
+    previous = block.hash;
+  }
+}
+
+async function readReceipts(
+  ctx: ChainContext,
+  port: ChainPort,
+  height: number,
+): Promise<(ReadBlock & { previousHash: string }) | null> {
+  const hash = await port.hashAt(height);
+  if (hash === null) return null;
+  const collector = createCollector();
+  const { previousHash } = await port.readBlock(hash, collector.watch);
+  const owners = await ownersOf(ctx.db, collector.scripts());
+  if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
+  const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
+  return { height, hash, previousHash, receipts: receiptsOf(await port.readBlock(hash, watchOnly(scripts)), owners) };
+}
+
+function receiptsOf(block: BlockFacts, owners: ReadonlyMap<string, string>): Receipt[] {
+  return block.touched.flatMap(({ txid, coinbase, outputs }) =>
+    outputs.flatMap(({ vout, script, amountMinor }) => {
+      const transactionId = owners.get(script);
+      return transactionId === undefined || amountMinor <= 0n
+        ? []
+        : [{ txid, vout, amount: amountMinor, coinbase, transactionId }];
+    }),
+  );
+}
