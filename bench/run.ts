@@ -5,6 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { migrate } from '../src/store/migrate.ts';
+import { catchUp } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
@@ -14,13 +16,23 @@ import { cpuOf, loadWell, type Measured, measure, median, type Server } from './
 import { residentBytes } from './processes.ts';
 import { type Figure, figureTable, loadTable, machine, type Row } from './report.ts';
 import { scanBlock } from './scan.ts';
+import { watchMemory } from './watch-memory.ts';
 
 const { values: options } = parseArgs({
   options: { quick: { type: 'boolean' }, write: { type: 'boolean' }, profile: { type: 'boolean' } },
 });
 const SIZE = options.quick
-  ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000 }
-  : { rounds: 5, seconds: 4, soak: 100_000, smallRows: 10_000, largeRows: 1_000_000, growthRequests: 2000, watched: 1_000_000 };
+  ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000, behind: 20 }
+  : {
+      rounds: 5,
+      seconds: 4,
+      soak: 100_000,
+      smallRows: 10_000,
+      largeRows: 1_000_000,
+      growthRequests: 2000,
+      watched: 1_000_000,
+      behind: 600,
+    };
 const CONNECTIONS = 64;
 const CREATE = { amount: '25.00', crypto_selected: 'BTC', label: 'bench {n}' };
 const MEBIBYTE = 2 ** 20;
@@ -90,6 +102,19 @@ async function memory(bench: Bench): Promise<Figure[]> {
       measured: `${mib(after)}: ${(100 * (after / warm - 1)).toFixed(0)} % over the ${mib(warm)} after the first 11,000, ${(100 * (after / rest - 1)).toFixed(0)} % over rest`,
       goal: 'no growth beyond 20 %',
     },
+  ];
+}
+
+async function chains({ instance }: Bench): Promise<Figure[]> {
+  say('catch-up, and the memory of the watch lists');
+  const empty = async (name: string): Promise<string> => {
+    const url = await instance.emptyDatabase(name);
+    await migrate({ url });
+    return url;
+  };
+  return [
+    await catchUp(await empty('bursar_catch_up'), SIZE.behind),
+    await watchMemory(await empty('bursar_watch'), SIZE.watched),
   ];
 }
 
@@ -188,7 +213,7 @@ async function main(): Promise<void> {
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
     const place = machine(await postgresVersion(bench.instance.databaseUrl));
-    figures.push(...(await memory(bench)), await parallelCreates(bench));
+    figures.push(...(await chains(bench)), ...(await memory(bench)), await parallelCreates(bench));
     const rows = await loadRows(bench);
     figures.push(await growth(bench));
     const text = `${loadTable(rows)}\n\n${figureTable(figures)}\n`;

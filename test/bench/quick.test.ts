@@ -17,6 +17,8 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     'auth',
     'block of 2,200 transactions',
     'memory of the watch list',
+    'catch-up on blocks',
+    'memory \\(RSS\\) of five chains',
     'p99 of create',
     'API memory',
   ]) {

@@ -1,0 +1,17 @@
+// The process whose memory is told: the watch lists of five chains, filled from the database as a worker does at its start. Started by
+// bench/watch-memory.ts with the database's URL.
+import { WATCHED_CODES } from '../src/core/currency.ts';
+import { systemClock } from '../src/outside/clock.ts';
+import { connect } from '../src/store/connect.ts';
+import { createWatchedScripts, createWatchList } from '../src/worker/watch-list.ts';
+
+const url = process.argv[2] ?? '';
+const db = connect({ url, role: 'bursar_app', maxConnections: 5, applicationName: 'bench' });
+const ctx = { db, ports: { clock: systemClock, chains: new Map() } };
+const scripts = createWatchedScripts(ctx);
+const lists = WATCHED_CODES.map((currency) => createWatchList(ctx, currency, scripts));
+for (const list of lists) await list.fresh();
+const { maxRSS } = process.resourceUsage();
+process.send?.({ size: scripts.size, rss: process.memoryUsage().rss, peak: maxRSS * 1024 });
+await db.close();
+process.disconnect();
