@@ -1,7 +1,8 @@
 -- Transactions (what a merchant creates), payments (coins seen on a chain), and the events that are both the history and the outbox.
 create table transactions (
   id                text collate "C" primary key,
-  merchant_id       bigint not null references merchants,
+  -- no foreign key: the only insert takes it from merchant_settings, which has one, and merchants are never removed
+  merchant_id       bigint not null,
   currency          text not null,
   status            text not null check (status in ('started', 'pending', 'confirmed', 'succeeded', 'timedout', 'cancelled', 'declined',
                                                     'review', 'reimbursed', 'settled', 'timedout_checked')),
@@ -112,7 +113,8 @@ create index payment_inputs_txid on payment_inputs (currency, txid);
 -- History and outbox in one: one row for each change of status and each announcement, written in the transaction of the change.
 create table events (
   id          bigint generated always as identity primary key,
-  merchant_id bigint not null references merchants,
+  -- of the object that the event belongs to, in the same statement
+  merchant_id bigint not null,
   object_id   text collate "C" not null,
   sequence    integer not null,
   type        text not null,
@@ -123,7 +125,6 @@ create table events (
   data        jsonb,
   unique (object_id, sequence)
 );
-create index events_merchant on events (merchant_id, id);
 create trigger append_only before update or delete on events for each row execute function ledger.refuse_change();
 create trigger append_only_all before truncate on events for each statement execute function ledger.refuse_change();
 

@@ -171,8 +171,7 @@ create table public.events (
   at timestamp with time zone not null,
   data jsonb,
   constraint events_object_id_sequence_key UNIQUE (object_id, sequence),
-  constraint events_pkey PRIMARY KEY (id),
-  constraint events_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
+  constraint events_pkey PRIMARY KEY (id)
 );
 
 create table public.idempotency_keys (
@@ -390,7 +389,6 @@ create table public.transactions (
   made_in xid8 default pg_current_xact_id() not null,
   constraint transactions_script_key UNIQUE (script),
   constraint transactions_pkey PRIMARY KEY (id),
-  constraint transactions_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
   constraint transactions_crypto_received_check CHECK (((crypto_received)::numeric >= (0)::numeric)),
   constraint transactions_late_payments_check CHECK ((late_payments = ANY (ARRAY['accept'::text, 'review'::text]))),
   constraint transactions_need_check CHECK (((need)::numeric > (0)::numeric)),
@@ -427,8 +425,6 @@ CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (cu
 CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (cleared_at IS NULL);
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
-
-CREATE INDEX events_merchant ON public.events USING btree (merchant_id, id);
 
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
