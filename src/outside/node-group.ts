@@ -23,6 +23,7 @@ type Member = {
 };
 
 const REST_MS = 60_000;
+const LAG_BLOCKS = 6;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
 /** @param nodes at least one, in the order of preference; all of one currency */
@@ -50,14 +51,16 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     const [own, ...rest] = await lookAtAll(members, inUse, options.patienceMs ?? 2_000);
     const all = [own as Look, ...rest];
     const nowMs = options.clock.now();
-    const chosen = choose(all, nowMs);
-    if (chosen === null) return noneReady(all);
+    const ready = choose(all, nowMs);
+    if (ready === null) return noneReady(all);
+    const accords = await compare(ready, all);
+    const chosen = ahead(ready, accords) ?? ready;
     inUse = chosen.member;
-    const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs));
+    const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
     return {
       ...chosen.condition,
       node: chosen.member.node.name,
-      accord: await compare(chosen, all),
+      accord: summary(accords),
       ...(others.length === 0 ? {} : { others }),
     };
   }
@@ -122,21 +125,39 @@ function noneReady(all: readonly Look[]): NodeCondition {
   return { ...(all[0] as Look).condition, reason: reasons.join('; ') } as NodeCondition;
 }
 
-function faultOf({ member, condition }: Look, nowMs: number): string[] {
+function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>): string[] {
   if (condition.state !== 'ready') return [`${condition.state}: ${condition.reason}`];
+  const behind = chosen.condition.height - condition.height;
+  if (behind >= LAG_BLOCKS) return [`behind: ${member.node.name}: at block ${condition.height}, ${behind} behind`];
   return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
 }
 
-/** At the height of the lower tip both must hold the same block. */
-async function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<NodeAccord> {
+type Compared = { readonly other: Look<Ready>; readonly accord: NodeAccord };
+
+/** Each other one that is ready against the chosen one. */
+function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]> {
   const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
-  const found = await Promise.all(others.map((other) => compareTwo(chosen, other)));
+  return Promise.all(others.map(async (other) => ({ other, accord: await compareTwo(chosen, other) })));
+}
+
+/** One contradiction is enough; one agreement without any is agreement. */
+function summary(compared: readonly Compared[]): NodeAccord {
+  const accords = compared.map((one) => one.accord);
   return (
-    found.find((accord) => accord.state === 'contested') ??
-    found.find((accord) => accord.state === 'agreed') ?? { state: 'unknown' }
+    accords.find((accord) => accord.state === 'contested') ??
+    accords.find((accord) => accord.state === 'agreed') ?? { state: 'unknown' }
   );
 }
 
+/** One that tells the same history and is well ahead: the chosen one has stopped following the chain. */
+function ahead(chosen: Look<Ready>, compared: readonly Compared[]): Look<Ready> | null {
+  const further = compared.filter(
+    ({ other, accord }) => accord.state === 'agreed' && other.condition.height >= chosen.condition.height + LAG_BLOCKS,
+  );
+  return further[0]?.other ?? null;
+}
+
+/** At the height of the lower tip both must hold the same block. */
 async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAccord> {
   const height = Math.min(a.condition.height, b.condition.height);
   try {

@@ -7,7 +7,10 @@ import type { Sql } from './connect.ts';
 const STANDS = `chain_reconciled c join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash`;
 const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount || ' in block ' || r.height || ' to ' || r.transaction_id`;
 
-/** Each takes as its parameter how many blocks back it looks. */
+/**
+ * Each takes as its parameter how many blocks back it looks. A coin on an old address is expected among the payments only where the deep scan
+ * has been.
+ */
 export const RECONCILIATION: readonly Question[] = [
   {
     id: 'RECON-1',
@@ -18,8 +21,9 @@ export const RECONCILIATION: readonly Question[] = [
                     when p.transaction_id <> r.transaction_id then ' is recorded for ' || p.transaction_id
                     else ' is recorded as ' || p.state || coalesce(' in block ' || p.height, '') end as what
              from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
+             join chain_cursors k on k.currency = r.currency
              left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
-            where p.id is null or p.amount <> r.amount or p.transaction_id <> r.transaction_id or p.block_hash is distinct from r.block_hash`,
+            where (p.id is null and r.height <= k.deep_height) or p.amount <> r.amount or p.transaction_id <> r.transaction_id or p.block_hash is distinct from r.block_hash`,
   },
   {
     id: 'RECON-2',

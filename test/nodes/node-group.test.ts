@@ -67,6 +67,20 @@ test('one that is ready and fails when it is read is left alone while the other 
   expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^failed: .*Block not found/)] });
   await group.close();
 });
+
+test('one that stops following the chain is left, and told', async () => {
+  const group = createNodeGroup([node(a), node(b)], { clock });
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  await b.mine(3);
+  expect(await group.condition()).toMatchObject({ node: host(a), accord: { state: 'agreed' } });
+  await b.mine(3);
+  expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^behind: .* 6 behind$/)] });
+  await copyBlocks(b, a);
+  const caughtUp = await group.condition();
+  expect(caughtUp).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  expect(caughtUp).not.toHaveProperty('others');
+  await group.close();
+});
 const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
 
 test('nodes that tell different histories: nothing above the limit is booked until they agree, in the order of events', async () => {

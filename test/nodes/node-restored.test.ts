@@ -1,0 +1,71 @@
+// A real node that is not what it was: restarted with an empty mempool, restored from an old copy (its tip is lower than what we have read),
+// ahead of us after we were away. Nothing is lost, nothing is booked twice.
+import { expect, test } from 'vitest';
+import { formatAmount } from '../../src/core/money.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import { openBursar } from './bursar.ts';
+
+test('an empty mempool, an old copy, and far ahead', async () => {
+  const daemon = await startBitcoind();
+  const bursar = await openBursar('BTC', `m/84'/1'/0'`, [daemon.url]);
+  try {
+    await daemon.mine(110);
+    let worker = bursar.worker(100);
+    await bursar.settle(worker);
+    const [booked, waiting] = [await bursar.owe(50_00n), await bursar.owe(60_00n)];
+    await daemon.pay(booked.address, formatAmount(booked.cryptoMinor, 'BTC'));
+    await daemon.mine(3);
+    await bursar.settle(worker);
+    const done = { statuses: ['started', 'pending', 'confirmed', 'succeeded'], entries: 1 };
+    expect(await bursar.story(booked.transactionId)).toEqual(done);
+
+    // the mempool is empty after the restart: the payment waits, and is the same one when it is sent again
+    const txid = await daemon.pay(waiting.address, formatAmount(waiting.cryptoMinor, 'BTC'));
+    const raw = await daemon.rpc<string>('getrawtransaction', txid);
+    await bursar.settle(worker);
+    await daemon.stop();
+    await daemon.start({ extra: ['-persistmempool=0', '-walletbroadcast=0'] });
+    await bursar.settle(worker);
+    expect(await bursar.story(waiting.transactionId)).toEqual({ statuses: ['started', 'pending'], entries: 0 });
+    expect(await states(waiting.transactionId)).toEqual(['gone']);
+    await daemon.rpc('sendrawtransaction', raw);
+    await bursar.settle(worker);
+    expect(await states(waiting.transactionId)).toEqual(['mempool']);
+
+    // an old copy of the node: its chain is ours, only shorter, and then it reads what it had not
+    const lost = await daemon.rpc<string>('getblockhash', (await daemon.rpc<number>('getblockcount')) - 2);
+    await daemon.rpc('invalidateblock', lost);
+    for (let i = 0; i < 3; i++) {
+      const pass = await worker.pass();
+      expect(pass).toMatchObject({ state: 'ready', caughtUp: false });
+      while (await bursar.judge());
+    }
+    expect(await bursar.story(booked.transactionId)).toEqual(done);
+    await daemon.rpc('reconsiderblock', lost);
+    // a coin that is not mature on the shorter chain took its transaction out of the mempool
+    await daemon.rpc('sendrawtransaction', raw).catch(() => undefined);
+    await bursar.settle(worker);
+    expect(await bursar.story(booked.transactionId)).toEqual(done);
+
+    // far ahead, after we were away
+    await worker.close();
+    await daemon.mine(30);
+    worker = bursar.worker(7);
+    await bursar.settle(worker);
+    expect(await bursar.story(booked.transactionId)).toEqual(done);
+    expect(await bursar.story(waiting.transactionId)).toEqual(done);
+    expect(await bursar.available()).toBe(booked.cryptoMinor + waiting.cryptoMinor);
+    expect(await bursar.findings()).toEqual([]);
+  } finally {
+    await bursar.close();
+    await daemon.remove();
+  }
+
+  async function states(id: string): Promise<string[]> {
+    const found = await bursar.ctx.db.query<{ state: string }>({
+      text: 'select state from payments where transaction_id = $1',
+      values: [id],
+    });
+    return found.rows.map((row) => row.state);
+  }
+}, 60_000);
