@@ -39,7 +39,11 @@ export function finalDepth(currency: CurrencyCode): Required {
   return TABLE[currency][4] as Required;
 }
 
-export type Depth = { readonly confirmations: number; readonly coinbase: boolean; readonly lock: 'instantsend' | 'chainlock' | null };
+export type Depth = {
+  readonly confirmations: number;
+  readonly coinbase: boolean;
+  readonly lock: 'instantsend' | 'chainlock' | null;
+};
 
 /** Whether a payment on the best chain (or locked by our own node) has reached `required`; a coinbase output counts only when mature. */
 export function reaches(currency: CurrencyCode, depth: Depth, required: Required): boolean {
