@@ -10,7 +10,7 @@ import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
 import { lookAtProofs } from './proof-watcher.ts';
-import { type Followed, followFork } from './reorganisation.ts';
+import { type Followed, followFork, tokenNotices } from './reorganisation.ts';
 import { type ChainWatchList, createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
 
 export type ChainWatcherOptions = {
@@ -93,7 +93,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
     const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
     const { blocksRead, more } = followed;
-    const alarms = [...alarmsOf(condition), ...proofs];
+    const alarms = [...alarmsOf(condition), ...proofs, ...(followed.notices ?? [])];
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, alarms });
   }
 
@@ -187,6 +187,7 @@ async function followBlocks(
   const ahead: Promise<BlockFacts | null>[] = [];
   let next = cursor.height + 1;
   let blocksRead = 0;
+  const notices: string[] = [];
   const fetchNext = () => {
     const reading = readAt(port, watch, next++);
     reading.catch(() => undefined); // awaited below, or of no interest after an error before it
@@ -196,11 +197,13 @@ async function followBlocks(
     while (next <= last && ahead.length < READ_AHEAD) fetchNext();
     const block = await (ahead.shift() as Promise<BlockFacts | null>);
     // the chain has changed under the pass: the next one finds the fork
-    if (block === null || block.previousHash !== cursor.hash) return { cursor, blocksRead, atTip: false, more: true };
+    if (block === null || block.previousHash !== cursor.hash) return { cursor, blocksRead, atTip: false, more: true, notices };
     cursor = await connectBlock(ctx, port.currency, cursor, block, options.atMs);
+    notices.push(...tokenNotices(block));
     blocksRead++;
   }
-  return { cursor, blocksRead, atTip: cursor.height === options.tip.height, more: cursor.height < options.tip.height };
+  const atTip = cursor.height === options.tip.height;
+  return { cursor, blocksRead, atTip, more: cursor.height < options.tip.height, notices };
 }
 
 async function readAt(port: ChainPort, watch: ChainWatchList, height: number): Promise<BlockFacts | null> {

@@ -22,6 +22,8 @@ export type Followed = {
   readonly blocksRead: number;
   readonly atTip: boolean;
   readonly more: boolean;
+  /** What the blocks hold that is no money and must be told. */
+  readonly notices?: readonly string[];
 };
 type Fork = { readonly height: number; readonly hash: string };
 
@@ -108,7 +110,18 @@ async function takeBranch(
     await wakeJudge(sql, port.currency);
   });
   const next = { ...cursor, height: end.height, hash: end.hash, epoch: cursor.epoch + 1n };
-  return { cursor: next, blocksRead: branch.length, atTip: end.height === tip.height, more: end.height < tip.height };
+  const notices = branch.flatMap((block) => tokenNotices(block.facts));
+  return { cursor: next, blocksRead: branch.length, atTip: end.height === tip.height, more: end.height < tip.height, notices };
+}
+
+/** Tokens at our addresses: they are not booked, and the coins under them are not either. */
+export function tokenNotices(block: BlockFacts): string[] {
+  return block.touched.flatMap(({ txid, tokenOutputs = [] }) =>
+    tokenOutputs.map(
+      ({ vout, category, tokens, nft, amountMinor }) =>
+        `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (category ${category}, ${tokens} units${nft ? ' and an NFT' : ''}, on ${amountMinor} base units): not money here, nothing is booked`,
+    ),
+  );
 }
 
 type BranchBlock = BlockRow & { readonly facts: BlockFacts };

@@ -187,3 +187,21 @@ test('a double-spend proof is an alarm; the payment waits for the chain like eve
   expect((await chain.catchUp()).alarms).toEqual([]);
   expect(await chain.facts(owed)).toMatchObject([{ state: 'mined' }]);
 });
+
+test('tokens at an address of ours are told, and neither they nor the coins under them are booked', async () => {
+  await chain.close();
+  await liar.stop();
+  await node.stop();
+  await begin('BCH');
+  const owed = await chain.owe();
+  const category = 'cd'.repeat(32);
+  const token = Buffer.concat([Buffer.from([0xef]), Buffer.from(category, 'hex'), Buffer.from([0x10, 5])]);
+  const sent = node.pay([{ minor: 50_000n, script: Buffer.concat([token, owed.script]) }]);
+  node.mine(1);
+  const { alarms } = await chain.watcher.pass();
+  expect(alarms).toEqual([
+    expect.stringMatching(`^${sent?.txid}:\\d in block .* \\(category ${category}, 5 units, on 50000 base units`),
+  ]);
+  expect(await chain.facts(owed)).toEqual([]);
+  expect((await chain.watcher.pass()).alarms).toEqual([]);
+});
