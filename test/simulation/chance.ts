@@ -1,0 +1,43 @@
+// Chance with a memory: the same seed gives the same numbers for ever, whatever library is installed. Used by the simulated histories.
+
+export type Chance = {
+  /** At least 0, below 1. */
+  fraction(): number;
+  /** A whole number from `from` to `to`, both included. */
+  whole(from: number, to: number): number;
+  /** True so many times in a hundred. */
+  percent(share: number): boolean;
+  one<T>(of: readonly T[]): T;
+  /** One of the names, each as often as its weight says. */
+  weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
+};
+
+/** mulberry32. */
+export function chanceOf(seed: number): Chance {
+  let state = Math.imul(seed + 1, 0x9e3779b1) >>> 0;
+  const fraction = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const whole = (from: number, to: number): number => from + Math.floor(fraction() * (to - from + 1));
+  return {
+    fraction,
+    whole,
+    percent: (share) => fraction() * 100 < share,
+    one: (of) => {
+      if (of.length === 0) throw new Error('there is nothing to choose from');
+      return of[whole(0, of.length - 1)] as (typeof of)[number];
+    },
+    weighted(weights) {
+      const names = Object.keys(weights) as (keyof typeof weights)[];
+      let left = fraction() * names.reduce((sum, name) => sum + weights[name], 0);
+      for (const name of names) {
+        left -= weights[name];
+        if (left < 0) return name;
+      }
+      return names[names.length - 1] as (typeof names)[number];
+    },
+  };
+}

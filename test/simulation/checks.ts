@@ -1,0 +1,195 @@
+// What must be true of a simulated history: while it runs, nothing is booked before our node showed it deep enough; at rest, the ledger is
+// the chain, unit by unit, every history of statuses is a path of the table, and the audit is green. Findings are lines of text.
+import { runAudit } from '../../src/flow/audit.ts';
+import { expectedEnd, type Life } from './endings.ts';
+import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
+import type { Model, Purchase } from './model.ts';
+import { wrongSteps } from './paths.ts';
+import type { World } from './world.ts';
+
+export type Checked = {
+  readonly world: World;
+  readonly model: Model;
+  readonly wrong: string[];
+  lastEntry: bigint;
+};
+/** Money that was here before this round. */
+const buried = new WeakMap<World, Map<Coin, bigint>>();
+
+type Line = {
+  id: bigint;
+  key: string;
+  kind: string;
+  of: string | null;
+  account: string;
+  currency: Coin;
+  amount: string;
+  taken: boolean;
+};
+const LINES = `select e.id, e.key, e.kind, e.transaction_id as of, a.kind as account, p.currency, p.amount,
+                      exists (select 1 from ledger.entry r where r.reverses_id = e.id) as taken
+                 from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id`;
+
+export async function newChecks(world: World, model: Model): Promise<Checked> {
+  const { rows } = await world.db.query<{ id: bigint | null }>({ text: 'select max(id) as id from ledger.entry' });
+  return { world, model, wrong: [], lastEntry: rows[0]?.id ?? 0n };
+}
+
+const total = (amounts: Iterable<bigint>): bigint => {
+  let sum = 0n;
+  for (const amount of amounts) sum += amount;
+  return sum;
+};
+const of = (lines: readonly Line[], ...accounts: string[]): bigint =>
+  total(lines.filter((line) => accounts.includes(line.account)).map((line) => BigInt(line.amount)));
+
+/** Looks at what was booked since the last look: every deposit had the depth that its value needs. */
+export async function bookedTooEarly(checks: Checked): Promise<void> {
+  const { world, model, wrong } = checks;
+  const { rows } = await world.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
+  for (const [id, lines] of Map.groupBy(rows, (line) => line.id)) {
+    checks.lastEntry = id;
+    const { key, kind, of: owner } = lines[0] as Line;
+    if (kind !== 'deposit') continue;
+    const [, code = '', txid = ''] = key.split(':');
+    const sent = model.known(txid);
+    const purchase = model.purchases.find((one) => one.id === owner);
+    const coin = code.toUpperCase() as Coin;
+    if (sent === undefined || purchase === undefined) {
+      wrong.push(`${key} is booked for ${owner}: nobody sent that`);
+      continue;
+    }
+    const amount = of(lines, 'asset_chain');
+    const credited = -of(lines, 'available', 'receivable', 'income');
+    const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
+    const cents = credited > 0n && coin === purchase.coin ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
+    if (!deepEnough(coin, cents, sent.best, sent.coinbase)) {
+      wrong.push(
+        `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
+      );
+    }
+  }
+}
+
+/** Compares everything with the model once nothing happens any more. */
+export async function wrongAtRest(checks: Checked): Promise<void> {
+  const { world, model, wrong } = checks;
+  const ids = model.purchases.map((one) => one.id);
+  const { rows: lines } = await world.db.query<Line>({ text: `${LINES} where e.transaction_id = any ($1)`, values: [ids] });
+  const lives = await readLives(world, ids);
+  for (const purchase of model.purchases) {
+    const life = lives.get(purchase.id) as Life;
+    const own = lines.filter((line) => line.of === purchase.id);
+    wrong.push(...wrongMoney(model, purchase, own).map((what) => `${purchase.id} (${life.path.join(' > ')}): ${what}`));
+    const words = [
+      ...wrongSteps(model, purchase, life),
+      ...wrongReceived(model, purchase, life),
+      ...expectedEnd(model, purchase, life, {
+        credited: -of(own, 'available', 'receivable', 'income'),
+        creditedRight: -of(inCoin(own, purchase.coin), 'available', 'receivable', 'income'),
+      }),
+    ];
+    wrong.push(...words.map((what) => `${purchase.id} (${life.path.join(' > ')}): ${what}`));
+  }
+  wrong.push(...(await wrongTotals(checks)), ...(await wrongBalances(checks, lines)), ...(await restless(checks)));
+  const report = await runAudit(world.ctx);
+  wrong.push(...report.answers.flatMap((answer) => answer.findings.map((finding) => `${answer.id} is red: ${finding}`)));
+}
+
+const inCoin = (lines: readonly Line[], coin: Coin): Line[] => lines.filter((line) => line.currency === coin);
+
+/** Outpoint by outpoint: what lies at the script is booked exactly once, and nothing else is. */
+function wrongMoney(model: Model, purchase: Purchase, lines: readonly Line[]): string[] {
+  return COINS.flatMap((coin) => {
+    const here = inCoin(lines, coin);
+    const booked = [
+      ...Map.groupBy(
+        here.filter((line) => line.kind === 'deposit' && !line.taken),
+        (line) => line.id,
+      ).values(),
+    ]
+      .map((entry) => of(entry, 'asset_chain'))
+      .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    const truth = model.outputsAt(purchase, coin);
+    const found: string[] = [];
+    if (String(booked) !== String(truth)) found.push(`of ${coin} [${truth}] lies on the chain, [${booked}] is booked`);
+    if (of(here, 'asset_chain') !== total(truth))
+      found.push(`the entries add up to ${of(here, 'asset_chain')} ${coin}, not ${total(truth)}`);
+    if (-of(here, 'suspense') < 0n || -of(here, 'suspense') > total(truth))
+      found.push(`${-of(here, 'suspense')} ${coin} in suspense`);
+    return found;
+  });
+}
+
+function wrongReceived(model: Model, purchase: Purchase, life: Life): string[] {
+  const truth = total(model.outputsAt(purchase, purchase.coin));
+  const found = life.received === truth ? [] : [`crypto_received is ${life.received}, on the chain lies ${truth}`];
+  if (!AT_REST.has(life.status)) found.push(`it still is ${life.status}`);
+  return found;
+}
+
+/** Σ of the house's coins is Σ of what lies on the chain, this round's and that of the rounds before. */
+async function wrongTotals({ world, model }: Checked): Promise<string[]> {
+  const { rows } = await world.db.query<{ currency: Coin; amount: string }>({
+    text: `select currency, amount from ledger.account_balance where kind = 'asset_chain'`,
+  });
+  const before = buried.get(world) ?? new Map<Coin, bigint>();
+  buried.set(world, before);
+  return COINS.flatMap((coin) => {
+    const here = total(model.purchases.flatMap((purchase) => model.outputsAt(purchase, coin)));
+    const truth = (before.get(coin) ?? 0n) + here;
+    before.set(coin, truth);
+    const ledger = BigInt(rows.find((row) => row.currency === coin)?.amount ?? 0);
+    return ledger === truth ? [] : [`the ledger holds ${ledger} ${coin}, the chain ${truth}`];
+  });
+}
+
+/** What a merchant has and owes is what the purchases gave, less the fee. */
+async function wrongBalances({ world, model }: Checked, lines: readonly Line[]): Promise<string[]> {
+  const merchants = [...new Set(model.purchases.map((one) => one.merchant.id))];
+  const { rows } = await world.db.query<{ merchant: bigint; currency: Coin; amount: string }>({
+    text: `select merchant_id as merchant, currency, sum(case kind when 'receivable' then -amount else amount end) as amount
+             from ledger.account_balance where merchant_id = any ($1) and kind in ('available', 'held', 'receivable') group by 1, 2`,
+    values: [merchants],
+  });
+  return merchants.flatMap((merchant) =>
+    COINS.flatMap((coin) => {
+      const own = new Set(model.purchases.filter((one) => one.merchant.id === merchant).map((one) => one.id));
+      const given = inCoin(lines, coin).filter((line) => own.has(line.of ?? ''));
+      const explained = total(model.purchases.filter((one) => own.has(one.id)).flatMap((one) => model.outputsAt(one, coin)));
+      const elsewhere = -of(given, 'suspense', 'income');
+      const has = BigInt(rows.find((row) => row.merchant === merchant && row.currency === coin)?.amount ?? 0);
+      return has === explained - elsewhere
+        ? []
+        : [`merchant ${merchant} has ${has} ${coin}: of ${explained} on the chain ${elsewhere} are in suspense or fees`];
+    }),
+  );
+}
+
+/** Judged once more, nobody has anything to say. */
+async function restless(checks: Checked): Promise<string[]> {
+  const { world, lastEntry } = checks;
+  await world.judge();
+  await bookedTooEarly(checks);
+  return checks.lastEntry === lastEntry ? [] : ['judged again at rest, something was booked'];
+}
+
+async function readLives(world: World, ids: readonly string[]): Promise<ReadonlyMap<string, Life>> {
+  const { rows } = await world.db.query<{ id: string; status: string; received: string }>({
+    text: 'select id, status, crypto_received as received from transactions where id = any ($1)',
+    values: [ids],
+  });
+  const { rows: events } = await world.db.query<{ id: string; type: string; status: string; at: Date; rule: number | null }>({
+    text: `select object_id as id, type, status, at, (data->>'rule')::int as rule from events where object_id = any ($1) order by sequence`,
+    values: [ids],
+  });
+  return new Map(
+    rows.map(({ id, status, received }) => {
+      const own = events.filter((event) => event.id === id);
+      const steps = own
+        .filter((event) => event.type === `transaction.${event.status}`)
+        .map((event) => ({ status: event.status, rule: event.rule, at: event.at.getTime() }));
+      return [id, { status, received: BigInt(received), steps, path: steps.map((step) => step.status) }];
+    }),
+  );
+}

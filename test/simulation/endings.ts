@@ -1,0 +1,115 @@
+// Where a purchase must end, as far as the specification leaves no choice: worked out from what was sent, when, and what it was worth,
+// without any of the product's rules. For tangled histories only the bounds are asked for.
+import { type Coin, centsDown, DAY } from './law.ts';
+import type { Model, Purchase, Sent } from './model.ts';
+
+export type Life = {
+  readonly status: string;
+  readonly received: bigint;
+  /** Statuses in their order; `rule` is null for the first. */
+  readonly steps: readonly { readonly status: string; readonly rule: number | null; readonly at: number }[];
+  readonly path: readonly string[];
+};
+export type Given = { readonly credited: bigint; readonly creditedRight: bigint };
+
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+const total = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, amount) => sum + amount, 0n);
+
+/** 1 % (or what the merchant has set) of need, at most what 5 USD buy. */
+function enoughOf({ need, price, merchant }: Purchase): { enough: bigint; most: bigint; cents: bigint } {
+  const bps = BigInt(merchant.toleranceBps);
+  const tolerance = least((need * bps) / 10_000n, (5_00n * 10n ** 8n) / price);
+  return { enough: need - tolerance, most: need + tolerance, cents: bps };
+}
+const enoughCents = ({ cents, merchant }: Purchase): bigint =>
+  cents - least((cents * BigInt(merchant.toleranceBps)) / 10_000n, 5_00n);
+
+/** What is wrong with the status and the credit of a purchase at rest. */
+export function expectedEnd(model: Model, purchase: Purchase, life: Life, given: Given): string[] {
+  return [...bounds(model, purchase, life, given), ...ending(model, purchase, life, given)];
+}
+
+/** What holds however tangled the history was. */
+function bounds(model: Model, purchase: Purchase, life: Life, { credited, creditedRight }: Given): string[] {
+  const found: string[] = [];
+  const { words } = purchase;
+  const rules = new Set(life.steps.map((step) => step.rule));
+  const { enough } = enoughOf(purchase);
+  if (credited < 0n) found.push(`the merchant was given ${credited}`);
+  const byWord = words.accepted || words.acceptedExcess;
+  if (life.status === 'settled' && !byWord) {
+    const worth = centsDown(creditedRight, model.highest(purchase.coin)) + 1n;
+    if (rules.has(11) ? worth < enoughCents(purchase) : creditedRight < enough) {
+      found.push(`it is settled with ${creditedRight} credited of ${enough} at least`);
+    }
+    if (!rules.has(11) && creditedRight > enoughOf(purchase).most)
+      found.push(`${creditedRight} was credited, the price is ${purchase.need}`);
+  }
+  if (life.status === 'settled' && creditedRight === 0n && !words.accepted) found.push('it is settled without money');
+  if (['timedout_checked', 'cancelled'].includes(life.status)) {
+    const here = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).flatMap((coin) => model.outputsAt(purchase, coin));
+    if (here.length > 0) found.push(`it is ${life.status}, and ${here} lies at its address`);
+  }
+  if (['timedout_checked', 'cancelled'].includes(life.status) && credited > 0n) found.push(`${credited} was credited`);
+  if (life.status === 'declined' && !byWord && !rules.has(17) && credited > 0n) found.push(`${credited} was credited`);
+  if (life.status === 'review' && !byWord && !rules.has(17) && credited > 0n)
+    found.push(`${credited} was credited without rule 17`);
+  return found;
+}
+
+type Kind = 'on time' | 'late' | 'unclear';
+
+function kindOf(sent: Sent, purchase: Purchase): Kind {
+  if (sent.seen === null || sent.fuzzy) return 'unclear';
+  return sent.seen.onTime(purchase) ? 'on time' : 'late';
+}
+
+/** The one place to end in, for histories in which nothing that was sent ever left the view of our node. */
+function ending(model: Model, purchase: Purchase, life: Life, { creditedRight }: Given): string[] {
+  const { words, coin } = purchase;
+  const sent = model.sent.filter((one) => one.outputs.some((output) => output.purchase === purchase));
+  const must = (...statuses: string[]): string[] =>
+    statuses.includes(life.status) ? [] : [`it is ${life.status}, and must be ${statuses.join(' or ')}`];
+  if (sent.length === 0) {
+    const path = words.cancelled ? 'started,cancelled' : 'started,timedout,timedout_checked';
+    return String(life.path) === path ? [] : [`nothing was ever sent: ${path}`];
+  }
+  if (words.accepted || words.declined || sent.some((one) => !one.calm)) return [];
+  const right = sent.filter((one) => one.coin === coin);
+  if (right.length === 0 || words.cancelled) return must('review');
+  const kinds = new Set(right.map((one) => kindOf(one, purchase)));
+  if (kinds.size > 1 || kinds.has('unclear')) return [];
+  const amounts = right.flatMap((one) => amountsTo(one, purchase));
+  const { enough, most } = enoughOf(purchase);
+  if (kinds.has('late')) return lateEnding(model, purchase, right, must);
+  if (total(amounts) < enough) return right.length < sent.length ? must('declined', 'review') : must('declined');
+  // the price fell and the block came after a day: rule 24
+  if (life.steps.some((step) => step.rule === 24)) return must('review', 'settled');
+  const found = must('settled');
+  const single = new Set(right.map((one) => one.tx.txid)).size === 1;
+  const expected = total(amounts) > most ? purchase.need : total(amounts);
+  if (single && !words.acceptedExcess && creditedRight !== expected) found.push(`${creditedRight} was credited, not ${expected}`);
+  return found;
+}
+
+function lateEnding(
+  model: Model,
+  purchase: Purchase,
+  right: readonly Sent[],
+  must: (...statuses: string[]) => string[],
+): string[] {
+  if (purchase.merchant.policy === 'review') return must('review');
+  const worth = total(
+    right.flatMap((one) => amountsTo(one, purchase).map((amount) => centsDown(amount, priceOf(model, one, purchase.coin)))),
+  );
+  const wanted = enoughCents(purchase);
+  return worth >= wanted ? must('settled') : must('review');
+}
+
+const amountsTo = (sent: Sent, purchase: Purchase): bigint[] =>
+  sent.outputs.filter((output) => output.purchase === purchase).map((output) => output.amount);
+
+/** The price at its arrival. */
+function priceOf(model: Model, sent: Sent, coin: Coin): bigint {
+  return model.priceAt(coin, sent.seen?.at ?? DAY);
+}

@@ -1,0 +1,97 @@
+// The specification's numbers and its table of statuses (behaviour §3), written a second time for the simulation's model: nothing here
+// is taken from the product, so that a slip there does not excuse itself.
+
+export const COINS = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const;
+export type Coin = (typeof COINS)[number];
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+export const WINDOW = 15 * MINUTE;
+
+type Depths = readonly [under100: number, under1000: number, under10000: number, above: number, final: number];
+const DEPTHS: Record<Coin, Depths> = {
+  BTC: [1, 2, 3, 6, 6],
+  LTC: [2, 3, 6, 12, 12],
+  BCH: [1, 3, 6, 10, 10],
+  DASH: [2, 2, 6, 12, 12],
+  DOGE: [6, 10, 20, 60, 60],
+};
+/** Which lock of our own node does instead, by the same steps. */
+const DASH_LOCKS = ['instantsend', 'instantsend', 'chainlock', 'chainlock', 'chainlock'] as const;
+const MATURITY: Record<Coin, number> = { BTC: 100, LTC: 100, BCH: 100, DASH: 100, DOGE: 240 };
+/** The smallest amount that may be asked for, base units. */
+export const DUST: Record<Coin, bigint> = { BTC: 546n, LTC: 5_460n, BCH: 546n, DASH: 546n, DOGE: 1_000_000n };
+
+export type Seen = { readonly confirmations: number; readonly instant: boolean; readonly chain: boolean };
+
+const stepOf = (cents: bigint): number => (cents < 100_00n ? 0 : cents < 1_000_00n ? 1 : cents < 10_000_00n ? 2 : 3);
+export const finalDepthOf = (coin: Coin): number => DEPTHS[coin][4];
+export const maturityOf = (coin: Coin): number => MATURITY[coin];
+
+/** Whether a payment worth so many cents may be booked when our node showed this of it. */
+export function deepEnough(coin: Coin, cents: bigint, seen: Seen, coinbase: boolean): boolean {
+  const step = stepOf(cents);
+  if (coinbase) return seen.confirmations >= Math.max(MATURITY[coin], DEPTHS[coin][step] as number);
+  if (seen.confirmations >= (DEPTHS[coin][step] as number)) return true;
+  if (coin !== 'DASH') return false;
+  return DASH_LOCKS[step] === 'instantsend' ? seen.instant || seen.chain : seen.chain;
+}
+
+/** Every arrow: rule, from, to. Rules 3, 21 and 23, and 16 from pending, leave the status. */
+const ARROWS: readonly string[] = [
+  '2 started pending',
+  '2 review pending', // rule 18, last sentence
+  '4 pending confirmed',
+  '5 confirmed succeeded',
+  '6 pending declined',
+  '7 started timedout',
+  '8 timedout timedout_checked',
+  '9 started review',
+  '9 timedout review',
+  '9 timedout_checked review',
+  '9 cancelled review',
+  '10 timedout pending',
+  '10 timedout_checked pending',
+  '11 review confirmed',
+  '12 review confirmed',
+  '12 declined confirmed',
+  '13 review reimbursed',
+  '13 declined reimbursed',
+  '13 succeeded reimbursed',
+  '13 settled reimbursed',
+  '14 review declined',
+  '15 pending started',
+  '15 pending timedout',
+  '16 confirmed pending',
+  '17 succeeded review',
+  '17 settled review',
+  '17 review confirmed',
+  '18 started review',
+  '18 timedout review',
+  '18 timedout_checked review',
+  '18 cancelled review',
+  '18 declined review',
+  '19 succeeded settled',
+  '20 started cancelled',
+  '20 pending cancelled',
+  '22 declined review',
+  '24 pending review',
+];
+const KNOWN = new Set(ARROWS);
+export const isArrow = (rule: number, from: string, to: string): boolean => KNOWN.has(`${rule} ${from} ${to}`);
+
+/** Where a transaction may be when everything has been quiet for days. */
+export const AT_REST: ReadonlySet<string> = new Set([
+  'settled',
+  'timedout_checked',
+  'cancelled',
+  'declined',
+  'review',
+  'reimbursed',
+]);
+
+/** Cents for base units of a coin (8 decimals) at a price in cents for one coin. */
+export const centsDown = (minor: bigint, price: bigint): bigint => (minor * price) / 10n ** 8n;
+export const centsUp = (minor: bigint, price: bigint): bigint => -((-minor * price) / 10n ** 8n);

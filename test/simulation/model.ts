@@ -1,0 +1,191 @@
+// The simulation's own truth: what was asked for, what was sent to which script, where it lies on the chains now and what our node showed
+// of it since the watchers last read it to the end. Takes nothing from the product but the ids; reads the simulated chains themselves.
+import type { Transaction } from '../../src/sandbox/transaction.ts';
+import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './law.ts';
+import type { Merchant, World } from './world.ts';
+
+export type Purchase = {
+  readonly id: string;
+  readonly coin: Coin;
+  readonly script: Buffer;
+  readonly merchant: Merchant;
+  readonly cents: bigint;
+  /** Cents for one coin when it was quoted. */
+  readonly price: bigint;
+  readonly need: bigint;
+  readonly createdAt: number;
+  readonly windowEnd: number;
+  /** What the merchant said and was not refused. */
+  readonly words: { cancelled: boolean; accepted: boolean; acceptedExcess: boolean; declined: boolean };
+};
+
+export type Sent = {
+  readonly coin: Coin;
+  tx: Transaction;
+  readonly sentAt: number;
+  readonly coinbase: boolean;
+  readonly outputs: readonly { readonly purchase: Purchase; readonly amount: bigint }[];
+  /** It never left our node's view since it was sent. */
+  calm: boolean;
+  /** It took the place of another payment. */
+  readonly replaces: Sent | null;
+  /** When a watcher that read to the end first saw it, and whether it was on time then; null = not seen yet. */
+  seen: { readonly at: number; readonly onTime: (purchase: Purchase) => boolean } | null;
+  /** A pass that was not finished may have seen it earlier. */
+  fuzzy: boolean;
+  /** The best that our node showed of it since the watchers last knew all. */
+  best: Seen;
+};
+
+type Place = { readonly where: 'chain' | 'pool' | 'hidden' | 'dead'; readonly seen: Seen };
+const NOTHING: Seen = { confirmations: 0, instant: false, chain: false };
+
+export type Model = ReturnType<typeof newModel>;
+
+export function newModel(world: World) {
+  const purchases: Purchase[] = [];
+  let sent: Sent[] = [];
+  /** Also the ids that a malleated twin took over. */
+  const byTxid = new Map<string, Sent>();
+  const caughtUp = new Map<Coin, number>();
+  const highest = new Map<Coin, bigint>(world.prices);
+  const lowest = new Map<Coin, bigint>(world.prices);
+  const priceLog: { at: number; prices: Map<Coin, bigint> }[] = [{ at: 0, prices: new Map(world.prices) }];
+
+  function placeOf(one: Sent): Place {
+    const { state } = world.node(one.coin);
+    const known = state.alive.get(one.tx.txid);
+    if (known === undefined) return { where: 'dead', seen: NOTHING };
+    if (known.block === null && state.denied.has(one.tx.txid)) return { where: 'hidden', seen: NOTHING };
+    const height = known.block?.height ?? null;
+    const seen = {
+      confirmations: height === null ? 0 : state.active.length - height,
+      instant: state.locked.has(one.tx.txid),
+      chain: height !== null && height <= state.chainLock,
+    };
+    return { where: height === null ? 'pool' : 'chain', seen };
+  }
+  const better = (a: Seen, b: Seen): Seen => ({
+    confirmations: Math.max(a.confirmations, b.confirmations),
+    instant: a.instant || b.instant,
+    chain: a.chain || b.chain,
+  });
+
+  return {
+    purchases,
+    placeOf,
+    get sent(): readonly Sent[] {
+      return sent;
+    },
+    /** The payment behind a txid of now or of an earlier twin. */
+    known: (txid: string): Sent | undefined => byTxid.get(txid),
+    on: (coin: Coin, ...where: Place['where'][]): Sent[] =>
+      sent.filter((one) => one.coin === coin && where.includes(placeOf(one).where)),
+    ask(purchase: Omit<Purchase, 'words' | 'windowEnd'>): Purchase {
+      const words = { cancelled: false, accepted: false, acceptedExcess: false, declined: false };
+      const made = { ...purchase, windowEnd: purchase.createdAt + WINDOW, words };
+      purchases.push(made);
+      return made;
+    },
+    /** Something was sent; `outputs` in the order of the transaction. */
+    send(coin: Coin, tx: Transaction, outputs: Sent['outputs'], how: { coinbase?: boolean; replaces?: Sent } = {}): void {
+      const made: Sent = {
+        coin,
+        tx,
+        outputs,
+        sentAt: world.now(),
+        coinbase: how.coinbase ?? false,
+        replaces: how.replaces ?? null,
+        calm: true,
+        seen: null,
+        fuzzy: false,
+        best: NOTHING,
+      };
+      sent.push(made);
+      byTxid.set(tx.txid, made);
+      this.moved(coin);
+    },
+    /** A twin under another id took the place of a payment: it is the same one. */
+    rename(one: Sent, twin: Transaction): void {
+      one.tx = twin;
+      byTxid.set(twin.txid, one);
+      this.moved(one.coin);
+    },
+    /** The chain has moved: what our node shows now may be what the watchers read. */
+    moved(coin: Coin): void {
+      for (const one of sent) {
+        if (one.coin !== coin) continue;
+        const { where, seen } = placeOf(one);
+        if (where === 'hidden' || where === 'dead') one.calm = false;
+        one.best = better(one.best, seen);
+      }
+    },
+    /** A pass began; whatever it reads, somebody has looked. */
+    looked(coin: Coin, result: { readonly caughtUp: boolean; readonly atMs: number }): void {
+      const before = caughtUp.get(coin) ?? 0;
+      for (const one of sent) {
+        if (one.coin !== coin) continue;
+        const { where, seen } = placeOf(one);
+        if (!result.caughtUp) {
+          if (one.seen === null) one.fuzzy = true;
+          continue;
+        }
+        one.best = seen;
+        if (one.seen === null && (where === 'pool' || where === 'chain')) one.seen = firstSeen(world, one, result.atMs, before);
+      }
+      if (result.caughtUp) caughtUp.set(coin, result.atMs);
+    },
+    caughtUpAt: (coin: Coin): number => caughtUp.get(coin) ?? 0,
+    priced(): void {
+      for (const [coin, price] of world.prices) {
+        if (price > (highest.get(coin) as bigint)) highest.set(coin, price);
+        if (price < (lowest.get(coin) as bigint)) lowest.set(coin, price);
+      }
+      priceLog.push({ at: world.now(), prices: new Map(world.prices) });
+    },
+    highest: (coin: Coin): bigint => highest.get(coin) as bigint,
+    lowest: (coin: Coin): bigint => lowest.get(coin) as bigint,
+    priceAt: (coin: Coin, at: number): bigint =>
+      (priceLog.findLast((one) => one.at <= at)?.prices ?? world.prices).get(coin) as bigint,
+    /** What lies at a purchase's script now, mined: one amount for each outpoint. */
+    outputsAt(purchase: Purchase, coin: Coin): bigint[] {
+      const { state } = world.node(coin);
+      const amounts: bigint[] = [];
+      for (const txid of state.byScript.get(purchase.script.toString('hex')) ?? []) {
+        const known = state.alive.get(txid);
+        if (known === undefined || known.block === null) continue;
+        for (const output of known.transaction.outputs) if (output.script.equals(purchase.script)) amounts.push(output.minor);
+      }
+      return amounts.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    },
+    /** How many blocks must come until all that lies on a chain is final, and a coinbase mature. */
+    blocksToRest(coin: Coin): number {
+      const coinbases = sent.some((one) => one.coin === coin && one.coinbase && placeOf(one).where === 'chain');
+      return coinbases ? 240 : finalDepthOf(coin);
+    },
+    /** The round is over: its payments are looked at no more. */
+    forget(): void {
+      sent = [];
+      byTxid.clear();
+      purchases.length = 0;
+      for (const [coin, price] of world.prices) {
+        highest.set(coin, price);
+        lowest.set(coin, price);
+      }
+    },
+  };
+}
+
+/** On time: seen by W + 1 min; or, when the watcher had not caught up by then, dated (or in the mempool) by W + 2 h. */
+function firstSeen(world: World, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
+  const { alive, mempool } = world.node(one.coin).state;
+  const block = alive.get(one.tx.txid)?.block ?? null;
+  const enteredAt = (mempool.get(one.tx.txid)?.time ?? 0) * SECOND;
+  const seenAt = block === null ? Math.min(enteredAt, atMs) : atMs;
+  const evidence = block === null ? seenAt : block.time * SECOND;
+  return {
+    at: seenAt,
+    onTime: ({ windowEnd }) =>
+      seenAt <= windowEnd + MINUTE || (caughtUpBefore < windowEnd + MINUTE && evidence <= windowEnd + 120 * MINUTE),
+  };
+}
