@@ -14,15 +14,26 @@ export type KeyComparison = {
   readonly mismatched: readonly UtxoCode[];
   /** The same among keys that are not in use any more: coins that arrive there cannot be spent by this signer. */
   readonly retiredMismatched: readonly UtxoCode[];
+  /** Not one of the database's signer keys is ours: another installation's database or signer folder. Nothing was written. */
+  readonly foreign: boolean;
 };
 
 export async function compareKeys(db: Database, accounts: readonly SignerAccount[], at: Date): Promise<KeyComparison> {
   const own = new Map(accounts.map((account) => [account.currency, account.xpub]));
-  const outcome = { confirmed: [], added: [], imported: [], mismatched: [], retiredMismatched: [] } as Record<
-    keyof KeyComparison,
-    UtxoCode[]
-  >;
+  const outcome: Record<Exclude<keyof KeyComparison, 'foreign'>, UtxoCode[]> = {
+    confirmed: [],
+    added: [],
+    imported: [],
+    mismatched: [],
+    retiredMismatched: [],
+  };
   const before = await listKeys(db);
+  const signers = before.filter((key) => key.origin === 'signer');
+  const used = signers.filter((key) => key.retiredAt === null).map((key) => key.currency);
+  if (used.length > 0 && accounts.length > 0 && !signers.some((key) => own.get(key.currency) === key.xpub)) {
+    // a start on the wrong folder must not take the keys away from the signer that they belong to
+    return { ...outcome, mismatched: used, foreign: true };
+  }
   const inUse = new Set(before.filter((key) => key.retiredAt === null).map((key) => key.currency));
   for (const [currency, xpub] of own) {
     if (!inUse.has(currency) && (await addSignerKey(db, { currency, xpub, at }))) outcome.added.push(currency);
@@ -39,11 +50,17 @@ export async function compareKeys(db: Database, accounts: readonly SignerAccount
       outcome[used ? 'mismatched' : 'retiredMismatched'].push(key.currency);
     }
   }
-  return outcome;
+  return { ...outcome, foreign: false };
 }
 
 /** The loud sentence for keys that do not match; null when all do. */
 export function mismatchMessage(comparison: KeyComparison): string | null {
+  if (comparison.foreign) {
+    return (
+      "the database's account keys are another signer's: not one of them comes from this seed. The database or the signer folder belongs to " +
+      'another installation; nothing was changed.'
+    );
+  }
   if (comparison.mismatched.length === 0) return null;
   return (
     `the database holds account keys of ${comparison.mismatched.join(', ')} that this signer's seed does not give: nothing is derived from ` +

@@ -47,6 +47,17 @@ describe('the signer and the stored keys', () => {
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
   });
 
+  it('of another installation refuses, and takes nothing away from the signer that the keys belong to', async () => {
+    await compareKeys(world.db, others, at);
+    const before = await listKeys(world.db);
+    const comparison = await compareKeys(world.db, accounts, at);
+    expect(comparison).toMatchObject({ mismatched: ALL, added: [], foreign: true });
+    expect(mismatchMessage(comparison)).toMatch(/another signer's.*nothing was changed/);
+    expect(await listKeys(world.db)).toEqual(before);
+    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { rangeSize: 10 });
+    expect((await pool.next()).index).toBe(0);
+  });
+
   it('leaves imported keys alone, and only mentions retired ones of another seed', async () => {
     await compareKeys(world.db, others, at);
     for (const [index, { currency }] of others.entries()) {
@@ -54,7 +65,14 @@ describe('the signer and the stored keys', () => {
       await importKey(world.db, { currency, xpub, at });
     }
     const comparison = await compareKeys(world.db, accounts, at);
-    expect(comparison).toEqual({ confirmed: [], added: [], imported: ALL, mismatched: [], retiredMismatched: ALL });
+    expect(comparison).toEqual({
+      confirmed: [],
+      added: [],
+      imported: ALL,
+      mismatched: [],
+      retiredMismatched: ALL,
+      foreign: false,
+    });
     expect(mismatchMessage(comparison)).toBeNull();
   });
 });
