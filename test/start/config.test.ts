@@ -59,6 +59,17 @@ test('a secret is never printed, and may come from a file', () => {
   }
 });
 
+test('a coin may have several nodes, separated by commas', () => {
+  const two = 'http://a:b%2C@one:8332, http://a:b@two:8332/wallet/x';
+  expect(readConfig({ BURSAR_BTC_RPC_URL: two }).btcRpcUrl).toEqual(['http://a:b%2C@one:8332', 'http://a:b@two:8332/wallet/x']);
+  expect(readConfig({}).btcRpcUrl).toBeNull();
+  expect(problems({ BURSAR_BTC_RPC_URL: 'http://u:hunter2@one,two' })).toEqual([
+    expect.stringMatching(/BURSAR_BTC_RPC_URL.*http/),
+  ]);
+  expect(problems({ BURSAR_BTC_RPC_URL: 'http://u:hunter2@one,http://u:hunter2@one' }).join()).not.toContain('hunter2');
+  expect(readConfig({}).contestedLimitMinor).toBe(1_000_00n);
+});
+
 test('dollars become cents, and an empty variable counts as not set', () => {
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '10000.5' }).unfinalPayoutMinor).toBe(1_000_050n);
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '', PORT: '' }).port).toBe(8080);
