@@ -42,7 +42,7 @@ export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number
 }
 
 /**
- * Records what the next block holds for us. @throws CursorMoved when somebody else has read on meanwhile
+ * Records what the next block holds for us, in an open transaction. @throws CursorMoved when somebody else has read on meanwhile
  */
 export async function addReceipts(
   sql: Sql,

@@ -26,6 +26,8 @@ export type ReconcileResult = {
   readonly more: boolean;
   /** Why it could not go on; null when it could. */
   readonly trouble: string | null;
+  /** The node can be asked, and not be read for this (pruned, wrong answers): an operator must know. */
+  readonly unread: boolean;
 };
 
 const BLOCKS_AT_ONCE = 200;
@@ -39,29 +41,33 @@ export async function reconcile(
   options: { readonly limit?: number } = {},
 ): Promise<ReconcileResult> {
   const port = ctx.ports.chains.get(currency);
-  if (port === undefined) return { blocksRead: 0, height: null, more: false, trouble: `no node is configured for ${currency}` };
+  if (port === undefined)
+    return { blocksRead: 0, height: null, more: false, trouble: `no node is configured for ${currency}`, unread: false };
   const nowMs = ctx.ports.clock.now();
   await beginReconciled(ctx.db, currency, nowMs);
   const [cursor, begun] = [await readCursor(ctx.db, currency), await readReconciled(ctx.db, currency)];
-  if (cursor === null || begun === null) return { blocksRead: 0, height: null, more: false, trouble: null };
+  if (cursor === null || begun === null) return { blocksRead: 0, height: null, more: false, trouble: null, unread: false };
   let at = begun;
   let blocksRead = 0;
   try {
     const condition = await port.condition();
-    if (condition.state !== 'ready') return { blocksRead, height: at.height, more: false, trouble: condition.reason };
+    if (condition.state !== 'ready')
+      return { blocksRead, height: at.height, more: false, trouble: condition.reason, unread: false };
     at = await ontoBestChain(ctx, port, at);
     const deep = Math.min(cursor.height, condition.height) - finalDepth(currency).depth + 1;
     const last = Math.min(deep, at.height + (options.limit ?? BLOCKS_AT_ONCE));
     for await (const block of blocksAfter(ctx, port, at, last)) {
-      await addReceipts(ctx.db, currency, { after: at, block, receipts: block.receipts, atMs: nowMs });
+      const after = at;
+      await ctx.db.transaction((sql) => addReceipts(sql, currency, { after, block, receipts: block.receipts, atMs: nowMs }));
       at = { ...at, height: block.height, hash: block.hash };
       blocksRead++;
     }
-    return { blocksRead, height: at.height, more: at.height < deep && blocksRead > 0, trouble: null };
+    return { blocksRead, height: at.height, more: at.height < deep && blocksRead > 0, trouble: null, unread: false };
   } catch (error) {
-    const trouble = error instanceof CursorMoved ? error.message : troubleOf(error)?.reason;
-    if (trouble === undefined) throw error;
-    return { blocksRead, height: at.height, more: false, trouble };
+    const trouble = troubleOf(error);
+    if (trouble === null && !(error instanceof CursorMoved)) throw error;
+    const unread = trouble?.state === 'pruned' || trouble?.state === 'bad_answer';
+    return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
 }
 

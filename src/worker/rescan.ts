@@ -21,6 +21,9 @@ import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './chain-watcher.ts';
 import { watchOnly } from './watch-list.ts';
 
+/** Told why a node that can be asked cannot be read for this: a block that it pruned, an answer that is wrong. */
+export type OnTrouble = (reason: string) => void;
+
 const DEEP_BLOCKS_AT_ONCE = 500;
 
 /**
@@ -30,13 +33,13 @@ const DEEP_BLOCKS_AT_ONCE = 500;
 export async function lookUpAgain(
   ctx: ChainContext,
   currency: UtxoCode,
-  options: { readonly fromHeight: number; readonly scripts: readonly Uint8Array[] },
+  options: { readonly fromHeight: number; readonly scripts: readonly Uint8Array[]; readonly onTrouble?: OnTrouble },
 ): Promise<boolean> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return false;
   const watch = watchOnly(options.scripts);
-  return unlessTrouble(async () => {
+  return unlessTrouble(options.onTrouble, async () => {
     const condition = await port.condition();
     // a node that is behind has not got all the blocks that we have read
     if (condition.state !== 'ready' || condition.height < cursor.height) return false;
@@ -53,12 +56,12 @@ export async function lookUpAgain(
  * Looks up every output of the blocks since the last deep scan, so that coins on addresses of any age find their owner.
  * @returns how many blocks were read
  */
-export async function deepScan(ctx: ChainContext, currency: UtxoCode): Promise<number> {
+export async function deepScan(ctx: ChainContext, currency: UtxoCode, onTrouble?: OnTrouble): Promise<number> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;
   let blocks = 0;
-  await unlessTrouble(async () => {
+  await unlessTrouble(onTrouble, async () => {
     const last = Math.min(cursor.height, cursor.deepHeight + DEEP_BLOCKS_AT_ONCE);
     for (let height = cursor.deepHeight + 1; height <= last; height++) {
       const collector = createCollector();
@@ -146,11 +149,15 @@ async function record(
 }
 
 /** Trouble of the node, or a chain that moved, ends the work early: false. */
-async function unlessTrouble(work: () => Promise<boolean>): Promise<boolean> {
+async function unlessTrouble(onTrouble: OnTrouble | undefined, work: () => Promise<boolean>): Promise<boolean> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof CursorMoved || troubleOf(error) !== null) return false;
-    throw error;
+    if (error instanceof CursorMoved) return false;
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    // every other state the chain watcher tells
+    if (trouble.state === 'pruned' || trouble.state === 'bad_answer') onTrouble?.(trouble.reason);
+    return false;
   }
 }
