@@ -323,6 +323,15 @@ create table public.rivals (
   constraint rivals_pkey PRIMARY KEY (currency, txid)
 );
 
+create table public.schedules (
+  name text not null,
+  every_ms bigint not null,
+  taken_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  constraint schedules_pkey PRIMARY KEY (name),
+  constraint schedules_every_ms_check CHECK ((every_ms > 0))
+);
+
 create table public.sign_ins (
   id text collate "C" not null,
   user_id bigint not null,
@@ -686,6 +695,8 @@ grant delete, insert, select, update on public.rate_history to bursar_app;
 grant delete, insert, select, update on public.rates to bursar_app;
 
 grant delete, insert, select, update on public.rivals to bursar_app;
+
+grant delete, insert, select, update on public.schedules to bursar_app;
 
 grant delete, insert, select, update on public.sign_ins to bursar_app;
 

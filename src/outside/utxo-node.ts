@@ -17,7 +17,7 @@ export type UtxoNodeOptions = {
   readonly url: string;
   readonly network: Network;
   readonly clock: Clock;
-  /** Nothing from the node for this long is trouble (default 30 s). */
+  /** Nothing from the node for this long is trouble (default 15 s, and 5 s for what costs it nothing). */
   readonly silenceMs?: number;
 };
 
@@ -32,6 +32,9 @@ const MEMPOOL_BATCH = 250;
 /** A tip older than this many block times, with peers that know more, is a stuck node. */
 const STUCK_BLOCKS = 10;
 const HASH = /^[0-9a-f]{64}$/;
+/** A node that says nothing for this long is down: to a question for a block or the mempool, and to one that costs it nothing. */
+const SILENCE_MS = 15_000;
+const QUICK_SILENCE_MS = 5_000;
 /** `Block not available (pruned data)` of Bitcoin Core and its children. */
 const PRUNED = /pruned/i;
 
@@ -41,14 +44,17 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const row = utxoRow(currency);
   const features = row.utxo.blockFeatures;
   const dialect = UTXO_DIALECTS[currency];
-  const rpc = createRpc({ url: options.url, silenceMs: options.silenceMs ?? 30_000, connections: CONNECTIONS });
+  const silenceMs = options.silenceMs ?? SILENCE_MS;
+  const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
+  // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for
+  const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
 
   return {
     currency,
     name: rpc.name,
-    condition: () => readCondition(rpc, options),
+    condition: () => readCondition(quick, options),
     async hashAt(height) {
-      const answer = await orRefusal(rpc.call('getblockhash', [height]));
+      const answer = await orRefusal(quick.call('getblockhash', [height]));
       if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
       if (isBeyondTip(answer)) return null;
       throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
@@ -78,7 +84,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     readRaw: (raw, watch) =>
       understood(rpc, 'a pushed transaction', () => readTransactionBytes(Buffer.from(raw), null, features, watch)),
     async mempoolSeenAtMs(txid) {
-      const answer = await orRefusal(rpc.call('getmempoolentry', [txid]));
+      const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
       if (answer instanceof RpcRefusal) return null; // not there any more, or a node that does not say
       const time = (answer as { time?: unknown } | null)?.time;
       return typeof time === 'number' && time > 0 ? time * 1000 : null;
@@ -86,7 +92,9 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
     doubleSpendProofs: async (txids) => (dialect.doubleSpendProofs ? readDoubleSpendProofs(rpc, txids) : new Set()),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
-    close: () => rpc.close(),
+    close: async () => {
+      await Promise.all([rpc.close(), quick.close()]);
+    },
   };
 }
 

@@ -79,7 +79,8 @@ async function trouble(world: World, body: Body): Promise<unknown> {
   const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
   node.setTrouble(after);
   const answer = { currency: node.dialect.code, down: after.down, fault: after.fault, for: after.left };
-  return before.down && !after.down ? seen(world, { answer, node }) : answer;
+  if (before.down !== after.down) await world.nudge();
+  return answer;
 }
 
 async function advanceClock(world: World, body: Body): Promise<unknown> {

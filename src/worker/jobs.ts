@@ -5,6 +5,7 @@ import type { Context } from '../flow/context.ts';
 import { finishLookup, wantedLookups } from '../store/due.ts';
 import { pruneKeys } from '../store/idempotency.ts';
 import { rollUp } from '../store/ledger.ts';
+import { finishDue, takeDue } from '../store/schedules.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
@@ -35,7 +36,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ),
     { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
     { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
-    lookups(ctx),
+    lookups(ctx, told),
     {
       name: 'roll-up',
       everyMs: 10 * SECOND_MS,
@@ -51,9 +52,9 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ...[...watchers.keys()].map(
       (currency): Job => ({
         name: `deep scan ${currency}`,
-        everyMs: 600 * SECOND_MS,
-        urgent: false,
-        run: async () => nothingMore(deepScan(ctx, currency)),
+        everyMs: 5 * SECOND_MS,
+        urgent: true,
+        run: () => onSchedule(ctx, `deep scan ${currency}`, 600 * SECOND_MS, deepReading(ctx, currency, told)),
       }),
     ),
     ...[...watchers.keys()].map(
@@ -61,7 +62,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         name: `reconcile ${currency}`,
         everyMs: 30 * SECOND_MS,
         urgent: false,
-        run: async () => (await reconcile(ctx, currency)).more,
+        run: secondReading(ctx, currency, told),
       }),
     ),
     {
@@ -79,20 +80,50 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
   ];
 }
 
-/** A pass; what is wrong with the nodes is told when it begins or changes, and again now and then while it lasts. */
+/** A pass, and what is wrong with the nodes. */
 function watched(currency: UtxoCode, watcher: ChainWatcher, told: Told): () => Promise<boolean> {
-  let last = '';
-  let again = 0;
+  const alarm = createAlarm(`chain ${currency}`, told);
   return async () => {
     const { state, reason, alarms, more } = await watcher.pass();
-    const now = [...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; ');
+    alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
+    return more;
+  };
+}
+
+/** The second reading of a chain; trouble that the watcher has not got too is told. */
+function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
+  const alarm = createAlarm(`reconcile ${currency}`, told);
+  return async () => {
+    const { more, trouble, unread } = await reconcile(ctx, currency);
+    alarm(unread ? (trouble ?? '') : '');
+    return more;
+  };
+}
+
+/** The deep scan, which blocks it read, and what only it has trouble with. */
+function deepReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<number> {
+  const alarm = createAlarm(`deep scan ${currency}`, told);
+  return async () => {
+    let trouble = '';
+    const blocks = await deepScan(ctx, currency, (reason) => {
+      trouble = reason;
+    });
+    alarm(trouble);
+    return blocks;
+  };
+}
+
+/** Tells what is wrong when it begins or changes, and again now and then while it lasts; '' = nothing is. */
+function createAlarm(job: string, told: Told): (now: string) => void {
+  let last = '';
+  let again = 0;
+  return (now) => {
     const kind = now.replace(/\b\d+\b/g, '#'); // heights that move on are no news
     if (now !== '' && (kind !== last || performance.now() > again)) {
-      told(`chain ${currency}`, new Error(now));
+      told(job, new Error(now));
       again = performance.now() + ALARM_AGAIN_MS;
     }
     last = kind;
-    return more;
   };
 }
 
@@ -101,8 +132,23 @@ async function nothingMore(work: Promise<unknown>): Promise<boolean> {
   return false;
 }
 
+/** Runs work every so often on the service's clock, until it has nothing left to do; once for all workers. */
+async function onSchedule(ctx: Context, name: string, everyMs: number, work: () => Promise<number>): Promise<boolean> {
+  const { clock } = ctx.ports;
+  if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
+  let done = false;
+  try {
+    while ((await work()) > 0);
+    done = true;
+  } finally {
+    await finishDue(ctx.db, name, done, clock.now());
+  }
+  return false;
+}
+
 /** Rule 8's last look-up, all due ones of a chain in one reading; it rests for ten times as long as it took. */
-function lookups(ctx: Context): Job {
+function lookups(ctx: Context, told: Told): Job {
+  const alarm = createAlarm('look-up', told);
   let restUntil = 0;
   return {
     name: 'look-up',
@@ -112,13 +158,16 @@ function lookups(ctx: Context): Job {
       if (performance.now() < restUntil) return false;
       const beganMs = ctx.ports.clock.now();
       const began = performance.now();
+      const troubles: string[] = [];
       for (const wanted of await wantedLookups(ctx.db)) {
         const complete = await lookUpAgain(ctx, wanted.currency as UtxoCode, {
           fromHeight: wanted.fromHeight,
           scripts: wanted.scripts,
+          onTrouble: (reason) => troubles.push(`${wanted.currency}: ${reason}`),
         });
         if (complete) await finishLookup(ctx.db, wanted.ids, beganMs);
       }
+      alarm(troubles.join('; '));
       const took = performance.now() - began;
       restUntil = took < SECOND_MS ? 0 : performance.now() + took * LOOKUP_SHARE;
       return false;
