@@ -1,6 +1,6 @@
 // A node that lies on purpose: forwards every call to an honest node and lets a test change what comes back, or answer in its place. Used
 // where the whole watcher meets bad input.
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 type Call = { readonly id: unknown; readonly method: string; readonly params: readonly unknown[] };
@@ -24,7 +24,7 @@ export async function tamperWith(honest: string): Promise<TamperedNode> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  const server = createServer(async (request, response) => {
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const body = Buffer.concat(parts).toString();
@@ -54,7 +54,8 @@ export async function tamperWith(honest: string): Promise<TamperedNode> {
     }
     response.statusCode = Array.isArray(answer) || answers[0]?.error == null ? 200 : reply.status;
     response.end(JSON.stringify(answer));
-  });
+  }
+  const server = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(node, { url: `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}` });
 }
