@@ -1,14 +1,18 @@
 import { PNG } from 'pngjs';
 import { expect, test } from 'vitest';
 import { qrDataUri } from '../../src/http/qr.ts';
+import type { Modules } from '../../src/http/qr-modules.ts';
 import { qrPng } from '../../src/http/qr-png.ts';
 
 const PIXELS = 4;
 
 /** A square of about this share of black, the same at every run. */
-function square(side: number, share: number): boolean[][] {
+function square(side: number, share: number): Modules {
   const isBlack = (x: number, y: number) => ((x * 7 + y * 13 + x * y) % 10) / 10 < share;
-  return Array.from({ length: side }, (_row, y) => Array.from({ length: side }, (_cell, x) => isBlack(x, y)));
+  return {
+    side,
+    black: Uint8Array.from({ length: side * side }, (_cell, at) => (isBlack(at % side, Math.floor(at / side)) ? 1 : 0)),
+  };
 }
 
 test('the picture is four pixels a module at every size that a code can have, as another PNG reader sees it', () => {
@@ -20,7 +24,8 @@ test('the picture is four pixels a module at every size that a code can have, as
       let wrong = 0;
       for (let pixel = 0; pixel < width * height; pixel++) {
         const [x, y] = [pixel % width, Math.floor(pixel / width)];
-        if ((data[pixel * 4] === 0) !== modules[Math.floor(y / PIXELS)]?.[Math.floor(x / PIXELS)]) wrong += 1;
+        const black = modules.black[Math.floor(y / PIXELS) * side + Math.floor(x / PIXELS)] === 1;
+        if ((data[pixel * 4] === 0) !== black) wrong += 1;
       }
       expect(wrong).toBe(0);
     }
