@@ -1,6 +1,6 @@
 // `npm run bench [-- --quick] [-- --write]`: starts an instance and the bare limit beside it, drives both from a process of its own, and prints what
 // a request costs. --quick: a few seconds, figures without meaning, for the test that it works. --write: also into bench/RESULTS.md.
-// --profile: CPU profiles of every process of the service into bench/profiles.
+// --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: those rows alone, nothing else is measured.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -19,8 +19,10 @@ import { scanBlock } from './scan.ts';
 import { watchMemory } from './watch-memory.ts';
 
 const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean' }, write: { type: 'boolean' }, profile: { type: 'boolean' } },
+  options: { quick: { type: 'boolean' }, write: { type: 'boolean' }, profile: { type: 'boolean' }, only: { type: 'string' } },
 });
+const only = options.only?.split(',');
+if (only !== undefined && options.write) throw new Error('--only measures a part, --write wants the whole');
 const SIZE = options.quick
   ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000, behind: 20 }
   : {
@@ -45,6 +47,10 @@ type Bench = {
   token: string;
 };
 
+/** Whether a row is measured: its name begins with one of those asked for. */
+function wanted(path: string): boolean {
+  return only === undefined || only.some((name) => path.startsWith(`/${name}`));
+}
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -166,15 +172,20 @@ async function loadRows(bench: Bench): Promise<Row[]> {
   };
   const { collected: ids } = await loadWell({ ...job, collect: 'transaction_id' });
   const rows: Row[] = [];
-  say('check_transaction');
-  rows.push(await besideLimit(bench, '/check_transaction', checkBodies(token, ids), checkBodies(limit.token, limit.ids)));
-  say('create_transaction');
-  rows.push(await besideLimit(bench, '/create_transaction', createBodies(token), createBodies(limit.token)));
+  for (const [path, own, bare] of [
+    ['/check_transaction', checkBodies(token, ids), checkBodies(limit.token, limit.ids)],
+    ['/create_transaction', createBodies(token), createBodies(limit.token)],
+  ] as const) {
+    if (!wanted(path)) continue;
+    say(path.slice(1));
+    rows.push(await besideLimit(bench, path, own, bare));
+  }
   for (const [path, body, connections] of [
     ['/get_account_info', { access_token: token }, CONNECTIONS],
     ['/list_transactions', { access_token: token, limit: 20 }, CONNECTIONS],
     ['/auth', { username: 'demo', password: PASSWORD }, 2],
   ] as const) {
+    if (!wanted(path)) continue;
     say(path.slice(1));
     rows.push(await alone(bench, path, body, connections));
   }
@@ -206,17 +217,19 @@ async function postgresVersion(url: string): Promise<string> {
 
 async function main(): Promise<void> {
   const figures: Figure[] = [];
-  say('block scan');
-  figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }));
+  if (only === undefined) {
+    say('block scan');
+    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }));
+  }
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
     const place = machine(await postgresVersion(bench.instance.databaseUrl));
-    figures.push(...(await chains(bench)), ...(await memory(bench)), await parallelCreates(bench));
+    if (only === undefined) figures.push(...(await chains(bench)), ...(await memory(bench)), await parallelCreates(bench));
     const rows = await loadRows(bench);
-    figures.push(await growth(bench));
-    const text = `${loadTable(rows)}\n\n${figureTable(figures)}\n`;
+    if (only === undefined) figures.push(await growth(bench));
+    const text = `${loadTable(rows)}\n\n${figures.length === 0 ? '' : `${figureTable(figures)}\n`}`;
     process.stdout.write(`\n${place}\n\n${text}`);
     if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, text));
   } finally {
