@@ -10,6 +10,9 @@ export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../db/', impo
 
 // any number, the same in every process: they queue on it
 const LOCK_KEY = 7_102_201_118;
+const INSUFFICIENT_PRIVILEGE = '42501';
+const NEEDED =
+  'the login must own the database, and the first migration needs a superuser or a login with CREATEROLE, or that an administrator has made the roles bursar_app and bursar_ledger and granted both to the login';
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 type Migration = { readonly name: string; readonly text: string; readonly checksum: string };
@@ -20,9 +23,9 @@ export class MigrationRefused extends Error {
 }
 
 /**
- * Applies what is missing, as the URL's own user (who must be able to create roles). Any number of processes may call it at once: they
- * wait for each other. Forward only: a changed applied file, an applied file that is gone, and a new file that sorts before an applied
- * one are refused with its name.
+ * Applies what is missing, as the URL's own user, who must own the database and be able to create roles (or be a member of ours already).
+ * Any number of processes may call it at once: they wait for each other. Forward only: a changed applied file, an applied file that is
+ * gone, and a new file that sorts before an applied one are refused with its name; a right that is missing is refused with what is needed.
  * @returns the names of the files applied by this call
  */
 export async function migrate(options: { readonly url: string; readonly folder?: string }): Promise<readonly string[]> {
@@ -33,6 +36,9 @@ export async function migrate(options: { readonly url: string; readonly folder?:
   try {
     await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY] });
     return await applyMissing(client, migrations);
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    throw code === INSUFFICIENT_PRIVILEGE ? new MigrationRefused(`DATABASE_URL: ${message}: ${NEEDED}`) : error;
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -97,6 +103,7 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => undefined);
-    throw new Error(`db/${migration.name}: ${(error as Error).message}`, { cause: error });
+    const { code, message } = error as { code?: string; message: string };
+    throw Object.assign(new Error(`db/${migration.name}: ${message}`, { cause: error }), { code });
   }
 }

@@ -1,0 +1,94 @@
+// With which login of DATABASE_URL the service can be set up: an ordinary owner of the database whom an administrator gave our roles, or one
+// who may make them; any other is told what is needed. On a PostgreSQL of its own, since roles belong to the whole server.
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres-cluster.ts';
+import { type Place, placePostgres } from '../../src/main/postgres-place.ts';
+import { connect } from '../../src/store/connect.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { dataFolderFor, startService } from '../support/service.ts';
+
+const TIMEOUT = 60_000;
+const NEEDED = /^DATABASE_URL: .*CREATEROLE.*bursar_app and bursar_ledger.*$/;
+let data: string;
+let place: Place;
+
+async function asAdministrator(...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: clusterUrl(place, 'postgres') });
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
+/** The URL of a new database that a new login owns. */
+async function ownedBy(login: string, options = ''): Promise<string> {
+  await asAdministrator(`create role ${login} login ${options}`, `create database db_${login} owner ${login}`);
+  return clusterUrl(place, `db_${login}`).replace('bursar@', `${login}@`);
+}
+
+async function works(url: string): Promise<void> {
+  const db = connect({ url, role: 'bursar_app', maxConnections: 1, applicationName: 'test' });
+  const { rows } = await db.query<{ who: string; n: bigint }>({
+    text: 'select current_user as who, count(*) as n from ledger.account_balance',
+  });
+  expect(rows[0]?.who).toBe('bursar_app');
+  await db.close();
+}
+
+beforeAll(async () => {
+  data = mkdtempSync(join(tmpdir(), 'bursar-login-'));
+  chmodSync(data, 0o711);
+  place = placePostgres(data);
+  const options = { place, durable: false, logFile: join(data, 'postgres.log') };
+  makeCluster(options);
+  await startCluster(options);
+}, TIMEOUT);
+afterAll(async () => {
+  await stopCluster(place, 3000);
+  rmSync(data, { recursive: true, force: true });
+  if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+});
+
+test('an owner who may not make roles is told what is needed, in one line, as long as there are none', {
+  timeout: TIMEOUT,
+}, async () => {
+  const url = await ownedBy('plain');
+  await expect(migrate({ url })).rejects.toThrow(NEEDED);
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder, environment: { DATABASE_URL: url } });
+  expect(await service.ended).toBe(1);
+  expect(service.output().trim().split('\n').at(-1)).toMatch(NEEDED);
+  expect(service.output()).not.toMatch(/^\s+at /m);
+  remove();
+});
+
+test('an owner with CREATEROLE needs nobody', { timeout: TIMEOUT }, async () => {
+  const url = await ownedBy('maker', 'createrole');
+  await migrate({ url });
+  await works(url);
+});
+
+test('an owner whom the roles were not granted is told what is needed', { timeout: TIMEOUT }, async () => {
+  await expect(migrate({ url: await ownedBy('outsider') })).rejects.toThrow(NEEDED);
+});
+
+test('an ordinary owner works once an administrator has granted the roles', { timeout: TIMEOUT }, async () => {
+  const url = await ownedBy('member');
+  await asAdministrator('grant bursar_app, bursar_ledger to member');
+  await migrate({ url });
+  await works(url);
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder, environment: { DATABASE_URL: url } });
+  await service.ready;
+  service.launcher.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+  remove();
+});
+
+test('a login that does not own the database is told what is needed', { timeout: TIMEOUT }, async () => {
+  await asAdministrator('create role stranger login', 'create database not_yours');
+  await expect(migrate({ url: clusterUrl(place, 'not_yours').replace('bursar@', 'stranger@') })).rejects.toThrow(NEEDED);
+});
