@@ -11,7 +11,7 @@ import { sandboxEndpoint } from './sandbox-place.ts';
 import { StartRefused } from './start-refused.ts';
 import { openStatusBell } from './status-bell.ts';
 import { wire } from './wire.ts';
-import { untilWorldIsComplete } from './world.ts';
+import { untilWorldIsSeen } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
 const WORLD_WITHIN_MS = 20_000;
@@ -40,7 +40,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     report: (what, message) => log.error(what, message),
     version: version(),
   });
-  if (network === 'sandbox' && isSupervised()) await untilWorldIsComplete(ctx, WORLD_WITHIN_MS);
+  if (network === 'sandbox' && isSupervised()) await untilWorldIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
   try {
     await server.listen({ port, host });
   } catch (error) {

@@ -39,6 +39,17 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
   }
 }
 
+/** Whether the sandbox there has opened its nodes and takes questions. */
+export async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
+  const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
+  try {
+    const { status } = await fetch(new URL('/alive', url), { headers: { authorization }, signal: AbortSignal.timeout(1000) });
+    return status === 204;
+  } catch {
+    return false;
+  }
+}
+
 /** The RPC address of a simulated node. */
 export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: UtxoCode): string {
   const node = new URL(`/node/${currency.toLowerCase()}`, url);

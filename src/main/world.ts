@@ -1,29 +1,40 @@
-// Whether the sandbox's world is complete: nodes read, prices known, keys to receive with. The API opens its door when it is, so that the
-// first payment after `ready` finds everything. Called by src/main/api.ts, in the sandbox only: real nodes may take days.
+// Whether the sandbox's world has been looked at: nodes asked, prices asked for, keys to receive with. The API opens its door when it has, so
+// that the first payment after `ready` finds everything that works. Called by src/main/api.ts, in the sandbox only: real nodes may take days.
 import { setTimeout as delay } from 'node:timers/promises';
 import { WATCHED_CODES } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { getRates } from '../flow/rates.ts';
 import { readReadiness } from '../flow/readiness.ts';
 import { usableKey } from '../store/address-ranges.ts';
+import { hurry } from '../store/due.ts';
+import { rateChecks } from '../store/rates.ts';
+import { type SandboxEndpoint, sandboxAnswers } from './sandbox-place.ts';
 
 const LOOK_EVERY_MS = 15;
 
-/** Resolves when everything was seen to work since the call, or when the time is up (a node may be switched off by a control). */
-export async function untilWorldIsComplete(ctx: Context, withinMs: number): Promise<void> {
+/**
+ * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a node or an exchange
+ * that a control has switched off keeps nobody waiting. At the latest when the time is up.
+ */
+export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
+  // what failed before the sandbox answered says nothing about its nodes
+  while (performance.now() < until && !(await sandboxAnswers(await endpoint()))) await delay(LOOK_EVERY_MS);
   const sinceMs = ctx.ports.clock.now();
-  while (performance.now() < until && !(await isComplete(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
+  await hurry(ctx.db);
+  while (performance.now() < until && !(await isSeen(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
 }
 
-async function isComplete(ctx: Context, sinceMs: number): Promise<boolean> {
-  const [chains, rates, keys] = await Promise.all([
+async function isSeen(ctx: Context, sinceMs: number): Promise<boolean> {
+  const [chains, rates, asked, keys] = await Promise.all([
     readReadiness(ctx),
     getRates(ctx),
+    rateChecks(ctx.db),
     Promise.all(WATCHED_CODES.map((currency) => usableKey(ctx.db, currency))),
   ]);
-  const seen = chains
-    .filter(({ state, checkedAtMs }) => state === 'ready' && checkedAtMs >= sinceMs)
-    .map(({ currency }) => currency);
-  return WATCHED_CODES.every((currency, n) => seen.includes(currency) && rates[currency] !== undefined && keys[n] !== null);
+  const looked = new Map(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
+  return WATCHED_CODES.every((currency, n) => {
+    const isPriceSeen = rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs;
+    return (looked.get(currency) ?? 0) >= sinceMs && isPriceSeen && keys[n] !== null;
+  });
 }

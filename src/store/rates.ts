@@ -32,6 +32,16 @@ export async function latestRates(
   );
 }
 
+/** When the feeds were last asked for each currency that ever had a price, whatever they said. */
+export async function rateChecks(sql: Sql): Promise<Map<CurrencyCode, number>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; checkedAt: Date }>({
+    name: 'rate_checks',
+    text: 'select currency, checked_at as "checkedAt" from rates',
+    values: [],
+  });
+  return new Map(rows.map(({ currency, checkedAt }) => [currency, checkedAt.getTime()]));
+}
+
 /**
  * Writes what one reading of the feeds came to. A judgement without a price leaves the last good one as it is. A reading that began before the
  * stored one changes nothing (two pollers may overlap).
