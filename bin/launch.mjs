@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { install } from './install.mjs';
 
+const STOPS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+const GROUP_ENDS_WITHIN_MS = 6000;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const PROGRAMS = {
   start: 'src/main/start.ts',
@@ -24,16 +26,16 @@ if (program === undefined) {
 try {
   // what a command prints may be read by a program: only the start talks about the installation on standard output
   const node = await install(root, command === 'start' ? console.log : console.error);
-  run(node, [join(root, program), ...rest]);
+  run(node, [join(root, program), ...rest, ...(command === 'start' ? ['--launched'] : [])]);
 } catch (error) {
   console.error(error.message);
   process.exit(1);
 }
 
 function run(node, args) {
-  // the channel tells the child when we are gone, however we went
+  // the channel tells the child when we are gone, however we went; the pipe tells us when the last process of a group is gone
   const child = spawn(node, args, {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
     env: {
       ...process.env,
       PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH ?? ''}`,
@@ -41,7 +43,8 @@ function run(node, args) {
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compiled'),
     },
   });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.stdio[4].on('error', () => undefined).resume();
+  for (const signal of STOPS) process.on(signal, () => child.kill(signal));
   // npm passes SIGTERM on, but cannot when it is killed: then our parent is another one
   const parent = process.ppid;
   const watch = setInterval(() => {
@@ -54,8 +57,20 @@ function run(node, args) {
   });
   child.on('exit', (code, signal) => {
     if (signal === null) process.exit(code ?? 1);
-    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(name);
+    if (!STOPS.includes(signal)) {
+      // the others have lost their parent and say so: ours is the last line
+      child.on('close', () => wasKilled(signal));
+      setTimeout(() => wasKilled(signal), GROUP_ENDS_WITHIN_MS);
+      return;
+    }
+    for (const name of STOPS) process.removeAllListeners(name);
     process.kill(process.pid, signal);
     setTimeout(() => process.exit(1), 1000);
   });
+}
+
+function wasKilled(signal) {
+  const what = command === 'start' ? 'the process that ran the service' : `the process of ${command}`;
+  console.error(`launch: ends because ${what} was killed (${signal})`);
+  process.exit(1);
 }

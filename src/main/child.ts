@@ -33,6 +33,8 @@ export type Child = {
   stop(graceMs: number): Promise<void>;
 };
 
+/** The launcher's own pipe: it is closed when the last process of the group has ended, and so tells the launcher. */
+const LAUNCHED = process.argv.includes('--launched') ? [4] : [];
 const MOST_DEATHS = 5;
 const WITHIN_MS = 60_000;
 
@@ -55,7 +57,7 @@ export function startChild(options: ChildOptions): Child {
     const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), SUPERVISED_ARGUMENTS, {
       env: options.environment(),
       execArgv: [...(options.nodeFlags ?? [])],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...LAUNCHED],
     });
     current = child;
     let refusal: string | null = null;

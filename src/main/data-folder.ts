@@ -1,5 +1,5 @@
 // BURSAR_DATA_DIR: made on first use, in a form that the database's user may pass through. Called by every process of src/main.
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { StartRefused } from './start-refused.ts';
 
 /** Makes the folder when it is missing; returns its real path. Throws StartRefused when it cannot be made or written. */
@@ -10,9 +10,11 @@ export function makeDataFolder(path: string): string {
       // others may pass through to what belongs to them (the database), but not look around
       chmodSync(path, 0o711);
     }
+    if (!statSync(path).isDirectory()) throw new StartRefused(`BURSAR_DATA_DIR: ${path} is not a folder: set it to another`);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     return realpathSync(path);
   } catch (error) {
+    if (error instanceof StartRefused) throw error;
     throw new StartRefused(
       `BURSAR_DATA_DIR: ${path} cannot be made or written (${(error as NodeJS.ErrnoException).code}): set it to another folder`,
     );

@@ -41,5 +41,5 @@ export async function onOpened<T>(start: (opened: Opened) => Promise<T>): Promis
 
 /** A log on standard error, one JSON object a line, as the other processes write it. */
 export function openLog(name: string): pino.Logger {
-  return pino({ name, base: { name, pid: process.pid } }, pino.destination({ dest: 2, sync: true }));
+  return pino({ name, base: { name, pid: process.pid } }, process.stderr);
 }

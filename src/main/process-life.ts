@@ -1,6 +1,6 @@
 // The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
 // tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
-import { StartRefused } from './start-refused.ts';
+import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process says to the one that started it. */
 export type Word = { readonly say: 'ready'; readonly note: string } | { readonly say: 'refused'; readonly line: string };
@@ -10,6 +10,7 @@ export type Running = { readonly note: string; stop(): Promise<void> };
 
 const STOP_WITHIN_MS = 4500;
 const SUPERVISED = '--supervised';
+const ORPHANED = 'ends because the process that started it is gone';
 
 /** The arguments with which a supervisor starts a process of the group. */
 export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
@@ -46,11 +47,20 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   process.on('SIGINT', () => {
     if (!supervised) void stop();
   });
-  process.on('disconnect', () => void stop());
+  process.on('disconnect', () => {
+    if (stopping) return;
+    sayLast(`${name}: ${ORPHANED}`);
+    void stop();
+  });
   process.on('uncaughtException', (error) => {
     console.error(`${name}: ${error.stack ?? String(error)}`);
     process.exit(1);
   });
+  // whoever started it was gone before it listened
+  if (process.argv.includes(SUPERVISED) && !supervised) {
+    sayLast(`${name}: ${ORPHANED}`);
+    process.exit(1);
+  }
 
   try {
     running = await start();
@@ -59,8 +69,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {
     if (stopping) process.exit(0);
-    const line =
-      error instanceof StartRefused ? error.message : `${name} does not start: ${(error as Error).stack ?? String(error)}`;
+    const line = lineOf(`${name} does not start`, error);
     if (error instanceof StartRefused && supervised) tell({ say: 'refused', line });
     else console.error(line);
     // a message that is still in the channel would be lost by process.exit
@@ -69,5 +78,11 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
 }
 
 function tell(word: Word): void {
-  process.send?.(word);
+  if (process.connected) process.send?.(word);
+}
+
+// What fails now fails because the others are gone: it would only hide the reason.
+function sayLast(line: string): void {
+  console.error(line);
+  for (const stream of [process.stdout, process.stderr]) stream.write = () => true;
 }

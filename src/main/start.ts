@@ -2,7 +2,7 @@
 // processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { MigrationRefused, migrate } from '../store/migrate.ts';
+import { migrate } from '../store/migrate.ts';
 import { type Child, startChild } from './child.ts';
 import { type Config, childEnvironment, readConfig } from './config.ts';
 import { makeDataFolder } from './data-folder.ts';
@@ -10,7 +10,7 @@ import { prepareDemo, printDemo } from './demo-merchant.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { type Identity, identityOf } from './process-identity.ts';
-import { StartRefused } from './start-refused.ts';
+import { lineOf, StartRefused } from './start-refused.ts';
 
 const READY_WITHIN_MS = 80_000;
 const STOP_WITHIN_MS = 9500;
@@ -26,7 +26,7 @@ let stopping = false;
 let isReady = false;
 let url: string | null = null;
 let dataFolder = '';
-let owns = false;
+let isNoted = false;
 let exitCode = 0;
 
 function step(what: string, sinceMs: number): void {
@@ -42,39 +42,44 @@ async function timed<T>(what: string | ((result: T) => string), work: () => Prom
 }
 
 function noteGroup(): void {
-  if (!owns) return;
   const supervisor = identityOf(process.pid) ?? String(process.pid);
   const processes = children.map((child) => child.identity()).filter((one): one is Identity => one !== null);
   writeGroup(dataFolder, { supervisor, state: stopping ? 'stopping' : isReady ? 'ready' : 'starting', url, processes });
+  isNoted = true;
 }
 
 async function stopAll(code: number, line?: string): Promise<void> {
-  if (line !== undefined && !stopping) console.error(line);
-  exitCode = Math.max(exitCode, code);
+  // what fails while it stops, fails because it stops
   if (stopping) return;
+  if (line !== undefined) console.error(line);
+  exitCode = code;
   stopping = true;
   for (const one of children) one.letGo();
   const since = performance.now();
-  noteGroup();
-  const deadline = setTimeout(() => {
-    console.error('stop: not everything ended in time; killing what is left');
-    for (const child of children) {
-      const pid = Number.parseInt(child.identity() ?? '', 10);
-      if (pid > 0) process.kill(pid, 'SIGKILL');
-    }
-    process.exit(1);
-  }, STOP_WITHIN_MS);
-  for (const close of closers) {
+  const deadline = setTimeout(killAll, STOP_WITHIN_MS);
+  const [note, forget] = isNoted ? [[async () => noteGroup()], [async () => writeGroup(dataFolder, null)]] : [[], []];
+  for (const close of [...note, ...closers, ...forget]) {
     await close().catch((error: Error) => {
       console.error(`stop: ${error.message}`);
       exitCode = 1;
     });
   }
-  if (owns) writeGroup(dataFolder, null);
   clearTimeout(deadline);
   if (isReady) step('stopped', since);
   if (exitCode !== 0 && line !== undefined && isReady) console.error(line);
   process.exit(exitCode);
+}
+
+function killAll(): void {
+  console.error('stop: not everything ended in time; killing what is left');
+  try {
+    for (const one of children) {
+      const pid = Number.parseInt(one.identity() ?? '', 10);
+      if (pid > 0) process.kill(pid, 'SIGKILL');
+    }
+  } finally {
+    process.exit(1);
+  }
 }
 
 function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv, nodeFlags: readonly string[] = []): Child {
@@ -150,7 +155,6 @@ async function main(): Promise<void> {
   const config = readConfig();
   dataFolder = makeDataFolder(config.dataFolder);
   const lock = await takeDataFolder(dataFolder);
-  owns = true;
   await checkPort(config);
   noteGroup();
   step('configuration, data folder and port', began);
@@ -158,13 +162,15 @@ async function main(): Promise<void> {
 
   closers.push(() => stopChildren('api', 'worker'));
   closers.push(() => stopChildren('signer', 'sandbox'));
+  const opening = openDatabase(config);
+  closers.push(
+    // also one that is only just being opened must not outlive us
+    async () => (await opening.catch(() => null))?.close(),
+    () => lock.release(),
+  );
   const database = await timed(
     (one: OpenDatabase) => one.description,
-    () => openDatabase(config),
-  );
-  closers.push(
-    () => database.close(),
-    () => lock.release(),
+    () => opening,
   );
   watchDatabase(database);
   if (stopping) return;
@@ -205,12 +211,7 @@ async function main(): Promise<void> {
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopAll(0));
-process.on('disconnect', () => void stopAll(0));
-process.on('uncaughtException', (error) => {
-  const known = error instanceof StartRefused || error instanceof MigrationRefused;
-  void stopAll(1, known ? error.message : `the start broke: ${error.stack ?? String(error)}`);
-});
-main().catch((error: Error) => {
-  const known = error instanceof StartRefused || error instanceof MigrationRefused;
-  void stopAll(1, known ? error.message : `the start broke: ${error.stack ?? String(error)}`);
-});
+process.on('disconnect', () => void stopAll(0, 'the service stops because the process that started it is gone'));
+const broke = (error: unknown) => void stopAll(1, lineOf(isReady ? 'the service broke' : 'the start broke', error));
+process.on('uncaughtException', broke);
+main().catch(broke);

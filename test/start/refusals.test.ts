@@ -1,0 +1,95 @@
+// What stands in the way of a start is told in one line and ends it at once; SIGTERM ends it at any moment; and who has lost the process that
+// started it says so last.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { dataFolderFor, eventually, livingProcesses, startService } from '../support/service.ts';
+
+const TIMEOUT = 60_000;
+
+test('a data folder that is an executable file is refused in one line', { timeout: TIMEOUT }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-file-'));
+  const file = join(folder, 'f');
+  writeFileSync(file, '');
+  chmodSync(file, 0o755);
+  const service = startService({ dataFolder: file });
+  expect(await service.ended).toBe(1);
+  expect(service.output().trim()).toBe(`BURSAR_DATA_DIR: ${file} is not a folder: set it to another`);
+  rmSync(folder, { recursive: true });
+});
+
+test('a data folder in which nothing can be kept is told without a stack, and the start ends', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'run'), '');
+  const service = startService({ dataFolder: folder });
+  expect(await service.ended).toBe(1);
+  expect(service.output().trim()).toMatch(/^the start broke: EEXIST[^\n]*$/);
+  remove();
+});
+
+test('SIGTERM at any moment of a start ends it in order', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  for (const [line, ms] of [
+    ['configuration', 0],
+    ['configuration', 150],
+    ['PostgreSQL', 0],
+    ['schema', 50],
+    ['worker', 0],
+  ] as const) {
+    const service = startService({ dataFolder: folder });
+    await eventually(`the line of ${line}`, () => service.output().includes(line));
+    await delay(ms);
+    const began = performance.now();
+    service.launcher.kill('SIGTERM');
+    expect({ line, ended: await service.ended, said: service.output() }).toMatchObject({ line, ended: 0 });
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(service.output()).not.toMatch(/broke|^\s+at /m);
+    expect(livingProcesses(folder)).toEqual([]);
+  }
+  remove();
+});
+
+test('after a kill of the supervisor each process says why it ends, and the launcher says it last', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder });
+  await service.ready;
+  const before = service.output().length;
+  process.kill(service.supervisor()!, 'SIGKILL');
+  expect(await service.ended).toBe(1);
+  const said = service.output().slice(before).trim().split('\n').slice(-5);
+  expect(said.at(-1)).toBe('launch: ends because the process that ran the service was killed (SIGKILL)');
+  expect(said.slice(0, -1).sort()).toEqual(
+    ['api', 'sandbox', 'signer', 'worker'].map((name) => `${name}: ends because the process that started it is gone`),
+  );
+  // the database is left to the next start, which also stops it
+  const next = startService({ dataFolder: folder });
+  await next.ready;
+  next.launcher.kill('SIGTERM');
+  expect(await next.ended).toBe(0);
+  remove();
+});
+
+test('a node that is down keeps nobody waiting at the next start', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  const post = (base: string, path: string, body: object) =>
+    fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const first = startService({ dataFolder: folder });
+  expect((await post(await first.ready, '/sandbox/node', { currency: 'LTC', down: true })).status).toBe(200);
+  first.launcher.kill('SIGTERM');
+  await first.ended;
+  const second = startService({ dataFolder: folder });
+  const base = await second.ready;
+  expect(Number(/^everything +([\d.]+) s$/m.exec(second.output())?.[1])).toBeLessThan(12);
+  const auth = await post(base, '/auth', { username: 'demo', password: 'demo-demo-demo' });
+  const { access_token } = (await auth.json()) as { access_token: string };
+  const created = await post(base, '/create_transaction', { access_token, amount: '25.00', crypto_selected: 'BTC' });
+  expect(created.status).toBe(200);
+  second.launcher.kill('SIGTERM');
+  expect(await second.ended).toBe(0);
+  remove();
+});
