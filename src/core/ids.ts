@@ -2,7 +2,14 @@
 // Randomness and time come from the caller (core has neither).
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const PAIRS = Array.from(ALPHABET, (first) => Array.from(ALPHABET, (second) => first + second)).flat();
 const LENGTH = 22;
+
+const LIMB = 2 ** 16;
+const LIMBS = 8;
+/** As many digits as one division gives: a remainder and the next limb are still an exact number. */
+const DIGITS = 6;
+const DIVISOR = 62 ** DIGITS;
 
 /**
  * @param prefix for example `txn_`
@@ -11,12 +18,29 @@ const LENGTH = 22;
  */
 export function sortableId(prefix: string, atMs: number, random: Uint8Array): string {
   if (random.length !== 10) throw new Error('an id takes 10 random bytes');
-  let value = BigInt(atMs);
-  for (const byte of random) value = (value << 8n) | BigInt(byte);
+  const limbs = [Math.floor(atMs / LIMB ** 2), Math.floor(atMs / LIMB) % LIMB, atMs % LIMB];
+  for (let i = 0; i < 10; i += 2) limbs.push(((random[i] as number) << 8) | (random[i + 1] as number));
   let text = '';
-  for (let i = 0; i < LENGTH; i++) {
-    text = ALPHABET[Number(value % 62n)] + text;
-    value /= 62n;
+  while (text.length < LENGTH) {
+    const rest = divide(limbs);
+    text = pair(Math.floor(rest / 62 ** 4)) + pair(Math.floor(rest / 62 ** 2)) + pair(rest) + text;
   }
-  return prefix + text;
+  // the value has 22 digits, the last division gives zeros before them
+  return prefix + text.slice(text.length - LENGTH);
+}
+
+/** Divides the number, whose highest limb is the first, and returns the remainder. */
+function divide(limbs: number[]): number {
+  let rest = 0;
+  for (let i = 0; i < LIMBS; i++) {
+    const value = rest * LIMB + (limbs[i] as number);
+    const quotient = Math.floor(value / DIVISOR);
+    limbs[i] = quotient;
+    rest = value - quotient * DIVISOR;
+  }
+  return rest;
+}
+
+function pair(value: number): string {
+  return PAIRS[value % 62 ** 2] as string;
 }

@@ -5,6 +5,7 @@ import { sortableId } from '../../src/core/ids.ts';
 
 const times = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 const random = fc.uint8Array({ minLength: 10, maxLength: 10 });
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** The order of PostgreSQL's collation "C": by bytes. */
 const before = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
 
@@ -35,6 +36,17 @@ describe('an id', () => {
     );
     expect(sortableId('', 2 ** 48 - 1, new Uint8Array(10).fill(255))).toBe('7n42DGM5Tflk9n8mt7Fhc7');
     expect(sortableId('', 0, new Uint8Array(10))).toBe('0'.repeat(22));
+  });
+
+  it('is the number of its 128 bits in base 62', () => {
+    fc.assert(
+      fc.property(times, random, (atMs, bytes) => {
+        let value = 0n;
+        for (const digit of sortableId('', atMs, bytes)) value = value * 62n + BigInt(DIGITS.indexOf(digit));
+        expect(value.toString(16).padStart(32, '0')).toBe(atMs.toString(16).padStart(12, '0') + Buffer.from(bytes).toString('hex'));
+      }),
+      { numRuns: 1000 },
+    );
   });
 
   it('does not repeat within one millisecond', () => {
