@@ -13,6 +13,7 @@ type JsonOption = { readonly json?: boolean };
 
 /** A watcher looks at its node every few seconds: older than this means that none runs. */
 const LOOKED_RECENTLY_MS = 60_000;
+const TOLD_EVERY = 1_000;
 
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
@@ -47,9 +48,14 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   ]);
 }
 
+/** A long reading says how far it is, on standard error. */
+function onProgress(height: number, toHeight: number): void {
+  if (height % TOLD_EVERY === 0 && height < toHeight) process.stderr.write(`read up to block ${height} of ${toHeight}\n`);
+}
+
 async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number): Promise<Rescanned> {
   try {
-    const done = await rescan(ctx, currency, { fromHeight });
+    const done = await rescan(ctx, currency, { fromHeight, onProgress });
     // the judge of the worker would find them too; where none runs they are booked now
     for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
     if (done.found.length > 0) await beginAgain(ctx, currency, Math.max(0, fromHeight - 1));

@@ -1,10 +1,15 @@
 // Several nodes for one currency, real bitcoinds: which one is read, what happens when one fails and comes back, and that two which tell
 // different histories stop large bookings until they agree again.
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
 import { createNodeGroup } from '../../src/outside/node-group.ts';
 import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
 import { readChainStatus } from '../../src/store/node-conditions.ts';
+import { askCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { openBursar } from './bursar.ts';
@@ -100,6 +105,11 @@ test('nodes that tell different histories: nothing above the limit is booked unt
     await bursar.settle(worker);
     expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending']);
     expect((await bursar.story(small.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-status-'));
+    const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+    const shown = await askCli<{ chains: { contested: string }[] }>(['chain', 'status'], here, 1);
+    expect(shown.chains[0]?.contested).toMatch(/^at height \d+ .* has block .* and .* has /);
+    await rm(folder, { recursive: true, force: true });
     // the contradiction outlives the other node: it stands until both are seen to agree
     await b.stop();
     await bursar.settle(worker);
