@@ -51,7 +51,7 @@ export function qrModules(text: string, quiet: number): Modules {
   const { size } = shape.grid;
   writeCodewords(shape, bytes);
   const { codewords, places, fixed } = shape;
-  const drawn = Uint8Array.from(fixed);
+  const drawn = fixed.slice();
   for (let bit = 0; bit < places.length; bit++) {
     drawn[places[bit] as number] = ((codewords[bit >> 3] as number) >> (7 - (bit & 7))) & 1;
   }

@@ -26,6 +26,15 @@ const CODE = {
 const BYTES = [0x00, 0x0f, 0xf0, 0xff] as const;
 const BYTE_CODES = [0b00, 0b101, 0b011, 0b10] as const;
 const BYTE_CODE_LENGTHS = [2, 3, 3, 2] as const;
+// the same for two bytes, that is four modules, the first of them the highest bit of the index
+const TWO_CODES = Uint8Array.from({ length: 16 }, (_, four) => {
+  const [first, second] = [(four >> 2) as 0 | 1 | 2 | 3, (four & 3) as 0 | 1 | 2 | 3];
+  return BYTE_CODES[first] | (BYTE_CODES[second] << BYTE_CODE_LENGTHS[first]);
+});
+const TWO_LENGTHS = Uint8Array.from(
+  { length: 16 },
+  (_, four) => (BYTE_CODE_LENGTHS[four >> 2] as number) + (BYTE_CODE_LENGTHS[four & 3] as number),
+);
 
 /** What depends on the number of modules a side alone. */
 type Shape = {
@@ -67,7 +76,20 @@ function compress({ side, black }: Modules, shape: Shape): Buffer {
     count += CODE.black.count;
     b += a;
     const end = (line + 1) * side;
-    for (let module = line * side; module < end; module += 2) {
+    let module = line * side;
+    for (; module + 3 < end; module += 4) {
+      const left = 3 - 2 * (black[module] as number) - (black[module + 1] as number);
+      const right = 3 - 2 * (black[module + 2] as number) - (black[module + 3] as number);
+      const four = (left << 2) | right;
+      bits |= (TWO_CODES[four] as number) << count;
+      count += TWO_LENGTHS[four] as number;
+      for (; count >= 8; count -= 8, bits >>>= 8) out[at++] = bits;
+      a += BYTES[left] as number;
+      b += a;
+      a += BYTES[right] as number;
+      b += a;
+    }
+    for (; module < end; module += 2) {
       const right = module + 1 < end ? (black[module + 1] as number) : 0;
       const kind = 3 - 2 * (black[module] as number) - right;
       bits |= (BYTE_CODES[kind] as number) << count;

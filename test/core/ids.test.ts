@@ -43,7 +43,9 @@ describe('an id', () => {
       fc.property(times, random, (atMs, bytes) => {
         let value = 0n;
         for (const digit of sortableId('', atMs, bytes)) value = value * 62n + BigInt(DIGITS.indexOf(digit));
-        expect(value.toString(16).padStart(32, '0')).toBe(atMs.toString(16).padStart(12, '0') + Buffer.from(bytes).toString('hex'));
+        expect(value.toString(16).padStart(32, '0')).toBe(
+          atMs.toString(16).padStart(12, '0') + Buffer.from(bytes).toString('hex'),
+        );
       }),
       { numRuns: 1000 },
     );
