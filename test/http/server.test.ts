@@ -149,7 +149,8 @@ describe('TLS and proxies', () => {
       expect((await world.send('/auth', {}, headers)).json.error).toBe(code);
       expect((await world.send('/openapi.json', undefined, headers, 'GET')).status).toBe(code === 'missing_field' ? 200 : 403);
       expect((await world.send('/healthz', undefined, headers, 'GET')).status).toBe(200);
-      expect((await world.send('/sandbox/pay', {}, headers)).status).toBe(code === 'missing_field' ? 404 : 403);
+      // the controls do not exist here, whatever the call came over
+      expect((await world.send('/sandbox/pay', {}, headers)).status).toBe(404);
     }
     await open.end();
     await proxied.end();
