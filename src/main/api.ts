@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
+import { listenRefused } from './listen-refused.ts';
 import { openNeighbours } from './neighbours.ts';
 import { type Opened, onOpened, openLog } from './opened.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
-import { StartRefused } from './start-refused.ts';
 import { openStatusBell } from './status-bell.ts';
 import { wire } from './wire.ts';
 import { untilWorldIsSeen } from './world.ts';
@@ -44,9 +44,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   try {
     await server.listen({ port, host });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${code})`;
-    throw new StartRefused(`${host}:${port} ${why}: set PORT or HOST to another`);
+    throw listenRefused(host, port, error);
   }
   return {
     note: listeningUrl(host, server.server.address()),

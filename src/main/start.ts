@@ -8,6 +8,7 @@ import { type Config, childEnvironment, readConfig } from './config.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { prepareDemo, printDemo } from './demo-merchant.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
+import { listenRefused } from './listen-refused.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { type Identity, identityOf } from './process-identity.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
@@ -100,10 +101,7 @@ function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv
 async function checkPort({ port, host }: Config): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${error.code})`;
-      reject(new StartRefused(`${host}:${port} ${why}: set PORT or HOST to another`));
-    });
+    server.once('error', (error) => reject(listenRefused(host, port, error)));
     server.listen(port, host, () => server.close(() => resolve()));
   });
 }

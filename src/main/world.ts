@@ -13,8 +13,8 @@ import { type SandboxEndpoint, sandboxAnswers } from './sandbox-place.ts';
 const LOOK_EVERY_MS = 15;
 
 /**
- * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a node or an exchange
- * that a control has switched off keeps nobody waiting. At the latest when the time is up.
+ * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a
+ * node or an exchange that a control has switched off keeps nobody waiting. At the latest when the time is up.
  */
 export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;

@@ -20,6 +20,14 @@ test('a data folder that is an executable file is refused in one line', { timeou
   rmSync(folder, { recursive: true });
 });
 
+test('a HOST that no name service knows is named', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder, environment: { HOST: 'no-such-host.invalid' } });
+  expect(await service.ended).toBe(1);
+  expect(service.output().trim()).toMatch(/^HOST: "no-such-host\.invalid" cannot be resolved[^\n]*$/);
+  remove();
+});
+
 test('a data folder in which nothing can be kept is told without a stack, and the start ends', { timeout: TIMEOUT }, async () => {
   const { folder, remove } = dataFolderFor();
   mkdirSync(folder);
