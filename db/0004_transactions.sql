@@ -41,7 +41,8 @@ create table transactions (
   -- when, on its chain's own time, the judge must look again; -infinity = at once
   due_at            timestamptz
 );
-create index transactions_merchant on transactions (merchant_id, created_at desc, id desc);
+-- lists go through it backwards: it grows at its end, which fills its pages
+create index transactions_merchant on transactions (merchant_id, created_at, id);
 create index transactions_due on transactions (currency, due_at) where due_at is not null;
 create index transactions_lookup on transactions (currency) where lookup_wanted;
 

@@ -465,7 +465,7 @@ CREATE INDEX transactions_lookup ON public.transactions USING btree (currency) W
 
 CREATE INDEX transactions_made_in ON public.transactions USING btree (made_in);
 
-CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_id, created_at DESC, id DESC);
+CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_id, created_at, id);
 
 CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
 

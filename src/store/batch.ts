@@ -1,8 +1,7 @@
-// Micro-batches: calls that arrive together become one statement. A batch leaves as soon as fewer than two are under way, so at low load it
-// is one row and waits for nothing. Called by the stores of the hot paths.
+// Micro-batches: calls that arrive together become one statement. A batch leaves when the one before is answered: at low load it is one
+// row and waits for nothing, and the more there is to do the larger it is, and the cheaper each row. Called by the stores of the hot paths.
 
 const MAX_ROWS = 64;
-const MAX_IN_FLIGHT = 2;
 
 /**
  * @param run answers a whole batch, in its order; when it fails for a batch of several, each item is tried alone, so that one bad row does
@@ -10,12 +9,11 @@ const MAX_IN_FLIGHT = 2;
  */
 export function createBatch<I, O>(run: (items: readonly I[]) => Promise<readonly O[]>): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (error: unknown) => void };
-  let queue: Waiting[] = [];
-  let inFlight = 0;
+  const queue: Waiting[] = [];
+  let underWay = false;
   let scheduled = false;
 
-  async function flush(batch: Waiting[]): Promise<void> {
-    inFlight++;
+  async function answer(batch: readonly Waiting[]): Promise<void> {
     try {
       const answers = await run(batch.map((waiting) => waiting.item));
       batch.forEach((waiting, index) => {
@@ -23,24 +21,20 @@ export function createBatch<I, O>(run: (items: readonly I[]) => Promise<readonly
       });
     } catch (error) {
       if (batch.length === 1) batch[0]?.reject(error);
-      else for (const waiting of batch) await flush([waiting]);
-    } finally {
-      inFlight--;
-      schedule();
+      else for (const waiting of batch) await answer([waiting]);
     }
   }
 
-  function leave(): void {
+  async function leave(): Promise<void> {
     scheduled = false;
-    while (queue.length > 0 && inFlight < MAX_IN_FLIGHT) {
-      const batch = queue.length > MAX_ROWS ? queue.splice(0, MAX_ROWS) : queue;
-      if (batch === queue) queue = [];
-      void flush(batch);
-    }
+    underWay = true;
+    await answer(queue.splice(0, MAX_ROWS));
+    underWay = false;
+    schedule();
   }
 
   function schedule(): void {
-    if (scheduled || queue.length === 0 || inFlight >= MAX_IN_FLIGHT) return;
+    if (scheduled || underWay || queue.length === 0) return;
     scheduled = true;
     setImmediate(leave);
   }

@@ -1,0 +1,72 @@
+// Micro-batches: what arrives together goes together, one batch at a time, and nobody pays for a neighbour's bad row.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createBatch } from '../../src/store/batch.ts';
+
+/** A batch whose runs are answered by hand. */
+function held() {
+  const runs: { items: readonly number[]; answer: () => void }[] = [];
+  const ask = createBatch(
+    (items: readonly number[]) =>
+      new Promise<readonly string[]>((resolve) => {
+        runs.push({ items, answer: () => resolve(items.map(String)) });
+      }),
+  );
+  return { runs, ask };
+}
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+test('calls of one moment are one batch, and those made meanwhile are the next, in their order', async () => {
+  const { runs, ask } = held();
+  const first = [ask(1), ask(2), ask(3)];
+  await tick();
+  const second = [ask(4), ask(5)];
+  await tick();
+  await tick();
+  expect(runs.map((run) => run.items)).toEqual([[1, 2, 3]]);
+  runs[0]?.answer();
+  expect(await Promise.all(first)).toEqual(['1', '2', '3']);
+  await tick();
+  expect(runs.map((run) => run.items)).toEqual([
+    [1, 2, 3],
+    [4, 5],
+  ]);
+  runs[1]?.answer();
+  expect(await Promise.all(second)).toEqual(['4', '5']);
+});
+
+test('a lone call leaves at once', async () => {
+  const { runs, ask } = held();
+  void ask(1);
+  await tick();
+  expect(runs).toHaveLength(1);
+});
+
+test('a batch has at most 64 items', async () => {
+  const sizes: number[] = [];
+  const ask = createBatch(async (items: readonly number[]) => {
+    sizes.push(items.length);
+    return items;
+  });
+  const asked = Array.from({ length: 150 }, (_, item) => item);
+  expect(await Promise.all(asked.map(ask))).toEqual(asked);
+  expect(sizes).toEqual([64, 64, 22]);
+});
+
+test('whatever rows are bad, each call gets its own answer or its own error, and those after them go on', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 100 }), async (good) => {
+      const ask = createBatch(async (items: readonly number[]) => {
+        const bad = items.filter((item) => !good[item]);
+        if (bad.length > 0) throw new Error(`bad: ${bad.join()}`);
+        return items.map(String);
+      });
+      const settled = await Promise.allSettled(good.map((_, item) => ask(item)));
+      settled.forEach((one, item) => {
+        if (good[item]) expect(one).toEqual({ status: 'fulfilled', value: String(item) });
+        else expect((one as PromiseRejectedResult).reason.message).toBe(`bad: ${item}`);
+      });
+    }),
+    { numRuns: 50 },
+  );
+});
