@@ -25,22 +25,23 @@ export type NewTransaction = {
 /** Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings. */
 export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
   const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
-  const times = (name: 'rateAtMs' | 'createdAtMs' | 'windowEndsAtMs') => rows.map((row) => new Date(row[name]).toISOString());
-  // quotes of the same minute have the same sources: each text is sent and parsed once
-  const sources = [...new Set(column('rateSources'))];
+  const { quotes, numbers } = quotesOf(rows);
   const result = await sql.query<{ object_id: string }>({
     name: 'insert_transactions',
     text: `
       with input as (
-        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::timestamptz[], $8::integer[],
-                             $9::text[], $10::text[], $11::text[], $12::bytea[], $13::bigint[], $14::timestamptz[], $15::timestamptz[])
-          as t(id, merchant_id, currency, usd_minor, need, rate, rate_at, sources_number, label, email, address, script, address_index, created_at, window_ends_at)
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::integer[], $7::text[], $8::text[],
+                             $9::text[], $10::bytea[], $11::bigint[], $12::float8[], $13::float8[])
+          as t(id, merchant_id, currency, usd_minor, need, quote, label, email, address, script, address_index, created_ms, window_ends_ms)
+      ), timed as (
+        select *, ${instant('created_ms')} as created_at, ${instant('window_ends_ms')} as window_ends_at from input
       ), made as (
         insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script,
                                   address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
-        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, i.rate, i.rate_at, ($16::jsonb[])[i.sources_number], i.label, i.email, i.address,
-               i.script, i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
-          from input i join merchant_settings s using (merchant_id)
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, ($14::numeric[])[i.quote], ($15::timestamptz[])[i.quote],
+               ($16::jsonb[])[i.quote], i.label, i.email, i.address, i.script, i.address_index, i.created_at, i.window_ends_at, i.window_ends_at,
+               s.tolerance_bps, s.late_payments
+          from timed i join merchant_settings s using (merchant_id)
         returning id, merchant_id, created_at
       )
       insert into events (merchant_id, object_id, sequence, type, status, reason, at)
@@ -48,25 +49,52 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       returning object_id`,
     values: [
       column('id'),
-      column('merchantId'),
+      numberArray(column('merchantId')),
       column('currency'),
-      column('usdMinor'),
-      column('need'),
-      column('rateText'),
-      times('rateAtMs'),
-      rows.map((row) => sources.indexOf(row.rateSources) + 1),
+      numberArray(column('usdMinor')),
+      numberArray(column('need')),
+      numberArray(numbers),
       column('label'),
       column('email'),
       column('address'),
       column('script'),
-      column('addressIndex'),
-      times('createdAtMs'),
-      times('windowEndsAtMs'),
-      sources,
+      numberArray(column('addressIndex')),
+      numberArray(column('createdAtMs')),
+      numberArray(column('windowEndsAtMs')),
+      quotes.map((quote) => quote.rateText),
+      quotes.map((quote) => new Date(quote.rateAtMs).toISOString()),
+      quotes.map((quote) => quote.rateSources),
     ],
   });
   const made = new Set(result.rows.map((row) => row.object_id));
   return rows.map((row) => made.has(row.id));
+}
+
+type StoredQuote = Pick<NewTransaction, 'rateText' | 'rateAtMs' | 'rateSources'>;
+
+/** Payments of the same minute have the same quote: each is sent and parsed once. `numbers` says, from 1, which is whose. */
+function quotesOf(rows: readonly NewTransaction[]): {
+  readonly quotes: readonly StoredQuote[];
+  readonly numbers: readonly number[];
+} {
+  const quotes: StoredQuote[] = [];
+  const numbers = rows.map((row) => {
+    const found = quotes.findIndex(
+      (one) => one.rateAtMs === row.rateAtMs && one.rateText === row.rateText && one.rateSources === row.rateSources,
+    );
+    return found === -1 ? quotes.push(row) : found + 1;
+  });
+  return { quotes, numbers };
+}
+
+/** Milliseconds since 1970 as an instant, to the millisecond. */
+function instant(name: string): string {
+  return `timestamptz 'epoch' + ${name} * interval '1 millisecond'`;
+}
+
+/** PostgreSQL's text of an array whose elements need no quotes: a quarter of the time of the driver's, which looks for them in each. */
+function numberArray(list: readonly (number | bigint)[]): string {
+  return `{${list.join()}}`;
 }
 
 export type CheckRow = {
