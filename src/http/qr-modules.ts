@@ -1,6 +1,7 @@
 // The modules of a QR code (ISO/IEC 18004:2024) of level M in byte mode, with the mask of least penalty. Whole rows are counted at a time, in
 // words of bits, and what depends on the version alone is made once: a fifth of the time of the fastest package. Called by qr.ts; the
 // penalty is in qr-penalty.ts.
+import { productsOf } from './qr-field.ts';
 import { type Grid, gridOf, penalty, wordsOf } from './qr-penalty.ts';
 
 /** A square of modules, row after row: 1 is black. */
@@ -36,7 +37,11 @@ type Shape = {
   readonly masks: readonly { readonly bytes: Uint8Array; readonly words: Int32Array; readonly format: Uint16Array }[];
   /** Modules of the version information that are black. */
   readonly version: readonly number[];
+  // room to work in
+  readonly data: Uint8Array;
+  readonly rest: Uint8Array;
   readonly codewords: Uint8Array;
+  readonly drawn: Uint8Array;
   readonly words: Int32Array;
 };
 const shapes = new Map<number, Shape>();
@@ -51,7 +56,8 @@ export function qrModules(text: string, quiet: number): Modules {
   const { size } = shape.grid;
   writeCodewords(shape, bytes);
   const { codewords, places, fixed } = shape;
-  const drawn = fixed.slice();
+  const { drawn } = shape;
+  drawn.set(fixed);
   for (let bit = 0; bit < places.length; bit++) {
     drawn[places[bit] as number] = ((codewords[bit >> 3] as number) >> (7 - (bit & 7))) & 1;
   }
@@ -104,7 +110,7 @@ function dataModules(version: number): number {
 /** Writes mode, length, text, padding and error correction, interleaved (§7.4 to 7.6), into the shape's codewords. */
 function writeCodewords(shape: Shape, bytes: Buffer): void {
   const { dataWords, blocks, check, codewords } = shape;
-  const data = new Uint8Array(dataWords);
+  const { data, rest } = shape;
   let at = 0;
   const long = shape.grid.size >= 17 + 4 * LONG_COUNT_VERSION;
   let half = BYTE_MODE;
@@ -124,7 +130,6 @@ function writeCodewords(shape: Shape, bytes: Buffer): void {
   const products = productsOf(check);
   const short = Math.floor(dataWords / blocks);
   const shortBlocks = blocks - (dataWords % blocks);
-  const rest = new Uint8Array(check + 1);
   let from = 0;
   for (let block = 0; block < blocks; block++) {
     const length = short + (block < shortBlocks ? 0 : 1);
@@ -137,33 +142,6 @@ function writeCodewords(shape: Shape, bytes: Buffer): void {
     }
     for (let j = 0; j < check; j++) codewords[dataWords + j * blocks + block] = rest[j] as number;
   }
-}
-
-const products = new Map<number, Uint8Array>();
-/** For each byte its products with the coefficients of the generator polynomial of this degree (§7.5.2, Annex A), without the leading 1. */
-function productsOf(degree: number): Uint8Array {
-  const known = products.get(degree);
-  if (known !== undefined) return known;
-  const generator = new Uint8Array(degree);
-  generator[degree - 1] = 1;
-  for (let i = 0, root = 1; i < degree; i++, root = product(root, 2)) {
-    for (let j = 0; j < degree; j++) generator[j] = product(generator[j] as number, root) ^ (generator[j + 1] ?? 0);
-  }
-  const table = Uint8Array.from({ length: 256 * degree }, (_, index) =>
-    product(Math.floor(index / degree), generator[index % degree] as number),
-  );
-  products.set(degree, table);
-  return table;
-}
-
-/** In GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1. */
-function product(a: number, b: number): number {
-  let sum = 0;
-  for (let bit = 7; bit >= 0; bit--) {
-    sum = (sum << 1) ^ ((sum >> 7) * 0x11d);
-    if ((b >> bit) & 1) sum ^= a;
-  }
-  return sum;
 }
 
 function shapeOf(version: number): Shape {
@@ -220,7 +198,10 @@ function shapeOf(version: number): Shape {
     places: Uint16Array.from(places.slice(0, codewords.length * 8)),
     masks,
     version: information.filter((_places, bit) => (versionBits(version) >> bit) & 1).flat(),
+    data: new Uint8Array(dataWordsOf(version)),
+    rest: new Uint8Array((CHECK_WORDS[version - 1] as number) + 1),
     codewords,
+    drawn: new Uint8Array(size * size),
     words: new Int32Array(grid.words),
   };
 }
