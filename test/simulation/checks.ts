@@ -47,7 +47,13 @@ const of = (lines: readonly Line[], ...accounts: string[]): bigint =>
 export async function bookedTooEarly(checks: Checked): Promise<void> {
   const { world, model, wrong } = checks;
   const { rows } = await world.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
-  for (const [id, lines] of Map.groupBy(rows, (line) => line.id)) {
+  const entries = Map.groupBy(rows, (line) => line.id);
+  const creditOf = (lines: readonly Line[]): bigint => -of(lines, 'available', 'receivable', 'income');
+  // rule 5 books all coins that have the R of the price together: what of them is above it goes to suspense then
+  const byRule5 = new Set(
+    [...entries.values()].flatMap((lines) => (lines[0]?.kind === 'deposit' && creditOf(lines) > 0n ? [lines[0].of] : [])),
+  );
+  for (const [id, lines] of entries) {
     checks.lastEntry = id;
     const { key, kind, of: owner } = lines[0] as Line;
     if (kind !== 'deposit') continue;
@@ -60,9 +66,10 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
       continue;
     }
     const amount = of(lines, 'asset_chain');
-    const credited = -of(lines, 'available', 'receivable', 'income');
+    const credited = creditOf(lines);
     const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
-    const cents = credited > 0n && coin === purchase.coin ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
+    const cents =
+      coin === purchase.coin && byRule5.has(owner) ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
     if (!deepEnough(coin, cents, sent.best, sent.coinbase)) {
       wrong.push(
         `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
@@ -192,4 +199,22 @@ async function readLives(world: World, ids: readonly string[]): Promise<Readonly
       return [id, { status, received: BigInt(received), steps, path: steps.map((step) => step.status) }];
     }),
   );
+}
+
+/** What the service recorded of the payments of the purchases that findings name, for the story of a failing seed. */
+export async function evidence({ world, wrong }: Checked): Promise<string[]> {
+  const ids = [...new Set(wrong.flatMap((what) => what.match(/txn_\w+/g) ?? []))];
+  const { rows } = await world.db.query<{ line: string }>({
+    text: `select t.id || ' ' || t.status || ' ' || t.word || ' ' || coalesce(t.why, '-') || ': ' || p.currency || ' ' || p.txid || ':' || p.vout || ' '
+                  || p.amount || ' ' || p.state || ' seen ' || p.seen_at || coalesce(' gone ' || p.gone_since, '') || coalesce(' for ' || p.conflict_txid, '')
+                  || ' noticed ' || coalesce(p.noticed_at::text, '-') || ' present ' || p.present || ' credited ' || p.credited || ' suspense ' || p.in_suspense
+                  || ' key ' || coalesce(p.deposit_key, '-') as line
+             from transactions t left join payments p on p.transaction_id = t.id where t.id = any ($1) order by t.id, p.id`,
+    values: [ids],
+  });
+  const { rows: told } = await world.db.query<{ line: string }>({
+    text: `select object_id || ' ' || at || ' ' || type || ' ' || coalesce(data::text, '') as line from events where object_id = any ($1) order by object_id, sequence`,
+    values: [ids],
+  });
+  return [...rows, ...told].map((row) => row.line);
 }

@@ -1,6 +1,6 @@
 // Where a purchase must end, as far as the specification leaves no choice: worked out from what was sent, when, and what it was worth,
 // without any of the product's rules. For tangled histories only the bounds are asked for.
-import { type Coin, centsDown, DAY } from './law.ts';
+import { COINS, type Coin, centsDown, DAY } from './law.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 
 export type Life = {
@@ -47,7 +47,9 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
   }
   if (life.status === 'settled' && creditedRight === 0n && !words.accepted) found.push('it is settled without money');
   if (['timedout_checked', 'cancelled'].includes(life.status)) {
-    const here = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).flatMap((coin) => model.outputsAt(purchase, coin));
+    // another coin that came while it was pending changed no status then (rule 18) and lies in suspense
+    const elsewhere = life.path.includes('pending') ? [] : COINS.filter((coin) => coin !== purchase.coin);
+    const here = [purchase.coin, ...elsewhere].flatMap((coin) => model.outputsAt(purchase, coin));
     if (here.length > 0) found.push(`it is ${life.status}, and ${here} lies at its address`);
   }
   if (['timedout_checked', 'cancelled'].includes(life.status) && credited > 0n) found.push(`${credited} was credited`);

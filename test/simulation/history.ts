@@ -3,7 +3,7 @@
 
 import { CHAIN_MOVES, calmDown, markGround } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';
-import { bookedTooEarly, type Checked, newChecks, wrongAtRest } from './checks.ts';
+import { bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
 import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
@@ -83,6 +83,7 @@ export async function runSeed(world: World, seed: number): Promise<Told> {
   }
   if (checks.wrong.length === 0) await comeToRest(counter, checks);
   checks.wrong.push(...world.troubles.splice(0));
+  if (checks.wrong.length > 0) story.push('', ...(await evidence(checks)));
   return { seed, wrong: checks.wrong, story };
 }
 
