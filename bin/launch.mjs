@@ -1,5 +1,5 @@
 // The first lines of every npm script. Plain JavaScript for the host's Node (18 or newer): installs what is missing, then hands over to
-// Node 24 from node_modules and passes signals on. `node bin/launch.mjs start|test|bench|check|cli [arguments]`
+// Node 24 from node_modules and passes signals on. `node bin/launch.mjs start|test|bench|check|simulate|cli [arguments]`
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +14,7 @@ const PROGRAMS = {
   bench: 'bench/run.ts',
   test: 'bin/test.mjs',
   check: 'bin/check.mjs',
+  simulate: 'bin/simulate.mjs',
 };
 
 const [command = 'start', ...rest] = process.argv.slice(2);

@@ -68,9 +68,9 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
     const amount = of(lines, 'asset_chain');
     const credited = creditOf(lines);
     const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
-    const cents =
-      coin === purchase.coin && byRule5.has(owner) ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
-    if (!deepEnough(coin, cents, sent.best, sent.coinbase)) {
+    const cents = credited > 0n && coin === purchase.coin ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
+    const asPrice = coin === purchase.coin && byRule5.has(owner) && deepEnough(coin, purchase.cents, sent.best, sent.coinbase);
+    if (!asPrice && !deepEnough(coin, cents, sent.best, sent.coinbase)) {
       wrong.push(
         `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
       );

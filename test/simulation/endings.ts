@@ -52,7 +52,7 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
     const here = [purchase.coin, ...elsewhere].flatMap((coin) => model.outputsAt(purchase, coin));
     if (here.length > 0) found.push(`it is ${life.status}, and ${here} lies at its address`);
   }
-  if (['timedout_checked', 'cancelled'].includes(life.status) && credited > 0n) found.push(`${credited} was credited`);
+  if (['timedout_checked', 'cancelled'].includes(life.status) && !byWord && credited > 0n) found.push(`${credited} was credited`);
   if (life.status === 'declined' && !byWord && !rules.has(17) && credited > 0n) found.push(`${credited} was credited`);
   if (life.status === 'review' && !byWord && !rules.has(17) && credited > 0n)
     found.push(`${credited} was credited without rule 17`);
