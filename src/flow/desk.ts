@@ -18,9 +18,9 @@ export type Desk = {
 
 export function createDesk(sql: Sql, nextAddress: Desk['nextAddress']): Desk {
   return {
-    insert: createBatch((rows: readonly NewTransaction[]) => insertTransactions(sql, rows)),
-    check: createBatch((ids: readonly string[]) => readChecks(sql, ids)),
-    dayFacts: createBatch(async (asked: readonly undefined[]) => {
+    insert: createBatch(1, (rows: readonly NewTransaction[]) => insertTransactions(sql, rows)),
+    check: createBatch(2, (ids: readonly string[]) => readChecks(sql, ids)),
+    dayFacts: createBatch(1, async (asked: readonly undefined[]) => {
       const facts = await readDayFacts(sql);
       return asked.map(() => facts);
     }) as () => Promise<DayFacts>,

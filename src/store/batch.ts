@@ -1,16 +1,18 @@
-// Micro-batches: calls that arrive together become one statement. A batch leaves when the one before is answered: at low load it is one
-// row and waits for nothing, and the more there is to do the larger it is, and the cheaper each row. Called by the stores of the hot paths.
+// Micro-batches: calls that arrive together become one statement. At low load a batch is one row and waits for nothing; the more there is to
+// do the larger it is, and the cheaper each row. Called by the stores of the hot paths.
 
 const MAX_ROWS = 64;
 
 /**
+ * @param atOnce batches under way together. One makes them larger, which pays where a row is dear; two keep the process busy while the
+ *   database reads
  * @param run answers a whole batch, in its order; when it fails for a batch of several, each item is tried alone, so that one bad row does
  *   not fail its neighbours
  */
-export function createBatch<I, O>(run: (items: readonly I[]) => Promise<readonly O[]>): (item: I) => Promise<O> {
+export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => Promise<readonly O[]>): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (error: unknown) => void };
   const queue: Waiting[] = [];
-  let underWay = false;
+  let underWay = 0;
   let scheduled = false;
 
   async function answer(batch: readonly Waiting[]): Promise<void> {
@@ -25,16 +27,20 @@ export function createBatch<I, O>(run: (items: readonly I[]) => Promise<readonly
     }
   }
 
-  async function leave(): Promise<void> {
-    scheduled = false;
-    underWay = true;
+  async function send(): Promise<void> {
+    underWay++;
     await answer(queue.splice(0, MAX_ROWS));
-    underWay = false;
+    underWay--;
     schedule();
   }
 
+  function leave(): void {
+    scheduled = false;
+    while (queue.length > 0 && underWay < atOnce) void send();
+  }
+
   function schedule(): void {
-    if (scheduled || underWay || queue.length === 0) return;
+    if (scheduled || underWay >= atOnce || queue.length === 0) return;
     scheduled = true;
     setImmediate(leave);
   }

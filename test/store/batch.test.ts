@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import { createBatch } from '../../src/store/batch.ts';
 
 /** A batch whose runs are answered by hand. */
-function held() {
+function held(atOnce = 1) {
   const runs: { items: readonly number[]; answer: () => void }[] = [];
   const ask = createBatch(
+    atOnce,
     (items: readonly number[]) =>
       new Promise<readonly string[]>((resolve) => {
         runs.push({ items, answer: () => resolve(items.map(String)) });
@@ -42,9 +43,22 @@ test('a lone call leaves at once', async () => {
   expect(runs).toHaveLength(1);
 });
 
+test('two may be under way together where that is wished', async () => {
+  const { runs, ask } = held(2);
+  for (const item of [1, 2, 3]) {
+    void ask(item);
+    await tick();
+  }
+  expect(runs.map((run) => run.items)).toEqual([[1], [2]]);
+  runs[1]?.answer();
+  await tick();
+  await tick();
+  expect(runs.map((run) => run.items)).toEqual([[1], [2], [3]]);
+});
+
 test('a batch has at most 64 items', async () => {
   const sizes: number[] = [];
-  const ask = createBatch(async (items: readonly number[]) => {
+  const ask = createBatch(1, async (items: readonly number[]) => {
     sizes.push(items.length);
     return items;
   });
@@ -56,7 +70,7 @@ test('a batch has at most 64 items', async () => {
 test('whatever rows are bad, each call gets its own answer or its own error, and those after them go on', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 100 }), async (good) => {
-      const ask = createBatch(async (items: readonly number[]) => {
+      const ask = createBatch(1, async (items: readonly number[]) => {
         const bad = items.filter((item) => !good[item]);
         if (bad.length > 0) throw new Error(`bad: ${bad.join()}`);
         return items.map(String);
