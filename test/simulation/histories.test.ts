@@ -37,9 +37,10 @@ async function check(seed: number): Promise<void> {
 }
 
 if (process.env.SIMULATION_FIRST === undefined) {
-  test.each(failedOnce)('seed %i, which failed once', check);
+  test.each(failedOnce)('seed %i, which failed once', check, 120_000);
 }
 test.each(Array.from({ length: SEEDS }, (_, n) => FIRST + n))(
   `seed %i: ${HISTORIES_IN_A_SEED} chain histories side by side end as the model says`,
   check,
+  120_000,
 );

@@ -35,10 +35,20 @@ const create: Move = async ({ world, model, chance, coin, merchants, note }) => 
   const [from, until] = CENTS[step] as (typeof CENTS)[number];
   const merchant = chance.one(merchants);
   const cents = BigInt(chance.whole(from, until));
-  const asked = await orRefused(
-    createTransaction(world.ctx, { merchantId: merchant.id, usdMinor: cents, method: coin, label: null, email: null }),
-  );
-  if (asked === null) return false;
+  const purchase = await orRefused(buy({ world, model }, { coin, merchant, cents }));
+  if (purchase === null) return false;
+  note(`${purchase.id.slice(-6)} ${cents} cents, ${purchase.need}, ${merchant.policy} ${merchant.toleranceBps}`);
+  return true;
+};
+
+/** A purchase through the product, and what the model must know of it. */
+export async function buy(
+  { world, model }: { readonly world: World; readonly model: Model },
+  what: { readonly coin: Coin; readonly merchant: Merchant; readonly cents: bigint },
+): Promise<Purchase> {
+  const { coin, merchant, cents } = what;
+  const order = { merchantId: merchant.id, usdMinor: cents, method: coin, label: null, email: null };
+  const asked = await createTransaction(world.ctx, order);
   const id = asked.transactionId;
   const { rows } = await world.db.query<{ script: Buffer }>({
     text: 'select script from transactions where id = $1',
@@ -46,10 +56,8 @@ const create: Move = async ({ world, model, chance, coin, merchants, note }) => 
   });
   const script = rows[0]?.script as Buffer;
   const price = world.prices.get(coin) as bigint;
-  model.ask({ id, coin, script, merchant, cents, price, need: asked.cryptoMinor, createdAt: world.now() });
-  note(`${id.slice(-6)} ${cents} cents, ${asked.cryptoMinor}, ${merchant.policy} ${merchant.toleranceBps}`);
-  return true;
-};
+  return model.ask({ id, coin, script, merchant, cents, price, need: asked.cryptoMinor, createdAt: world.now() });
+}
 
 /** What a verb answered; null when it was refused. */
 async function orRefused<T>(verb: Promise<T>): Promise<T | null> {
@@ -166,27 +174,36 @@ const word =
 const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (world: World, purchase: Purchase) =>
   resolveTransaction(world.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
 
-/** The merchant has put some of the balance aside for a payout: a loss finds less than it looks for. */
 const spend: Move = async ({ world, chance, coin, merchants, note }) => {
   const merchant = chance.one(merchants);
+  const amount = await putAside(world, { merchant, coin, percent: chance.whole(30, 100), nonce: chance.whole(0, 1e9) });
+  note(`${amount} of merchant ${merchant.id}`);
+  return amount > 0n;
+};
+
+/** The merchant puts some of the balance aside for a payout: a loss finds less than it looks for. */
+export function putAside(
+  world: World,
+  what: { readonly merchant: Merchant; readonly coin: Coin; readonly percent: number; readonly nonce: number },
+): Promise<bigint> {
+  const { merchant, coin, percent, nonce } = what;
   const code = `merchant:${merchant.id}:available:${coin}`;
   return world.db.transaction(async (sql) => {
     const { rows } = await sql.query<{ amount: string }>({
       text: 'select amount from ledger.lock_balances($1)',
       values: [[code]],
     });
-    const amount = (BigInt(rows[0]?.amount ?? 0) * BigInt(chance.whole(30, 100))) / 100n;
-    if (amount === 0n) return false;
+    const amount = (BigInt(rows[0]?.amount ?? 0) * BigInt(percent)) / 100n;
+    if (amount === 0n) return amount;
     const lines = [
       { account: code, amount },
       { account: `merchant:${merchant.id}:held:${coin}`, amount: -amount },
     ];
-    const key = `sim:${merchant.id}:${coin}:${world.now()}:${chance.whole(0, 1e9)}`;
+    const key = `sim:${merchant.id}:${coin}:${world.now()}:${nonce}`;
     await postEntries(sql, [{ key, kind: 'payout_held', lines, reversesKey: null }], { transactionId: null, at: world.now() });
-    note(`${amount} of merchant ${merchant.id}`);
-    return true;
+    return amount;
   });
-};
+}
 
 export const SERVICE_MOVES = {
   create,

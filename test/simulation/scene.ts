@@ -1,0 +1,122 @@
+// A told story in the simulated world: one merchant, a purchase or two, and what happens to them move by move; the same checks as after a
+// random history come at its end. Used by the tests that are named after the sentences of the credit model.
+import { expect } from 'vitest';
+import { cancelTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
+import { sealed, type Transaction } from '../../src/sandbox/transaction.ts';
+import { calmDown, markGround, mineBlocks, type Stage } from './chain-moves.ts';
+import { chanceOf } from './chance.ts';
+import { bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
+import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
+import { newModel, type Purchase, type Sent } from './model.ts';
+import { buy, type Counter, lookAtAll, putAside } from './service-moves.ts';
+import type { World } from './world.ts';
+
+export type Scene = Awaited<ReturnType<typeof openScene>>;
+
+export async function openScene(world: World, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
+  const coin = options.coin ?? 'BTC';
+  const model = newModel(world);
+  const checks = await newChecks(world, model);
+  const chance = chanceOf(1);
+  const merchant = await world.addMerchant(options.policy ?? 'accept', 100);
+  const note = () => undefined;
+  const counter: Counter = { world, model, chance, coin, merchants: [merchant], note, afterJudge: () => bookedTooEarly(checks) };
+  const stage = (of: Coin): Stage => ({ world, model, chance, coin: of, note });
+  for (const one of COINS) markGround(world, one);
+  await lookAtAll(counter);
+  const balance = async (code: string): Promise<bigint> => {
+    const { rows } = await world.db.query<{ amount: string }>({
+      text: 'select amount from ledger.account_balance where code = $1',
+      values: [code],
+    });
+    return BigInt(rows[0]?.amount ?? 0);
+  };
+
+  return {
+    world,
+    model,
+    buy: (cents: bigint) => buy(counter, { coin, merchant, cents }),
+    look: () => lookAtAll(counter),
+    /** Sends coins to a purchase; the default is its price in its coin. */
+    pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.need], on: Coin = coin): Sent {
+      const tx = world.node(on).pay(amounts.map((minor) => ({ minor, script: purchase.script }))) as Transaction;
+      model.send(
+        on,
+        tx,
+        amounts.map((amount) => ({ purchase, amount })),
+      );
+      return model.known(tx.txid) as Sent;
+    },
+    mine(blocks = 1, on: Coin = coin, only?: readonly Sent[]): void {
+      mineBlocks(stage(on), blocks, (tx) => only === undefined || only.some((one) => one.tx === tx));
+    },
+    reorg(depth: number, drop: boolean): void {
+      world.node(coin).reorg(depth, { drop });
+      model.moved(coin);
+    },
+    doubleSpend(one: Sent): void {
+      world.node(one.coin).doubleSpend([one.tx]);
+      model.moved(one.coin);
+    },
+    hidden(one: Sent, hidden: boolean): void {
+      world.node(one.coin).deny(one.tx, hidden);
+      model.moved(one.coin);
+    },
+    /** The same payment under another id takes its place in the mempool. */
+    malleate(one: Sent): void {
+      const twin = sealed({ ...one.tx, lockTime: one.tx.lockTime + 1 });
+      world.node(one.coin).enter(twin, { denied: false });
+      model.rename(one, twin);
+    },
+    /** A fee replacement that pays another amount. */
+    replace(old: Sent, amount: bigint): void {
+      const purchase = (old.outputs[0] as Sent['outputs'][number]).purchase;
+      const tx = world.node(coin).replace(old.tx, [{ minor: amount, script: purchase.script }]) as Transaction;
+      model.send(coin, tx, [{ purchase, amount }], { replaces: old });
+    },
+    async cancel(purchase: Purchase): Promise<void> {
+      await cancelTransaction(world.ctx, { merchantId: merchant.id, transactionId: purchase.id });
+      purchase.words.cancelled = true;
+    },
+    down(down: boolean): void {
+      world.node(coin).setTrouble({ down, fault: null, left: null });
+    },
+    price(cents: bigint): void {
+      world.prices.set(coin, cents);
+      model.priced();
+    },
+    /** Time passes; then everybody looks. */
+    async wait(ms: number): Promise<void> {
+      for (let left = ms; left > 0; left -= 30 * HOUR) {
+        world.wait(Math.min(left, 30 * HOUR));
+        await lookAtAll(counter);
+      }
+    },
+    afterWindow: (purchase: Purchase, more = 2 * MINUTE) => purchase.windowEnd + more - world.now(),
+    async resolve(purchase: Purchase, action: 'accept' | 'decline', part: 'excess' | null = null): Promise<void> {
+      await resolveTransaction(world.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
+      if (action === 'decline') purchase.words.declined = true;
+      else if (part === 'excess') purchase.words.acceptedExcess = true;
+      else purchase.words.accepted = true;
+    },
+    spendAll: () => putAside(world, { merchant, coin, percent: 100, nonce: 0 }),
+    available: () => balance(`merchant:${merchant.id}:available:${coin}`),
+    receivable: () => balance(`asset:receivable:merchant:${merchant.id}:${coin}`),
+    suspense: (purchase: Purchase, of: Coin = coin) => balance(`suspense:${purchase.id}:${of}`),
+    async path(purchase: Purchase): Promise<string> {
+      const { rows } = await world.db.query<{ status: string }>({
+        text: `select status from events where object_id = $1 and type = 'transaction.' || status order by sequence`,
+        values: [purchase.id],
+      });
+      return rows.map((row) => row.status).join(' ');
+    },
+    /** All trouble ends, days pass, and everything is as the chain says. */
+    async rest(): Promise<void> {
+      for (const one of COINS) calmDown(stage(one));
+      await lookAtAll(counter);
+      await this.wait(100 * HOUR);
+      await wrongAtRest(checks);
+      expect([...checks.wrong, ...world.troubles.splice(0)]).toEqual([]);
+    },
+  };
+}
