@@ -234,6 +234,60 @@ describe('before booking (rule 16)', () => {
   });
 });
 
+describe('a booked payment is replaced by one of another amount', () => {
+  const replaced = (amount: bigint, options: Parameters<typeof newWorld>[0] = {}) => {
+    const world = newWorld(options);
+    const tx = world.pay();
+    world.mine();
+    world.reorg(1, 'mempool');
+    const other = world.replace(tx, { amount });
+    expect([world.status, world.available()]).toEqual(['review', 0n]);
+    return { world, tx, other };
+  };
+
+  test.each([
+    ['a little less', 49_600n, 49_600n],
+    ['a little more', 50_400n, 50_400n],
+    ['far more, which is the price and an excess', 80_000n, 50_000n],
+  ])('%s: that amount is credited, and it is paid again by itself', (_, amount, credited) => {
+    const { world } = replaced(amount);
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', credited, amount - credited]);
+  });
+
+  test('far less: that amount is credited, and it stays in review', () => {
+    const { world } = replaced(20_000n);
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['review', 20_000n, 0n]);
+  });
+
+  test('what the merchant owes is repaid first', () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.mine();
+    world.spend(world.need);
+    world.reorg(1, 'mempool');
+    world.replace(tx, { amount: world.need + 100n });
+    expect(world.receivable()).toBe(world.need);
+    world.mine();
+    expect([world.status, world.available(), world.receivable()]).toEqual(['succeeded', 100n, 0n]);
+  });
+
+  test('several times over, and the first one back: once', () => {
+    const { world, tx, other } = replaced(49_800n, { feeBps: 100 });
+    const third = world.replace(other, { amount: 49_900n });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['succeeded', 49_401n, 499n]);
+    world.reorg(1, 'dead');
+    expect([world.status, world.available(), world.fees()]).toEqual(['review', 0n, 0n]);
+    world.replace(third, { amount: 50_000n });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['succeeded', 49_500n, 500n]);
+    expect(world.books.of('asset:chain:BTC')).toBe(50_000n);
+    expect(tx.txid).not.toBe(third.txid);
+  });
+});
+
 /** The case of a world as it would be loaded had its transaction been left in `confirmed`, with nothing booked. */
 function caseAtConfirmed(world: ReturnType<typeof newWorld>): Case {
   return {

@@ -158,5 +158,6 @@ test('a booked payment replaced by one of another amount is credited with that a
   expect(await it.path(purchase)).toBe(`${PAID} review`);
   expect(await it.available()).toBe(0n);
   await it.rest();
-  expect(await it.suspense(purchase)).toBe(purchase.need + 500n);
+  expect(await it.path(purchase)).toBe(`${PAID} review confirmed succeeded settled`);
+  expect(await it.available()).toBe(purchase.need + 500n);
 });

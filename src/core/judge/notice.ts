@@ -1,9 +1,9 @@
 // A payment is seen for the first time (or is back): is it on time, and which rule does it meet. Rules 2, 3, 9, 10, 18, 21, 22.
-import { atLeastZero, formatAmount, greatest, least, minus, sum } from '../money.ts';
+import { atLeastZero, basisPointsDown, formatAmount, greatest, least, minus, plus, sum } from '../money.ts';
 import { usdForCryptoDown } from '../rate.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Coin, ReviewCause } from './case.ts';
-import { isBooked, isDead, isLive, isOnTime, isRight, presentRight } from './coins.ts';
+import { isBooked, isDead, isLive, isOnTime, isRight, presentRight, tolerance } from './coins.ts';
 import { announce, happen } from './steps.ts';
 
 /** Takes note of every coin that is there and was not, and of every one that has left. True when anything changed. */
@@ -28,6 +28,7 @@ export function noticeCoins(it: Case): boolean {
     if (!coin.classified) classify(it, coin, winners.has(coin.txid));
     coin.present = true;
     changed = true;
+    if (winners.has(coin.txid)) inheritLoss(it, coin);
     // booked, or lost and back: it has its place in the books already (rule 17)
     if (isBooked(coin) || coin.wasLost || coin.owed > 0n) continue;
     if (isRight(it, coin)) noticeRight(it, coin, known);
@@ -55,6 +56,36 @@ function inherited(it: Case, coin: Coin): bigint {
   }
   const taken = sum(kin.filter((other) => other.txid === coin.txid).map((other) => other.onTimeMinor));
   return atLeastZero(minus(most, taken));
+}
+
+/**
+ * A payment that takes the place of a booked one is one event with it: what the loss took comes back with it, up to its amount; and all of
+ * it where that is no more than the price and its tolerance (rules 5, 17).
+ */
+function inheritLoss(it: Case, coin: Coin): void {
+  if (isBooked(coin)) return;
+  const lost = it.coins.filter(
+    (other) => other.conflictTxid === coin.txid && other.currency === coin.currency && !isBooked(other),
+  );
+  if (sum(lost.map((other) => other.owed)) === 0n) return;
+  for (const other of lost) {
+    const room = minus(minus(coin.amount, coin.owed), coin.owedFee);
+    const owed = least(other.owed, room);
+    const fee = least(other.owedFee, minus(room, owed));
+    coin.owed = plus(coin.owed, owed);
+    coin.owedFee = plus(coin.owedFee, fee);
+    other.owed = minus(other.owed, owed);
+    other.owedFee = minus(other.owedFee, fee);
+    if (other.owed > 0n) continue;
+    coin.wasLost ||= other.wasLost;
+    other.wasLost = false;
+  }
+  const rest = it.coins.filter((other) => other.id !== coin.id && isRight(it, other));
+  const elsewhere = sum(rest.map((other) => plus(plus(other.inAvailable, other.owed), other.owedFee)));
+  const most = plus(it.transaction.need, tolerance(it.transaction));
+  if (coin.owed === 0n || !isRight(it, coin) || plus(elsewhere, coin.amount) > most) return;
+  coin.owedFee = basisPointsDown(coin.amount, it.feeBps);
+  coin.owed = minus(coin.amount, coin.owedFee);
 }
 
 function noticeRight(it: Case, coin: Coin, known: boolean): void {
