@@ -227,6 +227,7 @@ create table public.node_conditions (
   node text,
   others text[] default '{}'::text[] not null,
   contested text,
+  outage boolean default false not null,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
 

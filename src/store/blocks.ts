@@ -68,11 +68,20 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
   if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
 }
 
-/** All that the node knew at this time has been read; false when the cursor has moved meanwhile. */
+/**
+ * All that the node knew at this time has been read; false when the cursor has moved meanwhile. After an outage of the node the time since it
+ * was last read to the end does not count as time for which a payment was gone.
+ */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'set_caught_up',
-    text: 'update chain_cursors set caught_up_at = greatest(caught_up_at, $3), updated_at = $3 where currency = $1 and epoch = $2',
+    text: `
+      with before as materialized (select caught_up_at from chain_cursors where currency = $1 and epoch = $2 for update),
+      over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
+      waited as (
+        update payments p set gone_since = p.gone_since + ($3::timestamptz - b.caught_up_at) from before b
+          where exists (select 1 from over) and p.currency = $1 and p.state = 'gone' and p.gone_since <= b.caught_up_at and $3 > b.caught_up_at)
+      update chain_cursors c set caught_up_at = greatest(b.caught_up_at, $3), updated_at = $3 from before b where c.currency = $1 and c.epoch = $2`,
     values: [currency, at.epoch, new Date(atMs)],
   });
   return rowCount === 1;

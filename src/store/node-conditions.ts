@@ -16,11 +16,12 @@ export async function recordCondition(sql: Sql, currency: UtxoCode, condition: N
     text: `
       with was as (select contested from node_conditions where currency = $1),
       now as (
-        insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested)
-          values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested, outage)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready')
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
-            contested = case when $10 then node_conditions.contested else excluded.contested end
+            contested = case when $10 then node_conditions.contested else excluded.contested end,
+            outage = node_conditions.outage or excluded.outage
         returning contested),
       waiting as materialized (
         select id from transactions
