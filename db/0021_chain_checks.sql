@@ -16,6 +16,13 @@ create table chain_reconciled (
   hash        text not null,
   updated_at  timestamptz not null
 );
+-- The newest blocks that the second reading has read itself: where they leave the node's chain, it reads again.
+create table chain_reconciled_blocks (
+  currency text not null,
+  height   integer not null,
+  hash     text not null,
+  primary key (currency, height)
+);
 create table chain_receipts (
   currency       text not null,
   txid           text collate "C" not null,

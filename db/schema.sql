@@ -159,6 +159,13 @@ create table public.chain_reconciled (
   constraint chain_reconciled_check CHECK ((height >= from_height))
 );
 
+create table public.chain_reconciled_blocks (
+  currency text not null,
+  height integer not null,
+  hash text not null,
+  constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
+);
+
 create table public.events (
   id bigint generated always as identity not null,
   merchant_id bigint not null,
@@ -676,6 +683,8 @@ grant delete, insert, select, update on public.chain_cursors to bursar_app;
 grant delete, insert, select, update on public.chain_receipts to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled to bursar_app;
+
+grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
 
 grant insert, select on public.events to bursar_app;
 

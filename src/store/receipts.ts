@@ -18,7 +18,10 @@ export type Receipt = {
   readonly coinbase: boolean;
   readonly transactionId: string;
 };
-type Place = { readonly height: number; readonly hash: string };
+export type Place = { readonly height: number; readonly hash: string };
+
+/** A reorganisation deeper than this is read again from the beginning. */
+const KEPT_BLOCKS = 2_000;
 
 export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
   const { rows } = await sql.query<{ from_height: number; height: number; hash: string }>({
@@ -34,9 +37,11 @@ export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reco
 export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number): Promise<void> {
   await sql.query({
     name: 'begin_reconciled',
-    text: `insert into chain_reconciled (currency, from_height, height, hash, updated_at)
-             select currency, height, height, hash, $2 from blocks where currency = $1 order by height limit 1
-             on conflict (currency) do nothing`,
+    text: `with begun as (
+             insert into chain_reconciled (currency, from_height, height, hash, updated_at)
+               select currency, height, height, hash, $2 from blocks where currency = $1 order by height limit 1
+               on conflict (currency) do nothing returning currency, height, hash)
+           insert into chain_reconciled_blocks (currency, height, hash) select currency, height, hash from begun`,
     values: [currency, new Date(atMs)],
   });
 }
@@ -56,6 +61,12 @@ export async function addReceipts(
     values: [currency, after.height, after.hash, block.height, block.hash, new Date(change.atMs)],
   });
   if (rowCount !== 1) throw new CursorMoved(`the second reading of ${currency} has moved`);
+  await keepBlock(sql, currency, block);
+  await sql.query({
+    name: 'forget_reconciled_blocks',
+    text: 'delete from chain_reconciled_blocks where currency = $1 and height <= $2',
+    values: [currency, block.height - KEPT_BLOCKS],
+  });
   if (receipts.length === 0) return;
   await sql.query({
     name: 'add_receipts',
@@ -86,6 +97,31 @@ export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, 
     name: 'drop_receipts_above',
     text: 'delete from chain_receipts where currency = $1 and height > $2',
     values: [currency, to.height],
+  });
+  await sql.query({
+    name: 'drop_reconciled_blocks_above',
+    text: 'delete from chain_reconciled_blocks where currency = $1 and height > $2',
+    values: [currency, to.height],
+  });
+  await keepBlock(sql, currency, to);
+}
+
+/** The blocks that the second reading has read itself, from a height downwards; only the newest are kept. */
+export async function reconciledDown(sql: Sql, currency: UtxoCode, fromHeight: number, limit: number): Promise<readonly Place[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'reconciled_down',
+    text: 'select height, hash from chain_reconciled_blocks where currency = $1 and height <= $2 order by height desc limit $3',
+    values: [currency, fromHeight, limit],
+  });
+  return rows;
+}
+
+async function keepBlock(sql: Sql, currency: UtxoCode, block: Place): Promise<void> {
+  await sql.query({
+    name: 'keep_reconciled_block',
+    text: `insert into chain_reconciled_blocks (currency, height, hash) values ($1, $2, $3)
+             on conflict (currency, height) do update set hash = excluded.hash`,
+    values: [currency, block.height, block.hash],
   });
 }
 

@@ -3,14 +3,16 @@
 import { finalDepth } from '../core/confirmations.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
-import { CursorMoved, hashesDown, readCursor } from '../store/blocks.ts';
+import { CursorMoved, readCursor } from '../store/blocks.ts';
 import {
   addReceipts,
   beginReconciled,
   ownersOf,
+  type Place,
   type Receipt,
   type Reconciled,
   readReconciled,
+  reconciledDown,
   rewindReconciled,
 } from '../store/receipts.ts';
 import { createCollector } from './block-collector.ts';
@@ -74,34 +76,45 @@ export async function reconcile(
 /** Forgets what was found above a height (default: everything) and begins there again; lets the node say which block that is. */
 export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
   const port = ctx.ports.chains.get(currency);
-  const at = await readReconciled(ctx.db, currency);
-  if (port === undefined || at === null) return;
+  const begun = await readReconciled(ctx.db, currency);
+  if (port === undefined || begun === null) return;
+  const at = fromHeight === null ? begun : await ontoBestChain(ctx, port, begun);
   const height = Math.min(at.height, fromHeight ?? at.fromHeight);
   const hash = await port.hashAt(height);
   if (hash === null) throw new CursorMoved(`the node of ${currency} has no block ${height}`);
   await ctx.db.transaction((sql) => rewindReconciled(sql, currency, { height, hash }, ctx.ports.clock.now()));
 }
 
-/** After a reorganisation deeper than what is called final: back to where the branches part. */
+/** After a reorganisation deeper than what is called final: back to where the node's branch leaves what was read here. */
 async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled): Promise<Reconciled> {
   const there = await port.hashAt(at.height);
   if (there === at.hash) return at;
   if (there === null) throw new CursorMoved(`the node of ${port.currency} is behind the second reading`);
-  let to: { height: number; hash: string } | null = null;
-  for (let height = at.height - 1; to === null; height -= PAGE) {
-    const page = await hashesDown(ctx.db, port.currency, height, PAGE);
-    for (const ours of page) {
-      if ((await port.hashAt(ours.height)) !== ours.hash) continue;
-      to = ours;
-      break;
-    }
-    if (page.length < PAGE) break;
+  const to = (await lastShared(ctx, port, at.height - 1)) ?? (await beforeAll(port, at));
+  await ctx.db.transaction((sql) => rewindReconciled(sql, port.currency, to, ctx.ports.clock.now()));
+  return { fromHeight: Math.min(at.fromHeight, to.height), ...to };
+}
+
+/**
+ * The highest block that was read here and is on the node's chain; null when none of those that are kept is. The watchers' blocks would not
+ * do: they hold the new branch already.
+ */
+async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<Place | null> {
+  for (let height = fromHeight; ; ) {
+    const page = await reconciledDown(ctx.db, port.currency, height, PAGE);
+    for (const own of page) if ((await port.hashAt(own.height)) === own.hash) return own;
+    const lowest = page.at(-1);
+    if (lowest === undefined) return null;
+    height = lowest.height - 1;
   }
-  const height = to?.height ?? at.fromHeight;
-  const hash = to?.hash ?? (await port.hashAt(height));
+}
+
+/** Everything is read again, and the block too that nothing was to be looked for in: it may have been replaced as well. */
+async function beforeAll(port: ChainPort, at: Reconciled): Promise<Place> {
+  const height = Math.max(0, at.fromHeight - 1);
+  const hash = await port.hashAt(height);
   if (hash === null) throw new CursorMoved(`the node of ${port.currency} has no block ${height}`);
-  await ctx.db.transaction((sql) => rewindReconciled(sql, port.currency, { height, hash }, ctx.ports.clock.now()));
-  return { ...at, height, hash };
+  return { height, hash };
 }
 
 type ReadBlock = { readonly height: number; readonly hash: string; readonly receipts: readonly Receipt[] };

@@ -146,6 +146,59 @@ describe('the second reading', () => {
     expect((await readChainTotals(bursar.ctx.db))[0]).toMatchObject({ received: one.minor, booked: one.minor });
   });
 
+  test.each([8, 30, 100])('a reorganisation of %i blocks that loses the payment: the next reading forgets it', async (depth) => {
+    const one = await paid(depth);
+    await bursar.settle(worker);
+    await readOn();
+    expect(await bursar.findings()).toEqual([]);
+    node.reorg(depth, { drop: true });
+    await bursar.settle(worker);
+    expect(await bursar.findings()).toEqual([]);
+    node.mine(5);
+    await bursar.settle(worker);
+    expect(await readOn()).toBe(depth + 1);
+    expect(await bursar.findings()).toEqual([]);
+    expect((await bursar.story(one.id)).statuses.at(-1)).toBe('review');
+    expect((await readChainTotals(bursar.ctx.db))[0]).toMatchObject({ received: 0n, booked: 0n });
+    expect(await bursar.available()).toBe(0n);
+  });
+
+  test.each([
+    ['from where the branches part', false],
+    ['from the beginning, when it no longer knows where they part', true],
+  ])('what only the new branch holds is found: it is read %s', async (_, isForgotten) => {
+    const before = await paid(3);
+    const moved = await paid(9);
+    await bursar.settle(worker);
+    await readOn();
+    if (isForgotten) await run('delete from chain_reconciled_blocks');
+    const made = await bursar.owe(50_00n);
+    node.rewind(10);
+    node.mine(1);
+    node.pay([{ minor: made.cryptoMinor, script: await bursar.scriptOf(made.transactionId) }]);
+    node.mine(10);
+    await bursar.settle(worker);
+    expect(await readOn()).toBe(isForgotten ? node.state.active.length - 5 - before.height + 1 : 11 - 5);
+    expect(await bursar.findings()).toEqual([]);
+    const all = before.minor + moved.minor + made.cryptoMinor;
+    expect((await readChainTotals(bursar.ctx.db))[0]).toMatchObject({ received: all, booked: all });
+  });
+
+  test('headers are kept for the newest blocks only', async () => {
+    await run(
+      `insert into chain_reconciled_blocks (currency, height, hash) select 'BTC', n, 'old' from generate_series(-3000, -1000) n`,
+    );
+    await paid(8);
+    await bursar.settle(worker);
+    await readOn();
+    const at = (await readReconciled(bursar.ctx.db, 'BTC'))?.height ?? 0;
+    const { rows } = await bursar.ctx.db.query<{ lowest: number }>({
+      text: `select min(height) as lowest from chain_reconciled_blocks where currency = 'BTC'`,
+      values: [],
+    });
+    expect(rows[0]?.lowest).toBe(at - 1_999);
+  });
+
   test('a node that is down or lies: nothing is read, the reason is told', async () => {
     await paid(8);
     await bursar.settle(worker);
