@@ -108,6 +108,16 @@ const QUESTIONS: readonly Question[] = [
              from transactions t left join told e on e.object_id = t.id and e.last = 1 where e.status is distinct from t.status`,
   },
   {
+    id: 'INV-15',
+    says: 'what a transaction shows as received is what its payments say',
+    // one that the judge has still to look at is left out: its payments have just changed
+    text: `select t.id || ' shows ' || t.crypto_received || ', its payments say ' || coalesce(p.amount, 0) as what
+             from transactions t
+             left join (select p.transaction_id, p.currency, sum(p.amount) as amount from payments p where p.state in ('mempool', 'mined') group by 1, 2) p
+               on p.transaction_id = t.id and p.currency = t.currency
+            where t.due_at is distinct from '-infinity' and t.crypto_received <> coalesce(p.amount, 0)`,
+  },
+  {
     id: 'INV-16',
     says: 'no address index of an account key was used twice',
     text: `select address || ' belongs to ' || count(*) || ' transactions' as what from transactions group by currency, address having count(*) > 1`,
