@@ -19,6 +19,9 @@ const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
+const SECOND_READING_BATCH = 50;
+/** How often a worker looks whether a job is due on the service's clock. */
+const SCHEDULE_LOOK_MS = 5 * SECOND_MS;
 /** How far back the frequent comparison of chain and books looks; the hourly audit looks at everything. */
 const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
@@ -49,34 +52,18 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
       urgent: false,
       run: async () => (await pruneKeys(ctx.db, ctx.ports.clock.now(), PRUNE_BATCH)) === PRUNE_BATCH,
     },
-    ...[...watchers.keys()].map(
-      (currency): Job => ({
-        name: `deep scan ${currency}`,
-        everyMs: 5 * SECOND_MS,
-        urgent: true,
-        run: () => onSchedule(ctx, `deep scan ${currency}`, 600 * SECOND_MS, deepReading(ctx, currency, told)),
-      }),
-    ),
-    ...[...watchers.keys()].map(
-      (currency): Job => ({
-        name: `reconcile ${currency}`,
-        everyMs: 30 * SECOND_MS,
-        urgent: false,
-        run: secondReading(ctx, currency, told),
-      }),
-    ),
-    {
-      name: 'reconciliation',
-      everyMs: 300 * SECOND_MS,
+    ...[...watchers.keys()].flatMap((currency) => [
+      scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, { urgent: true, work: deepReading(ctx, currency, told) }),
+      scheduled(ctx, `reconcile ${currency}`, 30 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, told) }),
+    ]),
+    scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
       urgent: false,
-      run: async () => nothingMore(judged(ctx, told, runReconciliation(ctx, RECONCILED_BLOCKS))),
-    },
-    {
-      name: 'audit',
-      everyMs: 3_600 * SECOND_MS,
+      work: async () => nothingMore(judged(ctx, told, runReconciliation(ctx, RECONCILED_BLOCKS))),
+    }),
+    scheduled(ctx, 'audit', 3_600 * SECOND_MS, {
       urgent: false,
-      run: async () => nothingMore(judged(ctx, told, runAudit(ctx))),
-    },
+      work: async () => nothingMore(judged(ctx, told, runAudit(ctx))),
+    }),
   ];
 }
 
@@ -94,14 +81,14 @@ function watched(currency: UtxoCode, watcher: ChainWatcher, told: Told): () => P
 function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
   const alarm = createAlarm(`reconcile ${currency}`, told);
   return async () => {
-    const { more, trouble, unread } = await reconcile(ctx, currency);
+    const { more, trouble, unread } = await reconcile(ctx, currency, { limit: SECOND_READING_BATCH });
     alarm(unread ? (trouble ?? '') : '');
     return more;
   };
 }
 
 /** The deep scan, which blocks it read, and what only it has trouble with. */
-function deepReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<number> {
+function deepReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
   const alarm = createAlarm(`deep scan ${currency}`, told);
   return async () => {
     let trouble = '';
@@ -109,7 +96,7 @@ function deepReading(ctx: Context, currency: UtxoCode, told: Told): () => Promis
       trouble = reason;
     });
     alarm(trouble);
-    return blocks;
+    return blocks > 0;
   };
 }
 
@@ -132,18 +119,30 @@ async function nothingMore(work: Promise<unknown>): Promise<boolean> {
   return false;
 }
 
-/** Runs work every so often on the service's clock, until it has nothing left to do; once for all workers. */
-async function onSchedule(ctx: Context, name: string, everyMs: number, work: () => Promise<number>): Promise<boolean> {
+type Scheduled = {
+  readonly urgent: boolean;
+  /** Answers true when there is more to do at once. */
+  work(): Promise<boolean>;
+};
+
+/** A job that runs every so often on the service's clock, until it has nothing left to do; once for all workers. */
+function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
+  return { name, everyMs: SCHEDULE_LOOK_MS, urgent, run: () => onSchedule(ctx, name, everyMs, work) };
+}
+
+async function onSchedule(ctx: Context, name: string, everyMs: number, work: Scheduled['work']): Promise<boolean> {
   const { clock } = ctx.ports;
   if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
+  let more = false;
   let done = false;
   try {
-    while ((await work()) > 0);
-    done = true;
+    more = await work();
+    done = !more;
   } finally {
+    // one that has more to do is due again at once, and a worker that has to stop can do so in between
     await finishDue(ctx.db, name, done, clock.now());
   }
-  return false;
+  return more;
 }
 
 /** Rule 8's last look-up, all due ones of a chain in one reading; it rests for ten times as long as it took. */

@@ -1,0 +1,84 @@
+// The worker's slow jobs are on the service's clock: each runs when the clock, not the machine, says that it is time, once for all workers.
+// What changes nothing that a caller sees keeps nobody waiting.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Context } from '../../src/flow/context.ts';
+import { isSettled } from '../../src/store/due.ts';
+import { takeDue } from '../../src/store/schedules.ts';
+import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
+import { workerJobs } from '../../src/worker/jobs.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const T0 = Date.UTC(2026, 0, 1);
+const SECOND = 1_000;
+let base: Awaited<ReturnType<typeof freshDatabase>>;
+let nowMs: number;
+beforeEach(async () => {
+  base = await freshDatabase();
+  nowMs = T0;
+});
+afterEach(() => base.drop());
+
+/** What runs the named job in a worker of its own. */
+function newWorker(): (name: string) => Promise<boolean> {
+  const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
+  const ctx = { db: base.db, ports: { clock: { now: () => nowMs }, chains: new Map() } } as unknown as Context;
+  const jobs = workerJobs(ctx, new Map([['BTC', watcher]]), (job, error) => {
+    throw new Error(`${job}: ${String(error)}`);
+  });
+  return async (name) => {
+    const job = jobs.find((one) => one.name === name);
+    if (job === undefined) throw new Error(`there is no job ${name}`);
+    return job.run();
+  };
+}
+async function lastRun(name: string): Promise<number | undefined> {
+  const { rows } = await base.db.query<{ taken_at: Date; finished_at: Date }>({
+    text: 'select taken_at, finished_at from schedules where name = $1',
+    values: [name],
+  });
+  expect(rows.every((row) => row.finished_at !== null)).toBe(true);
+  return rows[0]?.taken_at.getTime();
+}
+
+test.each([
+  ['reconcile BTC', 30],
+  ['reconciliation', 300],
+  ['audit', 3_600],
+])('%s runs every %i seconds of the service’s clock, once for all workers', async (name, seconds) => {
+  const [one, other] = [newWorker(), newWorker()];
+  await one(name);
+  expect(await lastRun(name)).toBe(T0);
+  nowMs += (seconds - 1) * SECOND;
+  await Promise.all([one(name), other(name)]);
+  expect(await lastRun(name)).toBe(T0);
+  nowMs += SECOND;
+  await Promise.all([one(name), other(name)]);
+  expect(await lastRun(name)).toBe(nowMs);
+  nowMs += 86_400 * SECOND;
+  await other(name);
+  expect(await lastRun(name)).toBe(nowMs);
+});
+
+test.each([
+  ['deep scan BTC', false],
+  ['reconcile BTC', false],
+  ['reconciliation', true],
+  ['audit', true],
+])('while %s is under way or due, the clock control need not wait: %s', async (name, isSettledMeanwhile) => {
+  expect(await takeDue(base.db, name, 30 * SECOND, nowMs)).toBe(true);
+  expect(await isSettled(base.db, nowMs)).toBe(isSettledMeanwhile);
+  await base.db.query({ text: 'update schedules set finished_at = taken_at', values: [] });
+  expect(await isSettled(base.db, nowMs)).toBe(true);
+  expect(await isSettled(base.db, nowMs + 30 * SECOND)).toBe(isSettledMeanwhile);
+});
+
+test('a job whose worker died is taken over when it is due again, or ten minutes later at the latest', async () => {
+  for (const [name, everyMs, lostAfterMs] of [
+    ['reconcile BTC', 30 * SECOND, 30 * SECOND],
+    ['audit', 3_600 * SECOND, 600 * SECOND],
+  ] as const) {
+    expect(await takeDue(base.db, name, everyMs, T0)).toBe(true);
+    expect(await takeDue(base.db, name, everyMs, T0 + lostAfterMs - 1)).toBe(false);
+    expect(await takeDue(base.db, name, everyMs, T0 + lostAfterMs)).toBe(true);
+  }
+});
