@@ -198,6 +198,18 @@ function reorganise({ world, model, chance, coin, note }: Stage, depth: number):
   model.moved(coin);
   return true;
 }
+/** Blocks are replaced; what they held comes back under another id, or paying another amount. */
+const inReorg =
+  (change: Move): Move =>
+  (stage) => {
+    const depth = Math.min(stage.chance.whole(1, 4), ownBlocks(stage));
+    if (depth < 1) return false;
+    stage.world.node(stage.coin).reorg(depth, { drop: false });
+    stage.model.moved(stage.coin);
+    const changed = change(stage);
+    if (stage.chance.percent(60)) mineBlocks(stage, 1);
+    return changed;
+  };
 const rewind: Move = (stage) => {
   const depth = Math.min(stage.chance.whole(1, 3), ownBlocks(stage));
   if (depth < 1) return false;
@@ -247,6 +259,8 @@ export const CHAIN_MOVES = {
   mine,
   mineSome,
   reorg,
+  otherNameInReorg: inReorg(malleate),
+  otherAmountInReorg: inReorg(replace),
   deepReorg,
   rewind,
   hide,

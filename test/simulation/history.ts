@@ -20,6 +20,8 @@ const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, num
   mine: 110,
   mineSome: 20,
   reorg: 40,
+  otherNameInReorg: 14,
+  otherAmountInReorg: 8,
   deepReorg: 1.5,
   rewind: 8,
   hide: 22,
@@ -93,6 +95,7 @@ async function comeToRest(counter: (coin: Coin) => Counter, checks: Checked): Pr
   await lookAtAll(counter('BTC'));
   for (const ms of [20 * MINUTE, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR]) {
     world.wait(ms);
+    await world.restart(0); // its look-up rests by the wall clock after a slow one
     await lookAtAll(counter('BTC'));
   }
   await wrongAtRest(checks);
