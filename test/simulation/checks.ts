@@ -1,6 +1,7 @@
 // What must be true of a simulated history: while it runs, nothing is booked before our node showed it deep enough; at rest, the ledger is
 // the chain, unit by unit, every history of statuses is a path of the table, and the audit is green. Findings are lines of text.
 import { runAudit } from '../../src/flow/audit.ts';
+import { outpointKey } from '../../src/sandbox/transaction.ts';
 import { expectedEnd, type Life } from './endings.ts';
 import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
 import type { Model, Purchase } from './model.ts';
@@ -75,6 +76,28 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
         `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
       );
     }
+  }
+}
+
+/** Looks at what is booked after everybody has looked: nothing of it is spent by somebody else on a chain that was read to its end. */
+export async function bookedThoughSpent({ world, model, wrong }: Checked): Promise<void> {
+  const { rows } = await world.db.query<{ txid: string }>({
+    text: `select distinct split_part(e.key, ':', 3) as txid from ledger.entry e
+            where e.transaction_id = any ($1) and e.kind = 'deposit' and not exists (select 1 from ledger.entry r where r.reverses_id = e.id)`,
+    values: [model.purchases.map((one) => one.id)],
+  });
+  for (const { txid } of rows) {
+    const sent = model.known(txid);
+    if (sent === undefined || model.caughtUpAt(sent.coin) < world.now() || model.placeOf(sent).where !== 'dead') continue;
+    const { spenders, alive } = world.node(sent.coin).state;
+    const rival = sent.tx.inputs.map((input) => spenders.get(outpointKey(input))).find((one) => one !== undefined);
+    // an output that the rival has too (same coins, same script, same amount) is that one's by now
+    const shared = sent.outputs.some(({ purchase, amount }) =>
+      alive
+        .get(rival ?? '')
+        ?.transaction.outputs.some((output) => output.script.equals(purchase.script) && output.minor === amount),
+    );
+    if (rival !== undefined && !shared) wrong.push(`${sent.coin} ${txid} is booked, and ${rival} has spent its coins`);
   }
 }
 

@@ -76,8 +76,9 @@ function ending(model: Model, purchase: Purchase, life: Life, { creditedRight }:
     const path = words.cancelled ? 'started,cancelled' : 'started,timedout,timedout_checked';
     return String(life.path) === path ? [] : [`nothing was ever sent: ${path}`];
   }
-  if (words.accepted || words.declined || sent.some((one) => !one.calm)) return [];
+  if (words.accepted || words.declined) return [];
   const right = sent.filter((one) => one.coin === coin);
+  if (sent.some((one) => !one.calm)) return isWholeAgain(model, purchase, life, sent) ? must('settled') : [];
   if (right.length === 0 || words.cancelled) return must('review');
   const kinds = new Set(right.map((one) => kindOf(one, purchase)));
   if (kinds.size > 1 || kinds.has('unclear')) return [];
@@ -114,4 +115,14 @@ const amountsTo = (sent: Sent, purchase: Purchase): bigint[] =>
 /** The price at its arrival. */
 function priceOf(model: Model, sent: Sent, coin: Coin): bigint {
   return model.priceAt(coin, sent.seen?.at ?? DAY);
+}
+
+/** Whatever was lost in between: everything was on time, is there now, and is enough. Nobody has decided otherwise meanwhile. */
+function isWholeAgain(model: Model, purchase: Purchase, life: Life, sent: readonly Sent[]): boolean {
+  const { words, coin } = purchase;
+  if (words.cancelled || life.path.includes('declined') || life.steps.some((step) => step.rule === 24)) return false;
+  const there = sent.every(
+    (one) => one.coin === coin && model.placeOf(one).where === 'chain' && kindOf(one, purchase) === 'on time',
+  );
+  return there && total(sent.flatMap((one) => amountsTo(one, purchase))) >= enoughOf(purchase).enough;
 }

@@ -3,7 +3,7 @@
 
 import { CHAIN_MOVES, calmDown, markGround } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';
-import { bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
+import { bookedThoughSpent, bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
 import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
@@ -68,6 +68,7 @@ export async function runSeed(world: World, seed: number): Promise<Told> {
     merchants,
     note: (text) => story.push(`    ${text}`),
     afterJudge: () => bookedTooEarly(checks),
+    afterLook: () => bookedThoughSpent(checks),
   });
   for (const coin of COINS) markGround(world, coin);
   await lookAtAll(counter('BTC'));

@@ -5,7 +5,7 @@ import { cancelTransaction, resolveTransaction } from '../../src/flow/transactio
 import { sealed, type Transaction } from '../../src/sandbox/transaction.ts';
 import { calmDown, markGround, mineBlocks, type Stage } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';
-import { bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
+import { bookedThoughSpent, bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel, type Purchase, type Sent } from './model.ts';
 import { buy, type Counter, lookAtAll, putAside } from './service-moves.ts';
@@ -20,7 +20,16 @@ export async function openScene(world: World, options: { coin?: Coin; policy?: '
   const chance = chanceOf(1);
   const merchant = await world.addMerchant(options.policy ?? 'accept', 100);
   const note = () => undefined;
-  const counter: Counter = { world, model, chance, coin, merchants: [merchant], note, afterJudge: () => bookedTooEarly(checks) };
+  const counter: Counter = {
+    world,
+    model,
+    chance,
+    coin,
+    merchants: [merchant],
+    note,
+    afterJudge: () => bookedTooEarly(checks),
+    afterLook: () => bookedThoughSpent(checks),
+  };
   const stage = (of: Coin): Stage => ({ world, model, chance, coin: of, note });
   for (const one of COINS) markGround(world, one);
   await lookAtAll(counter);

@@ -18,6 +18,8 @@ export type Counter = {
   readonly note: (text: string) => void;
   /** After every verdict: what was booked is looked at. */
   readonly afterJudge: () => Promise<void>;
+  /** After all chains were read and judged. */
+  readonly afterLook: () => Promise<void>;
 };
 type Move = (counter: Counter) => Promise<boolean>;
 
@@ -93,6 +95,7 @@ export async function lookAtAll(counter: Counter): Promise<void> {
   await counter.world.pollRates();
   await Promise.all(COINS.map((coin) => look(counter, coin)));
   await judge(counter);
+  await counter.afterLook();
 }
 
 const lookHere: Move = async (counter) => {
