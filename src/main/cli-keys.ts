@@ -7,6 +7,7 @@ import { createSignerClient, SignerTrouble } from '../outside/signer-client.ts';
 import { acceptedForms, readAccountKey } from '../outside/utxo-derive.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../signer/accounts.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { firstIndexOfNewDatabase } from '../signer/databases.ts';
 import { createKeyring } from '../signer/keyring.ts';
 import { createSeed, hasSeed } from '../signer/seed-file.ts';
 import { importKey, listKeys, type StoredKey } from '../store/xpubs.ts';
@@ -76,7 +77,7 @@ async function init({ json }: JsonOption): Promise<void> {
       ...accounts.map(({ currency, path, xpub }) => `${currency.padEnd(5)} ${path.padEnd(14)} ${xpub}`),
     ];
     print(json, { ...shown, accounts: accounts.map(({ currency, path, xpub }) => ({ currency, path, xpub })) }, lines);
-    await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now()));
+    await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now()), () => firstIndexOfNewDatabase(folder));
   });
 }
 
@@ -156,7 +157,7 @@ async function verify({ json }: JsonOption): Promise<void> {
     const addresses = await verifyAddresses(ctx, CHECKED_ADDRESSES);
     const used = verdicts.some((one) => one.in_use && one.verdict === 'mismatch');
     const ok = !used && addresses.wrong.length === 0;
-    await noteMismatch(ctx, own, used);
+    if (used) await noteMismatch(ctx, config, own);
     const lines = [
       ...verdicts.map(
         (one) =>
@@ -182,15 +183,17 @@ function judge(key: StoredKey, own: ReadonlyMap<UtxoCode, string>): KeyVerdict {
 }
 
 /** A mismatch found here is acted on at once: nothing is derived from that key any more. */
-async function noteMismatch(ctx: Context, own: ReadonlyMap<UtxoCode, string>, mismatch: boolean): Promise<void> {
-  if (!mismatch || own.size === 0) return;
+async function noteMismatch(ctx: Context, config: Config, own: ReadonlyMap<UtxoCode, string>): Promise<void> {
+  if (own.size === 0) return;
+  const { folder } = keyringOptions(config, config.dataFolder);
   const accounts = [...own].map(([currency, xpub]) => ({
     currency,
     network: ctx.network,
     path: accountPath(currency, ctx.network),
     xpub,
   }));
-  const message = mismatchMessage(await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now())));
+  const at = new Date(ctx.ports.clock.now());
+  const message = mismatchMessage(await compareKeys(ctx.db, accounts, at, () => firstIndexOfNewDatabase(folder)));
   if (message !== null) process.stderr.write(`bursar: ${message}\n`);
 }
 

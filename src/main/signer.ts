@@ -3,6 +3,7 @@
 
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { firstIndexOfNewDatabase } from '../signer/databases.ts';
 import { createKeyring } from '../signer/keyring.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
@@ -34,7 +35,7 @@ async function serve(config: Opened['config'], dataFolder: string): Promise<Runn
   if (accounts === null) {
     const how = 'make one with "bursar keys init", or receive to keys kept elsewhere with "bursar keys import-xpub"';
     console.error(`signer: there is no seed in ${options.folder}: ${how}`);
-  } else await confirmStoredKeys(config.databaseUrl, accounts);
+  } else await confirmStoredKeys(config.databaseUrl, accounts, options.folder);
   const socket = signerSocket(dataFolder);
   const server = await serveSigner(socket, keyring, (error) => console.error(`signer: ${(error as Error).message}`));
   return {
@@ -47,10 +48,10 @@ async function serve(config: Opened['config'], dataFolder: string): Promise<Runn
 }
 
 /** Throws StartRefused, loudly, when the database calls a key ours that is not. */
-async function confirmStoredKeys(url: string, accounts: readonly SignerAccount[]): Promise<void> {
+async function confirmStoredKeys(url: string, accounts: readonly SignerAccount[], folder: string): Promise<void> {
   const db = connect({ url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
   try {
-    const comparison = await compareKeys(db, accounts, new Date());
+    const comparison = await compareKeys(db, accounts, new Date(), () => firstIndexOfNewDatabase(folder));
     const mismatch = mismatchMessage(comparison);
     if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
     if (comparison.retiredMismatched.length > 0) {

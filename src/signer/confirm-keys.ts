@@ -18,7 +18,13 @@ export type KeyComparison = {
   readonly foreign: boolean;
 };
 
-export async function compareKeys(db: Database, accounts: readonly SignerAccount[], at: Date): Promise<KeyComparison> {
+/** @param firstIndex asked once where keys are given to this database: the index its addresses begin at */
+export async function compareKeys(
+  db: Database,
+  accounts: readonly SignerAccount[],
+  at: Date,
+  firstIndex: () => Promise<number>,
+): Promise<KeyComparison> {
   const own = new Map(accounts.map((account) => [account.currency, account.xpub]));
   const outcome: Record<Exclude<keyof KeyComparison, 'foreign'>, UtxoCode[]> = {
     confirmed: [],
@@ -35,8 +41,10 @@ export async function compareKeys(db: Database, accounts: readonly SignerAccount
     return { ...outcome, mismatched: used, foreign: true };
   }
   const inUse = new Set(before.filter((key) => key.retiredAt === null).map((key) => key.currency));
-  for (const [currency, xpub] of own) {
-    if (!inUse.has(currency) && (await addSignerKey(db, { currency, xpub, at }))) outcome.added.push(currency);
+  const missing = [...own].filter(([currency]) => !inUse.has(currency));
+  const nextIndex = missing.length === 0 ? 0 : await firstIndex();
+  for (const [currency, xpub] of missing) {
+    if (await addSignerKey(db, { currency, xpub, at, nextIndex })) outcome.added.push(currency);
   }
   for (const key of await listKeys(db)) {
     const used = key.retiredAt === null;

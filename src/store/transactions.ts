@@ -269,8 +269,11 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
       amount: BigInt(one.amount),
       confirmations: one.confirmations,
       seenAtMs: one.seen_at.getTime(),
-      // a coinbase output counts only when mature
-      counted: one.counted && (!one.coinbase || one.confirmations >= (CURRENCIES[one.currency].utxo?.coinbaseMaturity ?? 0)),
+      // another coin counts for nothing of the price, and a coinbase output only when mature
+      counted:
+        one.counted &&
+        one.currency === row.currency &&
+        (!one.coinbase || one.confirmations >= (CURRENCIES[one.currency].utxo?.coinbaseMaturity ?? 0)),
     })),
     events: events.rows.map((one) => ({ status: one.status, type: one.type, atMs: one.at.getTime(), reason: one.reason })),
   };

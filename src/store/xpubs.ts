@@ -62,13 +62,13 @@ export async function distrustKey(sql: Sql, id: bigint): Promise<void> {
 /** Adds the signer's key of a currency that has none; false when another process was first. */
 export async function addSignerKey(
   sql: Sql,
-  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date },
+  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date; readonly nextIndex?: number },
 ): Promise<boolean> {
   const result = await sql.query({
     name: 'add_signer_key',
-    text: `insert into account_xpubs (currency, xpub, origin, created_at, confirmed_at) values ($1, $2, 'signer', $3, $3)
+    text: `insert into account_xpubs (currency, xpub, origin, created_at, confirmed_at, next_index) values ($1, $2, 'signer', $3, $3, $4)
            on conflict do nothing`,
-    values: [key.currency, key.xpub, key.at],
+    values: [key.currency, key.xpub, key.at, key.nextIndex ?? 0],
   });
   return result.rowCount === 1;
 }

@@ -1,8 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { verifyAddress, verifyAddresses } from '../../src/flow/address-check.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
 import { compareKeys, mismatchMessage } from '../../src/signer/confirm-keys.ts';
+import { firstIndexOfNewDatabase } from '../../src/signer/databases.ts';
 import { importKey, listKeys } from '../../src/store/xpubs.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { keyContext } from './context.ts';
@@ -21,36 +25,55 @@ beforeEach(async () => {
   await world.db.query({ text: 'delete from account_xpubs' });
 });
 
+const zero = async (): Promise<number> => 0;
+
 describe('the signer and the stored keys', () => {
   it('gives its keys to a new database and confirms them at each start', async () => {
-    expect(await compareKeys(world.db, accounts, at)).toMatchObject({ added: ALL, confirmed: [], mismatched: [] });
+    expect(await compareKeys(world.db, accounts, at, zero)).toMatchObject({ added: ALL, confirmed: [], mismatched: [] });
     const later = new Date('2026-01-02T00:00:00Z');
-    const again = await compareKeys(world.db, accounts, later);
+    const again = await compareKeys(world.db, accounts, later, zero);
     expect(again).toMatchObject({ added: [], confirmed: ALL, mismatched: [] });
     expect(mismatchMessage(again)).toBeNull();
     for (const key of await listKeys(world.db)) expect(key.confirmedAt).toEqual(later);
   });
 
   it('stores each key once when two signers start at the same time', async () => {
-    await Promise.all([compareKeys(world.db, accounts, at), compareKeys(world.db, accounts, at)]);
+    await Promise.all([compareKeys(world.db, accounts, at, zero), compareKeys(world.db, accounts, at, zero)]);
     expect(await listKeys(world.db)).toHaveLength(5);
   });
 
   it('is loud about a key that was changed in the database, and nothing is derived from it', async () => {
-    await compareKeys(world.db, accounts, at);
+    await compareKeys(world.db, accounts, at, zero);
     const thief = others[0]!.xpub;
     await world.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'BTC'", values: [thief] });
-    const comparison = await compareKeys(world.db, accounts, at);
+    const comparison = await compareKeys(world.db, accounts, at, zero);
     expect(comparison).toMatchObject({ mismatched: ['BTC'], confirmed: ['LTC', 'BCH', 'DASH', 'DOGE'] });
     expect(mismatchMessage(comparison)).toMatch(/BTC.*this signer's seed does not give/);
     const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { rangeSize: 10 });
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
   });
 
+  it('begins at other indexes in a database that does not know its keys: no address is shown twice', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'signer-'));
+    const first = () => firstIndexOfNewDatabase(folder);
+    await compareKeys(world.db, accounts, at, first);
+    await compareKeys(world.db, accounts, at, first);
+    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { rangeSize: 10 });
+    const before = await pool.next();
+    expect(before.index).toBe(0);
+    // the database is lost, the signer is not
+    await world.db.query({ text: 'delete from account_xpubs' });
+    await compareKeys(world.db, accounts, at, first);
+    const after = await createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { rangeSize: 10 }).next();
+    expect(after.index).toBe(10_000_000);
+    expect(after.address).not.toBe(before.address);
+    await rm(folder, { recursive: true });
+  });
+
   it('of another installation refuses, and takes nothing away from the signer that the keys belong to', async () => {
-    await compareKeys(world.db, others, at);
+    await compareKeys(world.db, others, at, zero);
     const before = await listKeys(world.db);
-    const comparison = await compareKeys(world.db, accounts, at);
+    const comparison = await compareKeys(world.db, accounts, at, zero);
     expect(comparison).toMatchObject({ mismatched: ALL, added: [], foreign: true });
     expect(mismatchMessage(comparison)).toMatch(/another signer's.*nothing was changed/);
     expect(await listKeys(world.db)).toEqual(before);
@@ -59,12 +82,12 @@ describe('the signer and the stored keys', () => {
   });
 
   it('leaves imported keys alone, and only mentions retired ones of another seed', async () => {
-    await compareKeys(world.db, others, at);
+    await compareKeys(world.db, others, at, zero);
     for (const [index, { currency }] of others.entries()) {
       const xpub = account('BTC', 'regtest').deriveChild(index).publicExtendedKey;
       await importKey(world.db, { currency, xpub, at });
     }
-    const comparison = await compareKeys(world.db, accounts, at);
+    const comparison = await compareKeys(world.db, accounts, at, zero);
     expect(comparison).toEqual({
       confirmed: [],
       added: [],
@@ -79,7 +102,7 @@ describe('the signer and the stored keys', () => {
 
 describe('the self-check of addresses', () => {
   it('knows the addresses of every key that was in use, and no other', async () => {
-    await compareKeys(world.db, accounts, at);
+    await compareKeys(world.db, accounts, at, zero);
     const ctx = keyContext(world.db, 'regtest');
     const pools = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).map((currency) => ({
       currency,
