@@ -34,6 +34,10 @@ async function createPayment(base: string): Promise<string> {
   );
 }
 
+/** A payment, as soon as one can be created: the node may just have been away. */
+const paymentOf = (base: string): Promise<string> =>
+  eventually('a payment can be created', () => createPayment(base).catch(() => null));
+
 const isUp = (base: string) => async () => {
   const answer = await fetch(`${base}/readyz`).catch(() => null);
   return answer?.status === 200 && (await createPayment(base).catch(() => null)) !== null;
@@ -80,11 +84,11 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
     });
     await eventually('the service answers', isUp(base));
     // a node that was down is usable again once the worker has looked
-    await eventually('a payment can be created', () => createPayment(base).catch(() => null));
+    await paymentOf(base);
   });
 
   test('after a kill of PostgreSQL it comes back by itself, and nothing is gone', async () => {
-    const id = await createPayment(base);
+    const id = await paymentOf(base);
     const pid = service.postgres()!;
     process.kill(pid, 'SIGKILL');
     await eventually('another server', () => {
@@ -97,7 +101,7 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
   });
 
   test('after a kill of the supervisor no process of it stays, and the next start works on the same data at once', async () => {
-    const id = await createPayment(base);
+    const id = await paymentOf(base);
     process.kill(service.supervisor()!, 'SIGKILL');
     await start();
     const check = await call(base, '/check_transaction', { access_token: await signIn(base), transaction_id: id });
@@ -111,7 +115,7 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
   });
 
   test('after a kill of all at once, PostgreSQL too, the next start finds everything', async () => {
-    const id = await createPayment(base);
+    const id = await paymentOf(base);
     const all = [service.launcher.pid!, ...livingProcesses(folder).map((line) => Number.parseInt(line, 10))];
     for (const pid of all) process.kill(pid, 'SIGKILL');
     await service.ended;
