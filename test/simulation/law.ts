@@ -21,8 +21,6 @@ const DEPTHS: Record<Coin, Depths> = {
 /** Which lock of our own node does instead, by the same steps. */
 const DASH_LOCKS = ['instantsend', 'instantsend', 'chainlock', 'chainlock', 'chainlock'] as const;
 const MATURITY: Record<Coin, number> = { BTC: 100, LTC: 100, BCH: 100, DASH: 100, DOGE: 240 };
-/** The smallest amount that may be asked for, base units. */
-const DUST: Record<Coin, bigint> = { BTC: 546n, LTC: 5_460n, BCH: 546n, DASH: 546n, DOGE: 1_000_000n };
 
 export type Seen = { readonly confirmations: number; readonly instant: boolean; readonly chain: boolean };
 
