@@ -16,7 +16,7 @@ export type ChildOptions = {
   readonly nodeFlags?: readonly string[];
   /** It ended although nobody stopped it; it is being started again. */
   readonly onRestart: (line: string) => void;
-  /** It dies too often, or refuses to start again: the group cannot go on. */
+  /** It dies, or refuses to start again, too often: the group cannot go on. */
   readonly onGiveUp: (line: string) => void;
   /** Another process carries its name now. */
   readonly onChange: () => void;
@@ -82,17 +82,17 @@ export function startChild(options: ChildOptions): Child {
   }
 
   function died(refusal: string | null, how: string): void {
-    if (refusal !== null || note === null) {
-      const line = refusal ?? `${name} ended before it was ready (${how})`;
-      settle.reject(new StartRefused(line));
-      if (note !== null) onGiveUp(line);
+    if (note === null) {
+      settle.reject(new StartRefused(refusal ?? `${name} ended before it was ready (${how})`));
       return;
     }
+    // what is refused at a second start (a database that is being started again too) may be there at the third
+    const why = refusal ?? how;
     const now = performance.now();
     deaths.push(now);
     const recent = deaths.filter((at) => now - at < WITHIN_MS).length;
     if (recent > MOST_DEATHS) {
-      onGiveUp(`${name} died ${recent} times within a minute (last: ${how})`);
+      onGiveUp(`${name} died ${recent} times within a minute (last: ${why})`);
       return;
     }
     // at once the first time, but not before a signal that went to the whole group has reached us too; a process that dies again and
@@ -100,7 +100,7 @@ export function startChild(options: ChildOptions): Child {
     pending = setTimeout(
       () => {
         if (stopping) return;
-        onRestart(`${name} died (${how}); starting it again`);
+        onRestart(`${name} died (${why}); starting it again`);
         launch();
       },
       recent === 1 ? 30 : 200 * recent,
