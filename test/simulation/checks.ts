@@ -119,6 +119,10 @@ export async function wrongAtRest(checks: Checked): Promise<void> {
         creditedRight: -of(inCoin(own, purchase.coin), 'available', 'receivable', 'income'),
       }),
     ];
+    const [given, fee] = [-of(own, 'available', 'receivable', 'income'), -of(own, 'income')];
+    const off = fee * 10_000n - given * world.feeBps;
+    // each booking rounds down
+    if (life.status === 'settled' && (off > 0n || off < -20n * 10_000n)) words.push(`the fee is ${fee} of ${given}`);
     wrong.push(...words.map((what) => `${purchase.id} (${life.path.join(' > ')}): ${what}`));
   }
   wrong.push(...(await wrongTotals(checks)), ...(await wrongBalances(checks, lines)), ...(await restless(checks)));

@@ -34,6 +34,7 @@ const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, num
   dying: 25,
   restart: 6,
   newPrice: 12,
+  goneForAWhile: 14,
   seconds: 50,
   minutes: 40,
   hours: 5,

@@ -4,6 +4,7 @@
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { postEntries } from '../../src/store/ledger.ts';
+import { CHAIN_MOVES } from './chain-moves.ts';
 import type { Chance } from './chance.ts';
 import { COINS, type Coin, HOUR, MINUTE, SECOND } from './law.ts';
 import type { Model, Purchase } from './model.ts';
@@ -161,6 +162,21 @@ const pause =
     return true;
   };
 
+/** What lay in the last blocks is nowhere for longer than a booked payment may be; mostly it comes back. */
+const goneForAWhile: Move = async (counter) => {
+  const { world, model, chance, coin } = counter;
+  if (!CHAIN_MOVES.reorg(counter)) return false;
+  const waiting = model.on(coin, 'pool');
+  for (const one of waiting) world.node(coin).deny(one.tx, true);
+  model.moved(coin);
+  await lookAtAll(counter);
+  await pause(11 * MINUTE, 25 * MINUTE)(counter);
+  if (chance.percent(75)) for (const one of model.on(coin, 'hidden')) world.node(coin).deny(one.tx, false);
+  model.moved(coin);
+  if (chance.percent(50)) CHAIN_MOVES.mine(counter);
+  return true;
+};
+
 const word =
   (say: (world: World, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
   async (counter) => {
@@ -216,6 +232,7 @@ export const SERVICE_MOVES = {
   dying,
   restart,
   newPrice,
+  goneForAWhile,
   seconds: pause(5 * SECOND, 90 * SECOND),
   minutes: pause(2 * MINUTE, 18 * MINUTE),
   hours: pause(HOUR, 30 * HOUR),

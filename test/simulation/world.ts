@@ -120,6 +120,7 @@ export async function openWorld(options: { readonly feeBps: number }) {
     db,
     ctx,
     nodes,
+    feeBps: BigInt(options.feeBps),
     prices,
     troubles,
     now: clock.now,
