@@ -261,6 +261,12 @@ describe('a booked payment is replaced by one of another amount', () => {
     expect([world.status, world.available(), world.suspense()]).toEqual(['review', 20_000n, 0n]);
   });
 
+  test('far less, where a fee is taken: the fee of that amount', () => {
+    const { world } = replaced(20_000n, { feeBps: 100 });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['review', 19_800n, 200n]);
+  });
+
   test('what the merchant owes is repaid first', () => {
     const world = newWorld();
     const tx = world.pay();

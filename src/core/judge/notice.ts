@@ -70,8 +70,9 @@ function inheritLoss(it: Case, coin: Coin): void {
   if (sum(lost.map((other) => other.owed)) === 0n) return;
   for (const other of lost) {
     const room = minus(minus(coin.amount, coin.owed), coin.owedFee);
-    const owed = least(other.owed, room);
-    const fee = least(other.owedFee, minus(room, owed));
+    const taken = least(plus(other.owed, other.owedFee), room);
+    const owed = least(other.owed, minus(taken, least(other.owedFee, basisPointsDown(taken, it.feeBps))));
+    const fee = minus(taken, owed);
     coin.owed = plus(coin.owed, owed);
     coin.owedFee = plus(coin.owedFee, fee);
     other.owed = minus(other.owed, owed);
