@@ -1,0 +1,207 @@
+// Late, and what it is worth by then: a late payment beside one on time (rule 23), one that confirms late (rule 24), and late ones that the
+// merchant's policy accepts (rule 11).
+import { describe, expect, test } from 'vitest';
+import { DAY, HOUR, newWorld, SECOND, W } from '../support/world.ts';
+
+const HALF = 25_000n;
+
+describe('late, at the old price (rule 23)', () => {
+  const late = (rate: bigint | null, amount: bigint, options: { toleranceBps?: number } = {}) => {
+    const world = newWorld(options);
+    world.pay({ amount: HALF });
+    world.afterGrace();
+    world.rate(rate);
+    world.pay({ amount });
+    return world;
+  };
+
+  test.each([
+    ['worth the missing dollars', 100_000n, HALF, 'succeeded'],
+    ['worth them less the tolerance (24.50)', 98_000n, HALF, 'succeeded'],
+    ['worth a cent less than that', 97_960n, HALF, 'declined'],
+    ['too few coins, whatever they are worth', 200_000n, HALF - 501n, 'declined'],
+    ['just enough coins', 104_000n, HALF - 500n, 'succeeded'],
+    ['more coins at a lower price', 60_000n, 41_000n, 'succeeded'],
+  ] as const)('a payment %s', (_what, rate, amount, status) => {
+    const world = late(rate, amount);
+    expect(world.status).toBe('pending');
+    world.mine(2);
+    expect(world.status).toBe(status);
+    if (status === 'declined') expect(world.suspense()).toBe(HALF + amount);
+  });
+
+  test('is not declined while the rate of its arrival is not known, and decided when it is', () => {
+    const world = late(null, HALF);
+    world.mine(2);
+    expect(world.status).toBe('pending');
+    world.rate(100_000n);
+    expect(world.status).toBe('succeeded');
+  });
+
+  test('a payment that never confirms does not vouch for the price of one that does', () => {
+    const world = late(60_000n, HALF);
+    const [onTime, cheap] = world.chain().txs;
+    world.pay({ amount: HALF });
+    world.mineOnly(onTime!, cheap!);
+    expect([world.status, world.available()]).toEqual(['pending', 0n]);
+  });
+
+  test('what is on time suffices: a late one is an extra and lies in suspense', () => {
+    const world = newWorld();
+    world.pay();
+    world.afterGrace();
+    world.pay({ amount: HALF });
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, HALF]);
+  });
+
+  test('after rule 6 has applied it does not count any more', () => {
+    const world = newWorld();
+    world.pay({ amount: HALF });
+    world.mine();
+    world.afterGrace();
+    world.pay({ amount: HALF });
+    world.mine();
+    expect([world.path(), world.available()]).toEqual([['started', 'pending', 'declined', 'review'], 0n]);
+  });
+});
+
+describe('confirmed late (rule 24)', () => {
+  test.each([
+    ['W + 24 h', W + DAY, 60_000n, 'succeeded'],
+    ['a second later, worth less', W + DAY + SECOND, 98_900n, 'review'],
+    ['a second later, worth it less the tolerance', W + DAY + SECOND, 99_000n, 'succeeded'],
+    ['a second later, worth more', W + DAY + SECOND, 140_000n, 'succeeded'],
+  ] as const)('in a block dated %s', (_when, atMs, rate, status) => {
+    const world = newWorld();
+    world.pay();
+    world.until(atMs);
+    world.rate(rate);
+    world.mine();
+    expect(world.status).toBe(status);
+    if (status === 'review') {
+      expect([world.rules(), world.suspense(), world.available()]).toEqual([[2, 24], world.need, 0n]);
+      world.rate(200_000n);
+      world.wait(DAY);
+      expect(world.status, 'rule 11 takes the value of then').toBe('review');
+    }
+  });
+
+  test('the block that brings R is asked, not the one that holds the payment', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.pay();
+    world.until(W + DAY);
+    world.mine();
+    world.until(W + 25 * HOUR);
+    world.rate(60_000n);
+    world.mine();
+    expect(world.rules()).toEqual([2, 24]);
+  });
+
+  test('found later than it was dated, the date counts', () => {
+    const world = newWorld();
+    world.pay();
+    world.node('down');
+    world.until(W + HOUR);
+    world.mine();
+    world.until(W + 3 * DAY);
+    world.rate(60_000n);
+    world.node('up');
+    expect(world.status).toBe('succeeded');
+  });
+
+  test('nothing is decided while the rate of then is not known', () => {
+    const world = newWorld();
+    world.pay();
+    world.until(W + 2 * DAY);
+    world.rate(null);
+    world.mine();
+    expect(world.status).toBe('pending');
+    world.rate(60_000n);
+    expect(world.status).toBe('review');
+  });
+});
+
+describe('late, accepted by policy (rule 11)', () => {
+  test.each([
+    ['worth it', { rate: 100_000n, latePolicy: 'accept' }, 'succeeded'],
+    ['worth it less the tolerance', { rate: 99_000n, latePolicy: 'accept' }, 'succeeded'],
+    ['worth a cent less', { rate: 98_980n, latePolicy: 'accept' }, 'review'],
+    ['worth it, but the merchant wants to look', { rate: 100_000n, latePolicy: 'review' }, 'review'],
+  ] as const)('%s', (_what, { rate, latePolicy }, status) => {
+    const world = newWorld({ latePolicy });
+    world.until(W + HOUR);
+    world.rate(rate);
+    world.pay();
+    world.mine();
+    expect(world.status).toBe(status);
+    expect(world.available()).toBe(status === 'succeeded' ? world.need : 0n);
+    expect(world.transaction.confirmedAtMs === null).toBe(status !== 'succeeded');
+  });
+
+  test('the real coins are credited, fewer or more than were asked for', () => {
+    for (const [rate, amount] of [
+      [200_000n, HALF],
+      [50_000n, 100_000n],
+    ] as const) {
+      const world = newWorld();
+      world.until(W + HOUR);
+      world.rate(rate);
+      world.pay({ amount });
+      world.mine(2);
+      expect([world.status, world.available()]).toEqual(['succeeded', amount]);
+    }
+  });
+
+  test('payments arrive until their sum is worth it; another coin in suspense goes with them', () => {
+    const world = newWorld();
+    world.until(W + HOUR);
+    world.pay({ currency: 'LTC', amount: 700n });
+    world.mine(12, 'LTC');
+    world.pay({ amount: HALF });
+    world.mine();
+    expect(world.status).toBe('review');
+    world.pay({ amount: HALF });
+    world.mine();
+    expect([world.rules(), world.available(), world.available('LTC')]).toEqual([[7, 18, 11, 5], world.need, 700n]);
+  });
+
+  test('it waits for the R of the transaction, even for small coins', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.until(W + HOUR);
+    world.pay({ split: [75_000n, 75_000n] });
+    world.mine();
+    expect([world.status, world.suspense()]).toEqual(['review', world.need]);
+    world.mine();
+    expect(world.status).toBe('succeeded');
+  });
+
+  test('a coin in suspense that has just left the chain holds it up', () => {
+    const world = newWorld();
+    world.until(W + HOUR);
+    const one = world.pay({ amount: HALF });
+    world.mine();
+    world.reorg(1, 'out');
+    world.pay();
+    world.mine();
+    expect(world.status).toBe('review');
+    world.resend(one);
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need + HALF]);
+  });
+
+  test.each(['cancelled', 'declined'] as const)('never after %s', (word) => {
+    const world = newWorld();
+    if (word === 'cancelled') world.cancel();
+    else {
+      world.pay({ amount: 1_000n });
+      world.mine();
+      world.afterGrace();
+    }
+    expect(world.status).toBe(word);
+    world.until(W + HOUR);
+    world.pay({ amount: 10n * world.need });
+    world.mine(6);
+    expect([world.status, world.available()]).toEqual(['review', 0n]);
+  });
+});

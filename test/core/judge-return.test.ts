@@ -1,0 +1,115 @@
+// After a loss: what is lost comes back (the paragraph below the table), or another amount comes in its place.
+import { describe, expect, test } from 'vitest';
+import { MINUTE, newWorld } from '../support/world.ts';
+
+describe('the way back', () => {
+  test('needs the R of the price, not only that of the coin’s own value', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.pay({ split: [75_000n, 75_000n] });
+    world.mine(2);
+    world.reorg(2, 'out');
+    world.wait(11 * MINUTE);
+    for (const tx of world.chain().txs) world.resend(tx);
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['review', 0n]);
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect(world.transaction.confirmedAtMs).toBe(world.now);
+  });
+
+  test('and the R of the price is enough, however large the coin is', () => {
+    const world = newWorld();
+    world.pay({ amount: 10n * world.need });
+    world.mine();
+    expect([world.available(), world.suspense()]).toEqual([world.need, 9n * world.need]);
+    world.reorg(1, 'out');
+    world.wait(11 * MINUTE);
+    for (const tx of world.chain().txs) world.resend(tx);
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, 9n * world.need]);
+  });
+
+  test('is not opened by another payment: the merchant decides', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    world.reorg(1, 'dead');
+    world.pay({ amount: 2n * world.need });
+    world.mine(2);
+    expect([world.status, world.suspense()]).toEqual(['review', 2n * world.need]);
+    world.accept();
+    expect(world.status).toBe('succeeded');
+  });
+
+  test('a refused one stays declined, and gets its coins all the same', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    world.reorg(1, 'out');
+    world.wait(11 * MINUTE);
+    world.decline();
+    for (const tx of world.chain().txs) world.resend(tx);
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['declined', world.need]);
+  });
+});
+
+describe('a booked payment is replaced by one of another amount', () => {
+  const replaced = (amount: bigint, options: Parameters<typeof newWorld>[0] = {}) => {
+    const world = newWorld(options);
+    const tx = world.pay();
+    world.mine();
+    world.reorg(1, 'mempool');
+    const other = world.replace(tx, { amount });
+    expect([world.status, world.available()]).toEqual(['review', 0n]);
+    return { world, tx, other };
+  };
+
+  test.each([
+    ['a little less', 49_600n, 49_600n],
+    ['a little more', 50_400n, 50_400n],
+    ['far more, which is the price and an excess', 80_000n, 50_000n],
+  ])('%s: that amount is credited, and it is paid again by itself', (_, amount, credited) => {
+    const { world } = replaced(amount);
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', credited, amount - credited]);
+  });
+
+  test('far less: that amount is credited, and it stays in review', () => {
+    const { world } = replaced(20_000n);
+    world.mine();
+    expect([world.status, world.available(), world.suspense()]).toEqual(['review', 20_000n, 0n]);
+  });
+
+  test('far less, where a fee is taken: the fee of that amount', () => {
+    const { world } = replaced(20_000n, { feeBps: 100 });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['review', 19_800n, 200n]);
+  });
+
+  test('what the merchant owes is repaid first', () => {
+    const world = newWorld();
+    const tx = world.pay();
+    world.mine();
+    world.spend(world.need);
+    world.reorg(1, 'mempool');
+    world.replace(tx, { amount: world.need + 100n });
+    expect(world.receivable()).toBe(world.need);
+    world.mine();
+    expect([world.status, world.available(), world.receivable()]).toEqual(['succeeded', 100n, 0n]);
+  });
+
+  test('several times over, and the first one back: once', () => {
+    const { world, tx, other } = replaced(49_800n, { feeBps: 100 });
+    const third = world.replace(other, { amount: 49_900n });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['succeeded', 49_401n, 499n]);
+    world.reorg(1, 'dead');
+    expect([world.status, world.available(), world.fees()]).toEqual(['review', 0n, 0n]);
+    world.replace(third, { amount: 50_000n });
+    world.mine();
+    expect([world.status, world.available(), world.fees()]).toEqual(['succeeded', 49_500n, 500n]);
+    expect(world.books.of('asset:chain:BTC')).toBe(50_000n);
+    expect(tx.txid).not.toBe(third.txid);
+  });
+});

@@ -1,0 +1,100 @@
+// What becomes of what is credited: the service's fee, what is owed is repaid first; and the figures that are shown meanwhile.
+import { describe, expect, test } from 'vitest';
+import { HOUR, MINUTE, newWorld, W } from '../support/world.ts';
+
+const HALF = 25_000n;
+
+describe('the service’s own fee', () => {
+  test.each([
+    [0, 50_000n, 0n],
+    [100, 50_000n, 500n],
+    [33, 49_999n, 164n],
+  ] as const)('of %i basis points is taken from the credit, rounded down', (feeBps, amount, fee) => {
+    const world = newWorld({ feeBps });
+    world.pay({ amount });
+    world.mine();
+    expect([world.available(), world.fees()]).toEqual([amount - fee, fee]);
+  });
+
+  test('is taken of what is accepted too, and not of what lies in suspense', () => {
+    const world = newWorld({ feeBps: 100 });
+    world.pay({ amount: 150_000n });
+    world.mine(2);
+    expect([world.available(), world.fees(), world.suspense()]).toEqual([49_500n, 500n, 100_000n]);
+    world.acceptExcess();
+    expect([world.available(), world.fees(), world.suspense()]).toEqual([148_500n, 1_500n, 0n]);
+  });
+});
+
+test('whatever enters available repays an open receivable first', () => {
+  const world = newWorld({ latePolicy: 'review' });
+  world.pay();
+  world.mine();
+  world.spend(world.need);
+  world.reorg(1, 'dead');
+  expect([world.available(), world.receivable()]).toEqual([0n, world.need]);
+  world.pay({ amount: 30_000n });
+  world.mine();
+  world.accept();
+  expect([world.status, world.available(), world.receivable()]).toEqual(['succeeded', 0n, 20_000n]);
+  world.pay({ amount: 30_000n });
+  world.mine();
+  world.acceptExcess();
+  expect([world.available(), world.receivable()]).toEqual([10_000n, 0n]);
+});
+
+describe('what is shown', () => {
+  test('crypto_received is the sum of what is there in the right coin, late and extra ones too, and can fall', () => {
+    const world = newWorld();
+    const tx = world.pay({ amount: HALF });
+    world.pay({ currency: 'LTC', amount: 7n });
+    world.until(W + 2 * HOUR);
+    world.pay({ amount: 10_000n });
+    expect(world.verdict.receivedMinor).toBe(35_000n);
+    world.doubleSpend(tx);
+    expect(world.verdict.receivedMinor).toBe(10_000n);
+  });
+
+  test('confirmations are those of the youngest payment that counts; null while one is unconfirmed', () => {
+    const world = newWorld({ usd: 150_00n });
+    const one = world.pay({ amount: 75_000n });
+    world.mineOnly(one);
+    expect(world.verdict.youngest?.height).toBe(1001);
+    world.pay({ amount: 75_000n });
+    expect(world.verdict.youngest).toBeNull();
+    world.mine();
+    expect(world.verdict.youngest?.height).toBe(1002);
+    world.mine();
+    expect(world.status).toBe('succeeded');
+    world.pay({ amount: 1_000n });
+    expect(world.verdict.youngest?.height, 'an extra one does not count').toBe(1002);
+  });
+
+  test('in review they are those of all that are there', () => {
+    const world = newWorld({ latePolicy: 'review' });
+    world.until(W + HOUR);
+    world.pay();
+    world.mine();
+    expect(world.verdict.youngest?.height).toBe(1001);
+    world.pay({ amount: 1_000n });
+    expect(world.verdict.youngest).toBeNull();
+    world.mine();
+    expect(world.verdict.youngest?.height).toBe(1002);
+  });
+
+  test('confirmed_at is set by rules 4, 11 and 12', () => {
+    const bought = newWorld();
+    bought.pay();
+    bought.wait(MINUTE);
+    bought.mine();
+    expect(bought.transaction.confirmedAtMs).toBe(bought.now);
+    const accepted = newWorld({ latePolicy: 'review' });
+    accepted.until(W + HOUR);
+    accepted.pay();
+    accepted.mine();
+    expect(accepted.transaction.confirmedAtMs).toBeNull();
+    accepted.wait(HOUR);
+    accepted.accept();
+    expect(accepted.transaction.confirmedAtMs).toBe(accepted.now);
+  });
+});
