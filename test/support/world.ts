@@ -3,13 +3,14 @@
 // (Credit) are looked at. Money is in cents and satoshi; the quote is 100,000 USD for a coin, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { BalancesNeeded, type Case, type CaseTransaction, type Coin, GRACE_MS, type Step } from '../../src/core/judge/case.ts';
-import { judge, type Verdict } from '../../src/core/judge/judge.ts';
+import { type Case, type CaseTransaction, type Coin, GRACE_MS, type Step } from '../../src/core/judge/case.ts';
+import type { Verdict } from '../../src/core/judge/judge.ts';
 import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
 import { checkMove, type Move } from './invariants.ts';
+import { type Asked, askJudge } from './judge-asking.ts';
 import { approveRefund, finishRefund } from './refund.ts';
 
 export const SECOND = 1_000;
@@ -48,6 +49,7 @@ export function newWorld(options: WorldOptions = {}) {
   const rates = new Map<CurrencyCode, Rate | null>();
   const contested = new Map<CurrencyCode, bigint>();
   const books: Books = newBooks();
+  const terms = { feeBps: options.feeBps ?? 0, settlementMs: options.settlementMs ?? DAY };
   const steps: Step[] = [];
   let nowMs = T0;
   let ids = 0n;
@@ -84,44 +86,8 @@ export function newWorld(options: WorldOptions = {}) {
   }
   const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
 
-  function caseOf(balances: Case['balances']): Case {
-    return {
-      transaction: { ...transaction },
-      coins: coins.map((coin) => ({ ...coin })),
-      nowMs,
-      chains: new Map(
-        [...chains].map(([code, one]) => {
-          const limit = contested.get(code);
-          return [code, limit === undefined ? one.view : { ...one.view, contestedAboveMinor: limit }];
-        }),
-      ),
-      rateNow: rates.get(currency) ?? null,
-      blockTimes: chain().viewTimes,
-      feeBps: options.feeBps ?? 0,
-      settlementMs: options.settlementMs ?? DAY,
-      balances,
-      refundOpen: refunding && coins.some((coin) => coin.inRefund > 0n),
-      steps: [],
-    };
-  }
-
-  function ask(word?: (it: Case) => void): { it: Case; verdict: Verdict } {
-    const once = (balances: Case['balances']) => {
-      const it = caseOf(balances);
-      let said = judge(it);
-      if (word !== undefined) {
-        word(it);
-        said = judge(it);
-      }
-      return { it, verdict: said };
-    };
-    try {
-      return once(null);
-    } catch (error) {
-      if (!(error instanceof BalancesNeeded)) throw error;
-      return once(books.balances(transaction.merchantId));
-    }
-  }
+  const ask = (word?: (it: Case) => void): Asked =>
+    askJudge({ transaction, coins, nowMs, chains, contested, rates, books, refunding, ...terms }, word);
 
   /** Asks the judge and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {

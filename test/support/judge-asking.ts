@@ -1,0 +1,67 @@
+// How the world of the tests asks the judge: with a case made of what the world holds, and again with the balances where they are needed,
+// as the store does. Nothing of the world is changed by being asked; what comes of the answer is up to the world.
+import type { CurrencyCode } from '../../src/core/currency.ts';
+import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Coin } from '../../src/core/judge/case.ts';
+import { judge, type Verdict } from '../../src/core/judge/judge.ts';
+import type { Rate } from '../../src/core/rate.ts';
+import type { Books } from './books.ts';
+import type { Chain } from './chain-truth.ts';
+
+export type Asked = { readonly it: Case; readonly verdict: Verdict };
+
+/** What a world holds at the moment of asking. */
+export type Facts = {
+  readonly transaction: CaseTransaction;
+  readonly coins: readonly Coin[];
+  readonly nowMs: number;
+  readonly chains: ReadonlyMap<CurrencyCode, Chain>;
+  /** The limit (cents) above which nothing is booked, for each chain whose nodes contradict each other. */
+  readonly contested: ReadonlyMap<CurrencyCode, bigint>;
+  readonly rates: ReadonlyMap<CurrencyCode, Rate | null>;
+  readonly books: Books;
+  readonly feeBps: number;
+  readonly settlementMs: number;
+  /** A reimbursement was approved and is not final. */
+  readonly refunding: boolean;
+};
+
+/** The judge's verdict; where somebody says a word about the case, the one after it. */
+export function askJudge(facts: Facts, word?: (it: Case) => void): Asked {
+  const once = (balances: Balances | null): Asked => {
+    const it = caseOf(facts, balances);
+    let said = judge(it);
+    if (word !== undefined) {
+      word(it);
+      said = judge(it);
+    }
+    return { it, verdict: said };
+  };
+  try {
+    return once(null);
+  } catch (error) {
+    if (!(error instanceof BalancesNeeded)) throw error;
+    return once(facts.books.balances(facts.transaction.merchantId));
+  }
+}
+
+function caseOf(facts: Facts, balances: Balances | null): Case {
+  const { transaction, coins, chains, contested } = facts;
+  return {
+    transaction: { ...transaction },
+    coins: coins.map((coin) => ({ ...coin })),
+    nowMs: facts.nowMs,
+    chains: new Map(
+      [...chains].map(([code, one]) => {
+        const limit = contested.get(code);
+        return [code, limit === undefined ? one.view : { ...one.view, contestedAboveMinor: limit }];
+      }),
+    ),
+    rateNow: facts.rates.get(transaction.currency) ?? null,
+    blockTimes: (chains.get(transaction.currency) as Chain).viewTimes,
+    feeBps: facts.feeBps,
+    settlementMs: facts.settlementMs,
+    balances,
+    refundOpen: facts.refunding && coins.some((coin) => coin.inRefund > 0n),
+    steps: [],
+  };
+}
