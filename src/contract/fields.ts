@@ -56,6 +56,11 @@ export function optional<T>(field: Field<T>): Field<T, false> {
   return { ...field, required: false };
 }
 
+/** A required field that accepts the same values, of which something else comes out: made of what was read and of what was sent. */
+export function outcome<T, U>({ about, refusal, schema, read }: Field<T>, of: (value: T, sent: unknown) => U): Field<U, true> {
+  return { required: true, about, refusal, schema, read: (sent, name) => of(read(sent, name), sent) };
+}
+
 const CONTROL = /\p{Cc}/u;
 /** More than `max` characters (code points, as JSON Schema counts). */
 export function longerThan(text: string, max: number): boolean {

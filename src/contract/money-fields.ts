@@ -2,7 +2,7 @@
 // payout-fields.ts.
 import { CURRENCY_CODES, type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
-import { type Field, wrong } from './fields.ts';
+import { type Field, outcome, wrong } from './fields.ts';
 
 /** What the form of an amount is, in words and as a pattern. */
 export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
@@ -51,15 +51,5 @@ export function payWith(about: string): Field<PaymentMethod, true> {
 
 /** A currency of a balance; Lightning's balance is BTC. */
 export function balanceCurrency(about: string): Field<CurrencyCode, true> {
-  const { read, refusal, schema } = payWith(about);
-  return {
-    required: true,
-    about,
-    refusal,
-    schema,
-    read(value, name) {
-      const method = read(value, name);
-      return method === 'BTC-LN' ? 'BTC' : method;
-    },
-  };
+  return outcome(payWith(about), (method) => (method === 'BTC-LN' ? 'BTC' : method));
 }

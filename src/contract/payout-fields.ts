@@ -2,7 +2,7 @@
 // for what depends on two fields (amount and method), by the handler of /request_payout.
 import { parseAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
-import { type Field, wrong } from './fields.ts';
+import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
 
 export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
@@ -150,15 +150,5 @@ export function percent(about: string): Field<string, true> {
 
 /** An amount in USD, as it was sent. */
 export function usdText(about: string): Field<string, true> {
-  const { read, schema, refusal } = usdAmount(about);
-  return {
-    required: true,
-    about,
-    refusal,
-    schema,
-    read(value, name) {
-      read(value, name);
-      return value as string;
-    },
-  };
+  return outcome(usdAmount(about), (_cents, sent) => sent as string);
 }
