@@ -1,6 +1,6 @@
 // What leaves rows behind or changes the house for good, and so comes last: used keys, states, times, suspension, limits, bugs, an absent
 // database; and whether every documented refusal was given by then. Last section of refusals.test.ts.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in.ts';
@@ -14,161 +14,159 @@ import { NAMES, type Name, type RefusalWorld, WITH_TOKEN } from './world.ts';
 export function refusesInTheEnd(world: RefusalWorld): void {
   const { good, note, refused } = world;
 
-  describe('at the end', () => {
-    test('nothing of all this has left a row behind', async () => {
-      expect(await world.api.rowCounts()).toEqual(world.rowsBefore);
-      expect(world.api.bugs).toEqual([]);
-    });
-    test('keys that were used with another body', async () => {
-      const pairs: Partial<Record<Name, object>> = {
-        createTransaction: { amount: '6' },
-        cancelTransaction: { x: 1 },
-        resolveTransaction: { x: 1 },
-        setSettings: { x: 1 },
-      };
-      for (const [name, change] of Object.entries(pairs) as [Name, object][]) {
-        const key = { 'idempotency-key': 'other body' };
-        await world.api.call(MERCHANT_API[name].path, good(name), key);
-        await refused(name, 'idempotency_conflict', { ...good(name), ...change }, key);
-      }
-      const { access_token } = (await world.api.send('/auth', good('auth'))).json;
-      await world.api.send('/sign_out', { access_token }, { 'idempotency-key': 'other body' });
-      await refused('signOut', 'idempotency_conflict', { x: 1 }, { 'idempotency-key': 'other body' });
-    });
-    test('states and times', async () => {
-      await world.api.sql(`update transactions set status = 'succeeded' where id = $1`, [world.transactionId]);
-      const reply = await refused('cancelTransaction', 'transaction_not_cancellable', { transaction_id: world.transactionId });
-      expect(reply.json.message).toContain('succeeded');
-      world.api.advance(301);
-      await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
-      world.api.advance(600);
-      for (const name of WITH_TOKEN) await refused(name, 'token_expired', good(name));
-      const pair = (await world.api.send('/auth', good('auth'))).json;
-      await refused('refresh', 'conflicting_credentials', pair, { authorization: 'Bearer x' });
-      const next = (await world.api.send('/auth_refresh', pair)).json;
-      expect((await world.api.send('/auth_refresh', next)).status).toBe(200);
-      await refused('refresh', 'refresh_token_reused', pair);
-      const old = (await world.api.send('/auth', good('auth'))).json;
-      world.api.advance(1_296_000);
-      await refused('refresh', 'refresh_token_expired', old);
-      await refused('refresh', 'invalid_token', { ...old, refresh_token: old.access_token });
-    });
-    test('a suspended account', async () => {
-      world.api.tokens.clear();
-      const pair = (await world.api.send('/auth', good('auth'))).json;
-      await world.api.tokenOf('shop');
-      await world.api.sql('update merchants set suspended_at = now() where affiliate_id = $1', [world.api.affiliateId]);
-      await expect.poll(async () => (await world.api.call('/get_rates', {})).json.error).toBe('account_suspended');
-      for (const name of WITH_TOKEN) await refused(name, 'account_suspended', good(name));
-      await refused('auth', 'account_suspended', good('auth'));
-      await refused('refresh', 'account_suspended', pair);
-      await world.api.sql('update merchants set suspended_at = null');
-    });
-    test('too many calls, and calls without TLS', async () => {
-      const strict = await makeApi({ rateLimitScale: 0.001 });
-      await strict.tokenOf('shop');
-      for (const name of NAMES) {
-        const { path, access } = MERCHANT_API[name];
-        const call = () => (access.kind === 'token' ? strict.call(path, good(name)) : strict.send(path, good(name)));
-        if (name !== 'auth') await call();
-        if (name === 'signOut')
-          strict.tokens.set('shop', (await signIn(strict.ctx, { username: 'shop', password: PASSWORD })).accessToken);
-        const reply = note(name, await call());
-        expect([name, reply.json.error]).toEqual([name, 'rate_limited']);
-        expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-      }
-      await strict.end();
-      const open = await makeApi({ network: 'regtest' });
-      for (const name of NAMES) {
-        expect(note(name, await open.send(MERCHANT_API[name].path, good(name))).json.error).toBe('https_required');
-      }
-      await open.end();
-    });
-    test('a bug is told as internal_error without a word about it, a database that is away as overloaded', async () => {
-      const token = await world.api.tokenOf('shop');
-      const tables = [
-        'public.sign_ins',
-        'public.users',
-        'public.merchants',
-        'public.transactions',
-        'public.merchant_settings',
-        'public.rates',
-      ];
-      tables.push('ledger.account', 'public.signing_keys');
-      const existing: string[] = [];
-      for (const table of tables) {
-        const [schema, name] = table.split('.') as [string, string];
-        const [{ n }] = (await world.api.sql(
-          'select count(*)::int as n from pg_tables where schemaname = $1 and tablename = $2',
-          [schema, name],
-        )) as [{ n: number }];
-        if (n === 1) existing.push(table);
-      }
-      const renew = (await world.api.send('/auth', good('auth'))).json;
-      await world.api.call('/get_rates', {});
-      for (const table of existing) await world.api.sql(`alter table ${table} rename to ${table.split('.')[1]}_away`);
-      for (const name of NAMES) {
-        const body = name === 'refresh' ? renew : { access_token: token, ...good(name) };
-        const reply = note(name, await world.api.send(MERCHANT_API[name].path, body));
-        expect([name, reply.status, reply.text]).toEqual([
-          name,
-          500,
-          '{"error":"internal_error","message":"Something went wrong on our side."}',
-        ]);
-      }
-      for (const table of existing) await world.api.sql(`alter table ${table}_away rename to ${table.split('.')[1]}`);
-      expect(world.api.bugs.length).toBeGreaterThanOrEqual(NAMES.length);
+  test('nothing of all this has left a row behind', async () => {
+    expect(await world.api.rowCounts()).toEqual(world.rowsBefore);
+    expect(world.api.bugs).toEqual([]);
+  });
+  test('keys that were used with another body', async () => {
+    const pairs: Partial<Record<Name, object>> = {
+      createTransaction: { amount: '6' },
+      cancelTransaction: { x: 1 },
+      resolveTransaction: { x: 1 },
+      setSettings: { x: 1 },
+    };
+    for (const [name, change] of Object.entries(pairs) as [Name, object][]) {
+      const key = { 'idempotency-key': 'other body' };
+      await world.api.call(MERCHANT_API[name].path, good(name), key);
+      await refused(name, 'idempotency_conflict', { ...good(name), ...change }, key);
+    }
+    const { access_token } = (await world.api.send('/auth', good('auth'))).json;
+    await world.api.send('/sign_out', { access_token }, { 'idempotency-key': 'other body' });
+    await refused('signOut', 'idempotency_conflict', { x: 1 }, { 'idempotency-key': 'other body' });
+  });
+  test('states and times', async () => {
+    await world.api.sql(`update transactions set status = 'succeeded' where id = $1`, [world.transactionId]);
+    const reply = await refused('cancelTransaction', 'transaction_not_cancellable', { transaction_id: world.transactionId });
+    expect(reply.json.message).toContain('succeeded');
+    world.api.advance(301);
+    await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
+    world.api.advance(600);
+    for (const name of WITH_TOKEN) await refused(name, 'token_expired', good(name));
+    const pair = (await world.api.send('/auth', good('auth'))).json;
+    await refused('refresh', 'conflicting_credentials', pair, { authorization: 'Bearer x' });
+    const next = (await world.api.send('/auth_refresh', pair)).json;
+    expect((await world.api.send('/auth_refresh', next)).status).toBe(200);
+    await refused('refresh', 'refresh_token_reused', pair);
+    const old = (await world.api.send('/auth', good('auth'))).json;
+    world.api.advance(1_296_000);
+    await refused('refresh', 'refresh_token_expired', old);
+    await refused('refresh', 'invalid_token', { ...old, refresh_token: old.access_token });
+  });
+  test('a suspended account', async () => {
+    world.api.tokens.clear();
+    const pair = (await world.api.send('/auth', good('auth'))).json;
+    await world.api.tokenOf('shop');
+    await world.api.sql('update merchants set suspended_at = now() where affiliate_id = $1', [world.api.affiliateId]);
+    await expect.poll(async () => (await world.api.call('/get_rates', {})).json.error).toBe('account_suspended');
+    for (const name of WITH_TOKEN) await refused(name, 'account_suspended', good(name));
+    await refused('auth', 'account_suspended', good('auth'));
+    await refused('refresh', 'account_suspended', pair);
+    await world.api.sql('update merchants set suspended_at = null');
+  });
+  test('too many calls, and calls without TLS', async () => {
+    const strict = await makeApi({ rateLimitScale: 0.001 });
+    await strict.tokenOf('shop');
+    for (const name of NAMES) {
+      const { path, access } = MERCHANT_API[name];
+      const call = () => (access.kind === 'token' ? strict.call(path, good(name)) : strict.send(path, good(name)));
+      if (name !== 'auth') await call();
+      if (name === 'signOut')
+        strict.tokens.set('shop', (await signIn(strict.ctx, { username: 'shop', password: PASSWORD })).accessToken);
+      const reply = note(name, await call());
+      expect([name, reply.json.error]).toEqual([name, 'rate_limited']);
+      expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    }
+    await strict.end();
+    const open = await makeApi({ network: 'regtest' });
+    for (const name of NAMES) {
+      expect(note(name, await open.send(MERCHANT_API[name].path, good(name))).json.error).toBe('https_required');
+    }
+    await open.end();
+  });
+  test('a bug is told as internal_error without a word about it, a database that is away as overloaded', async () => {
+    const token = await world.api.tokenOf('shop');
+    const tables = [
+      'public.sign_ins',
+      'public.users',
+      'public.merchants',
+      'public.transactions',
+      'public.merchant_settings',
+      'public.rates',
+    ];
+    tables.push('ledger.account', 'public.signing_keys');
+    const existing: string[] = [];
+    for (const table of tables) {
+      const [schema, name] = table.split('.') as [string, string];
+      const [{ n }] = (await world.api.sql('select count(*)::int as n from pg_tables where schemaname = $1 and tablename = $2', [
+        schema,
+        name,
+      ])) as [{ n: number }];
+      if (n === 1) existing.push(table);
+    }
+    const renew = (await world.api.send('/auth', good('auth'))).json;
+    await world.api.call('/get_rates', {});
+    for (const table of existing) await world.api.sql(`alter table ${table} rename to ${table.split('.')[1]}_away`);
+    for (const name of NAMES) {
+      const body = name === 'refresh' ? renew : { access_token: token, ...good(name) };
+      const reply = note(name, await world.api.send(MERCHANT_API[name].path, body));
+      expect([name, reply.status, reply.text]).toEqual([
+        name,
+        500,
+        '{"error":"internal_error","message":"Something went wrong on our side."}',
+      ]);
+    }
+    for (const table of existing) await world.api.sql(`alter table ${table}_away rename to ${table.split('.')[1]}`);
+    expect(world.api.bugs.length).toBeGreaterThanOrEqual(NAMES.length);
 
-      const db = connect({
-        url: `postgres://x@127.0.0.1:${await freePort()}/x`,
-        role: null,
-        maxConnections: 2,
-        applicationName: 'test',
-      });
-      const ctx = { ...world.api.ctx, db };
-      const authenticator = createAuthenticator(ctx);
-      const away = createServer({
-        ctx,
-        authenticator,
-        network: 'sandbox',
-        publicUrl: null,
-        rateLimitScale: 1000,
-        neighbours: NO_NEIGHBOURS,
-        trustedProxies: [],
-        sandbox: null,
-        bell: { next: () => Promise.resolve() },
-        report: () => undefined,
-        version: '0',
-      });
-      const base = await away.listen({ port: 0, host: '127.0.0.1' });
-      const post = async (path: string, body: object): Promise<Reply> => {
-        const response = await fetch(base + path, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-        });
-        const text = await response.text();
-        return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
-      };
-      for (const name of NAMES) {
-        const body = name === 'refresh' ? renew : { access_token: token, ...good(name) };
-        const reply = note(name, await post(MERCHANT_API[name].path, body));
-        expect([name, reply.json.error]).toEqual([name, 'overloaded']);
-        expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-      }
-      expect((await fetch(`${base}/readyz`)).status).toBe(503);
-      expect((await fetch(`${base}/healthz`)).status).toBe(200);
-      await away.close();
-      await authenticator.close();
-      await db.close();
+    const db = connect({
+      url: `postgres://x@127.0.0.1:${await freePort()}/x`,
+      role: null,
+      maxConnections: 2,
+      applicationName: 'test',
     });
-    test('every refusal that a document names has been given', () => {
-      // no payout is stored in this version, so that its key never stands for another body
-      const never: Partial<Record<Name, string[]>> = { requestPayout: ['idempotency_conflict'] };
-      for (const name of NAMES) {
-        const documented = refusalsOf(MERCHANT_API[name]).filter((code) => !never[name]?.includes(code));
-        expect({ [name]: documented.filter((code) => !world.seen.get(name)?.has(code)) }).toEqual({ [name]: [] });
-      }
+    const ctx = { ...world.api.ctx, db };
+    const authenticator = createAuthenticator(ctx);
+    const away = createServer({
+      ctx,
+      authenticator,
+      network: 'sandbox',
+      publicUrl: null,
+      rateLimitScale: 1000,
+      neighbours: NO_NEIGHBOURS,
+      trustedProxies: [],
+      sandbox: null,
+      bell: { next: () => Promise.resolve() },
+      report: () => undefined,
+      version: '0',
     });
+    const base = await away.listen({ port: 0, host: '127.0.0.1' });
+    const post = async (path: string, body: object): Promise<Reply> => {
+      const response = await fetch(base + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+    };
+    for (const name of NAMES) {
+      const body = name === 'refresh' ? renew : { access_token: token, ...good(name) };
+      const reply = note(name, await post(MERCHANT_API[name].path, body));
+      expect([name, reply.json.error]).toEqual([name, 'overloaded']);
+      expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    }
+    expect((await fetch(`${base}/readyz`)).status).toBe(503);
+    expect((await fetch(`${base}/healthz`)).status).toBe(200);
+    await away.close();
+    await authenticator.close();
+    await db.close();
+  });
+  test('every refusal that a document names has been given', () => {
+    // no payout is stored in this version, so that its key never stands for another body
+    const never: Partial<Record<Name, string[]>> = { requestPayout: ['idempotency_conflict'] };
+    for (const name of NAMES) {
+      const documented = refusalsOf(MERCHANT_API[name]).filter((code) => !never[name]?.includes(code));
+      expect({ [name]: documented.filter((code) => !world.seen.get(name)?.has(code)) }).toEqual({ [name]: [] });
+    }
   });
 }

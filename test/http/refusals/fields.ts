@@ -1,180 +1,178 @@
 // Each wrong value of each field of each operation, ids of others, payouts, and what may not be asked for. Third section of
 // refusals.test.ts.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { NAMES, type RefusalWorld } from './world.ts';
 
 export function refusesFields(world: RefusalWorld): void {
   const { good, refused } = world;
 
-  describe('the fields', () => {
-    const NUL = 'a\u0000b';
-    const values: Record<string, [string, unknown[]]> = {
-      amount: [
-        'invalid_amount',
-        [
-          25,
-          25.5,
-          true,
-          {},
-          [],
-          ['25'],
-          '',
-          ' ',
-          ' 25',
-          '25 ',
-          '+25',
-          '-25',
-          '-0',
-          '2e5',
-          '1E2',
-          'NaN',
-          'Infinity',
-          '1,000',
-          '1_000',
-          '.5',
-          '5.',
-        ].concat(['007', '00', '0x10', '1'.repeat(19), '10.000', '0.001', '２５', '25\n', NUL, '9'.repeat(10_000)] as never),
-      ],
-      crypto_selected: [
-        'unsupported_currency',
-        [5, {}, '', 'XYZ', 'BTC ', 'USD', '__proto__', 'constructor', 'toString', NUL, 'x'.repeat(1000)],
-      ],
-      email: [
-        'invalid_email',
-        [5, {}, '', 'x', 'a@b', '@b.co', 'a@', 'a b@c.de', 'a@b.co, c@d.ef', 'a@b..co', 'a..b@c.de', '.a@b.co', NUL].concat([
-          'a@b.co\n',
-          `${'a'.repeat(65)}@b.co`,
-          `a@${'b'.repeat(250)}.co`,
-          'a\ud800@b.co',
-        ] as never),
-      ],
-      label: ['invalid_request', [5, {}, [], NUL, 'a\nb', '\u007f', '\u0085', 'x'.repeat(201), 'x'.repeat(10_000), '\ud800']],
-      expand: ['invalid_request', ['events', {}, [1], ['nope'], ['events', 'checkout'], ['checkout'], [null], ['toString']]],
-      transaction_id: ['invalid_request', [5, {}, [], true]],
-      wait_seconds: ['invalid_request', [-1, 31, 1.5, '5', true, 1e9, {}]],
-      status_was: ['invalid_request', ['done', 5, '', 'Started', []]],
-      status: ['invalid_request', ['done', 5, '', []]],
-      limit: ['invalid_request', [0, -1, 101, 1.5, '5', true]],
-      starting_after: ['invalid_request', [5, {}, true]],
-      created_gte: [
-        'invalid_request',
-        [5, '', 'yesterday', '2026-01-01', '2026-02-30T00:00:00Z', '2026-01-01T25:00:00Z', '2026-01-01T00:00:00'],
-      ],
-      created_lt: ['invalid_request', [{}, '2026-13-01T00:00:00Z', `2026-01-01T00:00:00Z${NUL}`]],
-      username: ['invalid_request', [5, {}, NUL, 'x'.repeat(255), '\ud800']],
-      password: ['invalid_request', [5, {}, [], 'x'.repeat(1025)]],
-      access_token: ['invalid_token', [5, {}, '', 'x']],
-      refresh_token: ['invalid_token', [5, {}, '', 'x', 'a.b.c']],
-      method: ['invalid_method', [5, {}, '', 'paypal', 'Bitcoin', '__proto__']],
-      destination: ['invalid_destination', [5, {}, '', ' ', 'a b', NUL, 'ä', 'x'.repeat(2049)]],
-      source_currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
-      action: ['invalid_request', [5, {}, '', 'ACCEPT', 'refuse']],
-      part: ['invalid_request', [5, '', 'all']],
-      tolerance_percent: ['invalid_request', [1, {}, '', '-1', '5.01', '6', '1.000', '1e0', '01']],
-      late_payments: ['invalid_request', [5, {}, '', 'ACCEPT']],
-      payout_allow_list: ['invalid_request', [5, 'a', [5], [''], ['a b'], [NUL], Array(101).fill('a')]],
-      payout_approval_above: ['invalid_amount', [5, {}, '', '-1', '1.000', 'all']],
-      currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
-    };
+  const NUL = 'a\u0000b';
+  const values: Record<string, [string, unknown[]]> = {
+    amount: [
+      'invalid_amount',
+      [
+        25,
+        25.5,
+        true,
+        {},
+        [],
+        ['25'],
+        '',
+        ' ',
+        ' 25',
+        '25 ',
+        '+25',
+        '-25',
+        '-0',
+        '2e5',
+        '1E2',
+        'NaN',
+        'Infinity',
+        '1,000',
+        '1_000',
+        '.5',
+        '5.',
+      ].concat(['007', '00', '0x10', '1'.repeat(19), '10.000', '0.001', '２５', '25\n', NUL, '9'.repeat(10_000)] as never),
+    ],
+    crypto_selected: [
+      'unsupported_currency',
+      [5, {}, '', 'XYZ', 'BTC ', 'USD', '__proto__', 'constructor', 'toString', NUL, 'x'.repeat(1000)],
+    ],
+    email: [
+      'invalid_email',
+      [5, {}, '', 'x', 'a@b', '@b.co', 'a@', 'a b@c.de', 'a@b.co, c@d.ef', 'a@b..co', 'a..b@c.de', '.a@b.co', NUL].concat([
+        'a@b.co\n',
+        `${'a'.repeat(65)}@b.co`,
+        `a@${'b'.repeat(250)}.co`,
+        'a\ud800@b.co',
+      ] as never),
+    ],
+    label: ['invalid_request', [5, {}, [], NUL, 'a\nb', '\u007f', '\u0085', 'x'.repeat(201), 'x'.repeat(10_000), '\ud800']],
+    expand: ['invalid_request', ['events', {}, [1], ['nope'], ['events', 'checkout'], ['checkout'], [null], ['toString']]],
+    transaction_id: ['invalid_request', [5, {}, [], true]],
+    wait_seconds: ['invalid_request', [-1, 31, 1.5, '5', true, 1e9, {}]],
+    status_was: ['invalid_request', ['done', 5, '', 'Started', []]],
+    status: ['invalid_request', ['done', 5, '', []]],
+    limit: ['invalid_request', [0, -1, 101, 1.5, '5', true]],
+    starting_after: ['invalid_request', [5, {}, true]],
+    created_gte: [
+      'invalid_request',
+      [5, '', 'yesterday', '2026-01-01', '2026-02-30T00:00:00Z', '2026-01-01T25:00:00Z', '2026-01-01T00:00:00'],
+    ],
+    created_lt: ['invalid_request', [{}, '2026-13-01T00:00:00Z', `2026-01-01T00:00:00Z${NUL}`]],
+    username: ['invalid_request', [5, {}, NUL, 'x'.repeat(255), '\ud800']],
+    password: ['invalid_request', [5, {}, [], 'x'.repeat(1025)]],
+    access_token: ['invalid_token', [5, {}, '', 'x']],
+    refresh_token: ['invalid_token', [5, {}, '', 'x', 'a.b.c']],
+    method: ['invalid_method', [5, {}, '', 'paypal', 'Bitcoin', '__proto__']],
+    destination: ['invalid_destination', [5, {}, '', ' ', 'a b', NUL, 'ä', 'x'.repeat(2049)]],
+    source_currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
+    action: ['invalid_request', [5, {}, '', 'ACCEPT', 'refuse']],
+    part: ['invalid_request', [5, '', 'all']],
+    tolerance_percent: ['invalid_request', [1, {}, '', '-1', '5.01', '6', '1.000', '1e0', '01']],
+    late_payments: ['invalid_request', [5, {}, '', 'ACCEPT']],
+    payout_allow_list: ['invalid_request', [5, 'a', [5], [''], ['a b'], [NUL], Array(101).fill('a')]],
+    payout_approval_above: ['invalid_amount', [5, {}, '', '-1', '1.000', 'all']],
+    currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
+  };
 
-    test.each(NAMES.filter((name) => Object.keys(MERCHANT_API[name].fields).length > 0))(
-      '%s refuses each wrong value, naming the field',
-      async (name) => {
-        for (const [field, { required }] of Object.entries(MERCHANT_API[name].fields)) {
-          const [code, bad] = values[field] as [string, unknown[]];
-          if (required) {
-            const { [field]: _left, ...without } = good(name);
-            expect((await refused(name, 'missing_field', without)).json.param).toBe(field);
-            expect((await refused(name, 'missing_field', { ...without, [field]: null })).json.param).toBe(field);
-          }
-          for (const value of bad) {
-            if (name === 'refresh' && typeof value === 'string') continue;
-            // bitcoin has 8 decimals
-            if (name === 'requestPayout' && (value === '10.000' || value === '0.001')) continue;
-            const reply = await refused(name, code, { ...good(name), [field]: value });
-            if (code !== 'invalid_token') expect(reply.json.param).toBe(field);
-            expect(reply.json.message).not.toContain('undefined');
-          }
+  test.each(NAMES.filter((name) => Object.keys(MERCHANT_API[name].fields).length > 0))(
+    '%s refuses each wrong value, naming the field',
+    async (name) => {
+      for (const [field, { required }] of Object.entries(MERCHANT_API[name].fields)) {
+        const [code, bad] = values[field] as [string, unknown[]];
+        if (required) {
+          const { [field]: _left, ...without } = good(name);
+          expect((await refused(name, 'missing_field', without)).json.param).toBe(field);
+          expect((await refused(name, 'missing_field', { ...without, [field]: null })).json.param).toBe(field);
         }
-      },
-    );
-    test('a missing field is told before a wrong one', async () => {
-      expect((await refused('createTransaction', 'missing_field', { amount: 5 })).json.param).toBe('crypto_selected');
-      expect((await refused('refresh', 'missing_field', { access_token: 5 })).json.param).toBe('refresh_token');
-    });
-    test('ids that do not exist, are foreign, or could never be ours are the same 404', async () => {
-      const texts = new Set<string>();
-      for (const name of ['checkTransaction', 'cancelTransaction', 'resolveTransaction'] as const) {
-        for (const transaction_id of [
-          world.foreignId,
-          'txn_0000000000000000000000',
-          'txn_',
-          '',
-          NUL,
-          'x',
-          'x'.repeat(9999),
-          "' or 1=1",
-        ]) {
-          texts.add((await refused(name, 'transaction_not_found', { ...good(name), transaction_id })).text);
+        for (const value of bad) {
+          if (name === 'refresh' && typeof value === 'string') continue;
+          // bitcoin has 8 decimals
+          if (name === 'requestPayout' && (value === '10.000' || value === '0.001')) continue;
+          const reply = await refused(name, code, { ...good(name), [field]: value });
+          if (code !== 'invalid_token') expect(reply.json.param).toBe(field);
+          expect(reply.json.message).not.toContain('undefined');
         }
       }
-      expect(texts.size).toBe(1);
-      await refused('listTransactions', 'transaction_not_found', { starting_after: world.foreignId });
-    });
-    test('a payout is checked for its form, then refused because there is no rail', async () => {
-      const payout = (body: object) => ({ ...good('requestPayout'), ...body });
-      const cases: [string, object][] = [
-        ['invalid_amount', { method: 'bitcoin', amount: '0.000000001' }],
-        ['invalid_amount', { method: 'ach', amount: '100.000' }],
-        ['invalid_amount', { method: 'usdt', amount: '50.0000001' }],
-        ['invalid_amount', { amount: 'ALL' }],
-        ['payout_below_minimum', { method: 'bitcoin', amount: '0.00099999' }],
-        ['payout_below_minimum', { method: 'ach', destination: 'ach:091000019:12345', amount: '99.99' }],
-        [
-          'payout_below_minimum',
-          { method: 'usdt', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94', amount: '49.999999' },
-        ],
-        ['payout_below_minimum', { method: 'lightning', destination: 'shop@example.com', amount: '0' }],
-        ['currency_unavailable', { method: 'bitcoin', amount: '0.001' }],
-        ['invalid_destination', { method: 'bitcoin', amount: '0.001', destination: 'hello' }],
-        ['invalid_destination', { method: 'ach', amount: '100', destination: 'ach:091000018:1' }],
-        ['invalid_destination', { method: 'usdt', amount: '50', destination: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' }],
-        ['invalid_destination', { method: 'lightning', amount: '0.1', destination: 'nobody' }],
-        ['currency_unavailable', { method: 'ach', amount: '100', destination: 'ach:091000019:12345:savings' }],
-        ['currency_unavailable', { method: 'usdt', amount: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }],
-        ['currency_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
-        ['currency_unavailable', { amount: 'all' }],
-      ];
-      for (const [code, body] of cases) await refused('requestPayout', code, payout(body));
-      const reply = await refused('requestPayout', 'currency_unavailable', payout({}));
-      expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
-    });
-    test('what may not be asked for', async () => {
-      const create = (body: object) => ({ ...good('createTransaction'), ...body });
-      for (const amount of ['0', '0.00', '0.49']) await refused('createTransaction', 'amount_below_minimum', create({ amount }));
-      for (const amount of ['100000.01', '9'.repeat(18)])
-        await refused('createTransaction', 'amount_above_maximum', create({ amount }));
-      for (const crypto_selected of ['ETH', 'eth', 'USDT', 'usdt-erc20']) {
-        await refused('createTransaction', 'currency_unavailable', create({ crypto_selected }));
+    },
+  );
+  test('a missing field is told before a wrong one', async () => {
+    expect((await refused('createTransaction', 'missing_field', { amount: 5 })).json.param).toBe('crypto_selected');
+    expect((await refused('refresh', 'missing_field', { access_token: 5 })).json.param).toBe('refresh_token');
+  });
+  test('ids that do not exist, are foreign, or could never be ours are the same 404', async () => {
+    const texts = new Set<string>();
+    for (const name of ['checkTransaction', 'cancelTransaction', 'resolveTransaction'] as const) {
+      for (const transaction_id of [
+        world.foreignId,
+        'txn_0000000000000000000000',
+        'txn_',
+        '',
+        NUL,
+        'x',
+        'x'.repeat(9999),
+        "' or 1=1",
+      ]) {
+        texts.add((await refused(name, 'transaction_not_found', { ...good(name), transaction_id })).text);
       }
-      for (const crypto_selected of ['BTC-LN', 'ln', 'Lightning', 'BTC_LN', 'btc-lightning']) {
-        await refused('createTransaction', 'lightning_unavailable', create({ crypto_selected }));
-      }
-      await refused('resolveTransaction', 'not_resolvable', { transaction_id: world.transactionId, action: 'accept' });
-      await refused('resolveTransaction', 'missing_field', { transaction_id: world.transactionId, action: 'reimburse' });
-      await refused('resolveTransaction', 'not_resolvable', {
-        transaction_id: world.transactionId,
-        action: 'reimburse',
-        destination: 'x',
-      });
-      await refused('resolveTransaction', 'currency_unavailable', {
-        transaction_id: world.reviewId,
-        action: 'reimburse',
-        destination: 'x',
-      });
-      await refused('auth', 'invalid_credentials', { username: 'nobody', password: 'wrong' });
-      await refused('auth', 'invalid_credentials', { username: 'shop', password: 'wrong\u0000' });
+    }
+    expect(texts.size).toBe(1);
+    await refused('listTransactions', 'transaction_not_found', { starting_after: world.foreignId });
+  });
+  test('a payout is checked for its form, then refused because there is no rail', async () => {
+    const payout = (body: object) => ({ ...good('requestPayout'), ...body });
+    const cases: [string, object][] = [
+      ['invalid_amount', { method: 'bitcoin', amount: '0.000000001' }],
+      ['invalid_amount', { method: 'ach', amount: '100.000' }],
+      ['invalid_amount', { method: 'usdt', amount: '50.0000001' }],
+      ['invalid_amount', { amount: 'ALL' }],
+      ['payout_below_minimum', { method: 'bitcoin', amount: '0.00099999' }],
+      ['payout_below_minimum', { method: 'ach', destination: 'ach:091000019:12345', amount: '99.99' }],
+      [
+        'payout_below_minimum',
+        { method: 'usdt', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94', amount: '49.999999' },
+      ],
+      ['payout_below_minimum', { method: 'lightning', destination: 'shop@example.com', amount: '0' }],
+      ['currency_unavailable', { method: 'bitcoin', amount: '0.001' }],
+      ['invalid_destination', { method: 'bitcoin', amount: '0.001', destination: 'hello' }],
+      ['invalid_destination', { method: 'ach', amount: '100', destination: 'ach:091000018:1' }],
+      ['invalid_destination', { method: 'usdt', amount: '50', destination: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' }],
+      ['invalid_destination', { method: 'lightning', amount: '0.1', destination: 'nobody' }],
+      ['currency_unavailable', { method: 'ach', amount: '100', destination: 'ach:091000019:12345:savings' }],
+      ['currency_unavailable', { method: 'usdt', amount: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }],
+      ['currency_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
+      ['currency_unavailable', { amount: 'all' }],
+    ];
+    for (const [code, body] of cases) await refused('requestPayout', code, payout(body));
+    const reply = await refused('requestPayout', 'currency_unavailable', payout({}));
+    expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+  test('what may not be asked for', async () => {
+    const create = (body: object) => ({ ...good('createTransaction'), ...body });
+    for (const amount of ['0', '0.00', '0.49']) await refused('createTransaction', 'amount_below_minimum', create({ amount }));
+    for (const amount of ['100000.01', '9'.repeat(18)])
+      await refused('createTransaction', 'amount_above_maximum', create({ amount }));
+    for (const crypto_selected of ['ETH', 'eth', 'USDT', 'usdt-erc20']) {
+      await refused('createTransaction', 'currency_unavailable', create({ crypto_selected }));
+    }
+    for (const crypto_selected of ['BTC-LN', 'ln', 'Lightning', 'BTC_LN', 'btc-lightning']) {
+      await refused('createTransaction', 'lightning_unavailable', create({ crypto_selected }));
+    }
+    await refused('resolveTransaction', 'not_resolvable', { transaction_id: world.transactionId, action: 'accept' });
+    await refused('resolveTransaction', 'missing_field', { transaction_id: world.transactionId, action: 'reimburse' });
+    await refused('resolveTransaction', 'not_resolvable', {
+      transaction_id: world.transactionId,
+      action: 'reimburse',
+      destination: 'x',
     });
+    await refused('resolveTransaction', 'currency_unavailable', {
+      transaction_id: world.reviewId,
+      action: 'reimburse',
+      destination: 'x',
+    });
+    await refused('auth', 'invalid_credentials', { username: 'nobody', password: 'wrong' });
+    await refused('auth', 'invalid_credentials', { username: 'shop', password: 'wrong\u0000' });
   });
 }

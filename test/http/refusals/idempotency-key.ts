@@ -1,27 +1,25 @@
 // Idempotency keys that are malformed, in two places, or still in use. Fourth section of refusals.test.ts.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { KEYED, type RefusalWorld } from './world.ts';
 
 export function refusesKeys(world: RefusalWorld): void {
   const { good, refused } = world;
 
-  describe('the idempotency key', () => {
-    test.each(KEYED)('%s takes 1 to 255 printable characters, from one place', async (name) => {
-      for (const idempotency_key of [5, {}, '', 'x'.repeat(256), 'a\u0000', 'a\nb', '\ud800']) {
-        expect((await refused(name, 'invalid_request', { ...good(name), idempotency_key })).json.param).toBe('idempotency_key');
-      }
-      await refused(name, 'invalid_request', { ...good(name), idempotency_key: 'a' }, { 'idempotency-key': 'b' });
-      await refused(name, 'invalid_request', good(name), { 'idempotency-key': '' });
-    });
-    test.each(KEYED)('%s refuses a key whose first request is still running', async (name) => {
-      const [{ id }] = (await world.api.sql('select id from merchants where affiliate_id = $1', [world.api.affiliateId])) as [
-        { id: bigint },
-      ];
-      const lock = `hashtextextended('${id} ${MERCHANT_API[name].path} held', 10)`;
-      await world.api.sql(`select pg_advisory_lock(${lock})`);
-      await refused(name, 'request_in_progress', good(name), { 'idempotency-key': 'held' });
-      await world.api.sql(`select pg_advisory_unlock(${lock})`);
-    });
+  test.each(KEYED)('%s takes 1 to 255 printable characters, from one place', async (name) => {
+    for (const idempotency_key of [5, {}, '', 'x'.repeat(256), 'a\u0000', 'a\nb', '\ud800']) {
+      expect((await refused(name, 'invalid_request', { ...good(name), idempotency_key })).json.param).toBe('idempotency_key');
+    }
+    await refused(name, 'invalid_request', { ...good(name), idempotency_key: 'a' }, { 'idempotency-key': 'b' });
+    await refused(name, 'invalid_request', good(name), { 'idempotency-key': '' });
+  });
+  test.each(KEYED)('%s refuses a key whose first request is still running', async (name) => {
+    const [{ id }] = (await world.api.sql('select id from merchants where affiliate_id = $1', [world.api.affiliateId])) as [
+      { id: bigint },
+    ];
+    const lock = `hashtextextended('${id} ${MERCHANT_API[name].path} held', 10)`;
+    await world.api.sql(`select pg_advisory_lock(${lock})`);
+    await refused(name, 'request_in_progress', good(name), { 'idempotency-key': 'held' });
+    await world.api.sql(`select pg_advisory_unlock(${lock})`);
   });
 }

@@ -1,80 +1,74 @@
 // Tokens that are missing, wrong, in two places, or without the scope that is needed. Second section of refusals.test.ts.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { type Name, type RefusalWorld, WITH_TOKEN } from './world.ts';
 
 export function refusesTokens(world: RefusalWorld): void {
   const { good, note, refused } = world;
 
-  describe('the token', () => {
-    test.each(WITH_TOKEN)('%s wants one', async (name) => {
-      const { path } = MERCHANT_API[name];
-      const token = await world.api.tokenOf('shop');
-      const claims = token.split('.')[1] as string;
-      const none = Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url');
-      const [missing, ...wrong] = [
-        null,
-        5,
-        true,
-        {},
-        [token],
-        '',
-        'x',
-        `${token}x`,
-        `${none}.${claims}.`,
-        'a.b.c',
-        'x'.repeat(5000),
-      ];
-      expect(note(name, await world.api.send(path, { ...good(name), access_token: missing })).json.error).toBe('missing_token');
-      expect(note(name, await world.api.send(path, good(name), { authorization: 'Basic eDp5' })).json.error).toBe(
-        'missing_token',
-      );
-      for (const access_token of wrong) {
-        expect(note(name, await world.api.send(path, { ...good(name), access_token })).json.error).toBe('invalid_token');
-      }
-      for (const authorization of ['Bearer', 'Bearer x', 'bearer a.b.c', `Bearer ${token} x`]) {
-        expect(note(name, await world.api.send(path, good(name), { authorization })).json.error).toBe('invalid_token');
-      }
-      await refused(name, 'conflicting_credentials', good(name), { authorization: 'Bearer x' });
-      const { refresh_token } = (await world.api.send('/auth', good('auth'))).json;
-      expect(note(name, await world.api.send(path, { ...good(name), access_token: refresh_token })).json.error).toBe(
-        'invalid_token',
-      );
-      world.rowsBefore.sign_ins! += 1;
-    });
-
-    test.each(WITH_TOKEN.filter((name) => name !== 'signOut'))(
-      '%s wants its scope, and looks at it before the fields',
-      async (name) => {
-        const needed: Partial<Record<Name, string>> = {
-          createTransaction: 'payments',
-          cancelTransaction: 'payments',
-          resolveTransaction: 'payments',
-          setSettings: 'payments',
-          requestPayout: 'payouts',
-        };
-        const scope = needed[name] ?? 'read';
-        for (const other of ['read', 'payments', 'payouts'].filter((one) => one !== scope)) {
-          const reply = await world.api.call(MERCHANT_API[name].path, { transaction_id: 5 }, {}, `only.${other}`);
-          expect(note(name, reply).json.error).toBe('insufficient_permissions');
-        }
-      },
+  test.each(WITH_TOKEN)('%s wants one', async (name) => {
+    const { path } = MERCHANT_API[name];
+    const token = await world.api.tokenOf('shop');
+    const claims = token.split('.')[1] as string;
+    const none = Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url');
+    const [missing, ...wrong] = [
+      null,
+      5,
+      true,
+      {},
+      [token],
+      '',
+      'x',
+      `${token}x`,
+      `${none}.${claims}.`,
+      'a.b.c',
+      'x'.repeat(5000),
+    ];
+    expect(note(name, await world.api.send(path, { ...good(name), access_token: missing })).json.error).toBe('missing_token');
+    expect(note(name, await world.api.send(path, good(name), { authorization: 'Basic eDp5' })).json.error).toBe('missing_token');
+    for (const access_token of wrong) {
+      expect(note(name, await world.api.send(path, { ...good(name), access_token })).json.error).toBe('invalid_token');
+    }
+    for (const authorization of ['Bearer', 'Bearer x', 'bearer a.b.c', `Bearer ${token} x`]) {
+      expect(note(name, await world.api.send(path, good(name), { authorization })).json.error).toBe('invalid_token');
+    }
+    await refused(name, 'conflicting_credentials', good(name), { authorization: 'Bearer x' });
+    const { refresh_token } = (await world.api.send('/auth', good('auth'))).json;
+    expect(note(name, await world.api.send(path, { ...good(name), access_token: refresh_token })).json.error).toBe(
+      'invalid_token',
     );
-    test('the scope of two operations depends on what is asked', async () => {
-      const reimburse = { transaction_id: world.reviewId, action: 'reimburse', destination: 'x' };
-      expect((await world.api.call('/resolve_transaction', reimburse, {}, 'only.payments')).json.error).toBe(
-        'insufficient_permissions',
-      );
-      expect((await world.api.call('/resolve_transaction', reimburse, {}, 'only.payouts')).json.error).toBe(
-        'currency_unavailable',
-      );
-      for (const change of [{ payout_approval_above: null }, { payout_allow_list: [] }, { payout_approval_above: '5' }]) {
-        expect((await world.api.call('/set_settings', change, {}, 'only.payments')).json.error).toBe('insufficient_permissions');
+    world.rowsBefore.sign_ins! += 1;
+  });
+
+  test.each(WITH_TOKEN.filter((name) => name !== 'signOut'))(
+    '%s wants its scope, and looks at it before the fields',
+    async (name) => {
+      const needed: Partial<Record<Name, string>> = {
+        createTransaction: 'payments',
+        cancelTransaction: 'payments',
+        resolveTransaction: 'payments',
+        setSettings: 'payments',
+        requestPayout: 'payouts',
+      };
+      const scope = needed[name] ?? 'read';
+      for (const other of ['read', 'payments', 'payouts'].filter((one) => one !== scope)) {
+        const reply = await world.api.call(MERCHANT_API[name].path, { transaction_id: 5 }, {}, `only.${other}`);
+        expect(note(name, reply).json.error).toBe('insufficient_permissions');
       }
-      const both = { late_payments: 'accept', payout_approval_above: null };
-      expect((await world.api.call('/set_settings', both, {}, 'only.payouts')).json.error).toBe('insufficient_permissions');
-      expect((await world.api.call('/set_settings', { payout_allow_list: [] }, {}, 'only.payouts')).status).toBe(200);
-      expect((await world.api.call('/set_settings', { payout_allow_list: null }, {}, 'only.payments')).status).toBe(200);
-    });
+    },
+  );
+  test('the scope of two operations depends on what is asked', async () => {
+    const reimburse = { transaction_id: world.reviewId, action: 'reimburse', destination: 'x' };
+    expect((await world.api.call('/resolve_transaction', reimburse, {}, 'only.payments')).json.error).toBe(
+      'insufficient_permissions',
+    );
+    expect((await world.api.call('/resolve_transaction', reimburse, {}, 'only.payouts')).json.error).toBe('currency_unavailable');
+    for (const change of [{ payout_approval_above: null }, { payout_allow_list: [] }, { payout_approval_above: '5' }]) {
+      expect((await world.api.call('/set_settings', change, {}, 'only.payments')).json.error).toBe('insufficient_permissions');
+    }
+    const both = { late_payments: 'accept', payout_approval_above: null };
+    expect((await world.api.call('/set_settings', both, {}, 'only.payouts')).json.error).toBe('insufficient_permissions');
+    expect((await world.api.call('/set_settings', { payout_allow_list: [] }, {}, 'only.payouts')).status).toBe(200);
+    expect((await world.api.call('/set_settings', { payout_allow_list: null }, {}, 'only.payments')).status).toBe(200);
   });
 }
