@@ -285,6 +285,7 @@ create table public.payments (
   was_lost boolean default false not null,
   deposit_key text collate "C",
   due_height integer,
+  counted boolean default false not null,
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
   constraint payments_deposit_key_key UNIQUE (deposit_key),
   constraint payments_pkey PRIMARY KEY (id),

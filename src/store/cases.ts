@@ -97,6 +97,7 @@ type CoinRow = {
   owed: string;
   owed_fee: string;
   was_lost: boolean;
+  counted: boolean;
   deposit_key: string | null;
   due_height: number | null;
 };
@@ -153,6 +154,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     owed: BigInt(row.owed),
     owedFee: BigInt(row.owed_fee),
     wasLost: row.was_lost,
+    counts: row.counted,
     depositEntryKey: row.deposit_key,
     dueHeight: row.due_height,
   }));

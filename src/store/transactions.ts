@@ -1,5 +1,5 @@
 // Transactions as merchants see them: made in batches, checked in batches, listed. The judge's view of them is in cases.ts.
-import { CURRENCIES, type CurrencyCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import { parseRate, type Rate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
@@ -244,12 +244,11 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
     amount: string;
     confirmations: number;
     seen_at: Date;
-    coinbase: boolean;
     counted: boolean;
   }>({
     name: 'expand_payments',
-    text: `select p.coinbase, p.txid, p.currency, p.amount, greatest(p.seen_at, t.created_at) as seen_at, case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations,
-                  p.state in ('mempool', 'mined') and (p.credited > 0 or (p.on_time_minor > 0 and t.status in ('pending', 'confirmed') and p.currency = t.currency)) as counted
+    text: `select p.txid, p.currency, p.amount, greatest(p.seen_at, t.created_at) as seen_at, p.counted,
+                  case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations
              from payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
             where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [id],
@@ -269,11 +268,7 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
       amount: BigInt(one.amount),
       confirmations: one.confirmations,
       seenAtMs: one.seen_at.getTime(),
-      // another coin counts for nothing of the price, and a coinbase output only when mature
-      counted:
-        one.counted &&
-        one.currency === row.currency &&
-        (!one.coinbase || one.confirmations >= (CURRENCIES[one.currency].utxo?.coinbaseMaturity ?? 0)),
+      counted: one.counted,
     })),
     events: events.rows.map((one) => ({ status: one.status, type: one.type, atMs: one.at.getTime(), reason: one.reason })),
   };

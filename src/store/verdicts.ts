@@ -109,13 +109,13 @@ async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Pro
               set noticed_at = case when u.classified then coalesce(p.noticed_at, $1) end, present = u.present, on_time_minor = u.on_time_minor,
                   value_usd_minor = u.value_usd_minor, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
                   suspended = u.suspended, fee = u.fee, in_available = u.in_available, in_suspense = u.in_suspense, in_refund = u.in_refund,
-                  sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key,
+                  sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key, counted = u.counted,
                   due_height = u.due_height
              from unnest($2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::bigint[], $7::text[], $8::int[], $9::numeric[], $10::numeric[],
                          $11::numeric[], $12::numeric[], $13::numeric[], $14::numeric[], $15::numeric[], $16::numeric[], $17::numeric[],
-                         $18::boolean[], $19::text[], $20::int[])
+                         $18::boolean[], $19::text[], $20::int[], $21::boolean[])
                as u(id, classified, present, on_time_minor, value_usd_minor, judged_block_hash, generation, credited, suspended, fee, in_available,
-                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height)
+                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted)
             where p.id = u.id`,
     values: [
       new Date(nowMs),
@@ -138,6 +138,7 @@ async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Pro
       column('wasLost'),
       column('depositEntryKey'),
       column('dueHeight'),
+      column('counts'),
     ],
   });
 }

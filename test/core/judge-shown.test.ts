@@ -82,6 +82,46 @@ describe('what is shown', () => {
     expect(world.verdict.youngest?.height).toBe(1002);
   });
 
+  test('a payment counts when it is on time, when rule 23 lets it, and when it is credited', () => {
+    const world = newWorld({ usd: 150_00n });
+    const counted = () => world.coins.map((coin) => coin.counts);
+    world.pay({ amount: 75_000n });
+    world.until(W + 2 * MINUTE);
+    world.pay({ amount: 10_000n });
+    expect(counted(), 'too little to complete the price').toEqual([true, false]);
+    world.pay({ amount: 65_000n });
+    expect(counted()).toEqual([true, true, true]);
+    world.pay({ amount: 5_000n, currency: 'LTC' });
+    expect(counted(), 'another coin does not').toEqual([true, true, true, false]);
+    world.mine(2);
+    world.pay({ amount: 1_000n });
+    expect([world.status, counted()]).toEqual(['succeeded', [true, true, true, false, false]]);
+  });
+
+  test('a coinbase output does not count before it is mature', () => {
+    const world = newWorld();
+    world.pay({ coinbase: true, mined: true });
+    world.mine(98);
+    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['pending', 1001, false]);
+    world.mine();
+    expect([world.status, world.coins[0]?.counts]).toEqual(['succeeded', true]);
+  });
+
+  test('a credited payment that has left the chain has no confirmations, whatever the others have', () => {
+    const world = newWorld({ usd: 150_00n });
+    world.pay({ amount: 75_000n });
+    world.mine();
+    world.pay({ amount: 75_000n });
+    world.mine(2);
+    expect([world.status, world.verdict.youngest?.height]).toEqual(['succeeded', 1002]);
+    world.reorg(2, 'out');
+    expect([world.status, world.verdict.youngest, world.coins.map((coin) => coin.counts)]).toEqual([
+      'succeeded',
+      null,
+      [true, false],
+    ]);
+  });
+
   test('confirmed_at is set by rules 4, 11 and 12', () => {
     const bought = newWorld();
     bought.pay();

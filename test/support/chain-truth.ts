@@ -210,6 +210,7 @@ function unjudged() {
     sentBack: 0n,
     owed: 0n,
     owedFee: 0n,
+    counts: false,
     wasLost: false,
     depositEntryKey: null,
     dueHeight: null,

@@ -48,6 +48,8 @@ export type Coin = {
   owed: bigint;
   owedFee: bigint;
   wasLost: boolean;
+  /** Part of what pays the price, as far as it is decided now; what is shown as `counted`. */
+  counts: boolean;
   depositEntryKey: string | null;
   dueHeight: number | null;
 };

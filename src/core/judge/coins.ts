@@ -33,6 +33,15 @@ export function isBooked(coin: Coin): boolean {
 export function confirmationsOf(it: Case, coin: Coin): number {
   return coin.height === null ? 0 : Math.max(0, chainOf(it, coin).tipHeight - coin.height + 1);
 }
+/** A coinbase output that cannot be spent yet (100 blocks, DOGE 240). */
+function isImmature(it: Case, coin: Coin): boolean {
+  const needed = confirmationsToReach(
+    coin.currency,
+    { confirmations: 0, coinbase: coin.coinbase, lock: null },
+    { depth: 0, lock: null },
+  );
+  return confirmationsOf(it, coin) < needed;
+}
 function hasReached(it: Case, coin: Coin, required: Required): boolean {
   return (
     isLive(coin) &&
@@ -180,23 +189,35 @@ export function nextHeight(it: Case, coin: Coin): number | null {
   return ahead.length === 0 ? null : coin.height + Math.min(...ahead) - 1;
 }
 
-/** The confirmations to show: over the coins that count; in review and the like over all that are there. Null when one is unmined or there is none. */
-export function youngestCounting(it: Case): { height: number; currency: Coin['currency'] } | null {
-  const { status } = it.transaction;
-  const right = it.coins.filter((coin) => isRight(it, coin) && isLive(coin));
-  let counting = right;
-  if (status === 'pending') {
-    const late = lateCounts(it, right) === true;
-    counting = right.filter((coin) => countingMinor(coin, late) > 0n);
-    if (counting.length === 0) counting = right;
-  } else if (['confirmed', 'succeeded', 'settled', 'reimbursed'].includes(status)) {
-    counting = it.coins.filter((coin) => isLive(coin) && coin.credited > 0n);
-    if (counting.length === 0) counting = right;
-  } else if (status === 'review' && right.length === 0) {
-    counting = it.coins.filter(isLive);
+/**
+ * The coins that count: of a pending transaction those on time, and the late ones that rule 23 lets; afterwards those that are credited, also
+ * while one of them is out of the chain for a moment.
+ */
+function countingCoins(it: Case): readonly Coin[] {
+  if (it.transaction.status !== 'pending') return it.coins.filter((coin) => coin.credited > 0n);
+  const right = presentRight(it);
+  const late = lateCounts(it, right) === true;
+  return right.filter((coin) => countingMinor(coin, late) > 0n);
+}
+
+/** Notes of every coin whether it counts; another coin than the transaction's never does, nor a coinbase output before it is mature. */
+export function noteCounting(it: Case): void {
+  const counting = new Set(countingCoins(it));
+  for (const coin of it.coins) {
+    coin.counts = counting.has(coin) && isRight(it, coin) && isLive(coin) && !isImmature(it, coin);
   }
+}
+
+const COUNTING_STATUSES: ReadonlySet<string> = new Set(['pending', 'confirmed', 'succeeded', 'settled', 'reimbursed']);
+
+/** From where confirmations are shown: the youngest coin that counts, in review and the like of all that are there. Null = 0. */
+export function youngestCounting(it: Case): { height: number; currency: Coin['currency'] } | null {
+  const live = it.coins.filter(isLive);
+  const counting = countingCoins(it);
+  let shown: readonly Coin[] = it.transaction.status === 'review' ? live : live.filter((coin) => isRight(it, coin));
+  if (COUNTING_STATUSES.has(it.transaction.status) && counting.length > 0) shown = counting;
   let youngest: Coin | null = null;
-  for (const coin of counting) {
+  for (const coin of shown) {
     if (coin.height === null) return null;
     if (youngest === null || confirmationsOf(it, coin) < confirmationsOf(it, youngest)) youngest = coin;
   }

@@ -2,7 +2,7 @@
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
 import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, UNBOOKED_GONE_MS } from './case.ts';
-import { isBooked, isLive, nextHeight, received, youngestCounting } from './coins.ts';
+import { isBooked, isLive, nextHeight, noteCounting, received, youngestCounting } from './coins.ts';
 import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
@@ -55,6 +55,7 @@ export function judge(it: Case): Verdict {
   for (let round = 0; RULES.some((rule) => rule(it)); round++) {
     if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
   }
+  noteCounting(it);
   for (const coin of it.coins) coin.dueHeight = nextHeight(it, coin);
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
   return { receivedMinor: received(it), youngest: youngestCounting(it), dueAtMs: nextDue(it) };
