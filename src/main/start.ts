@@ -17,7 +17,7 @@ const READY_WITHIN_MS = 80_000;
 const STOP_WITHIN_MS = 9500;
 const MOST_DATABASE_DEATHS = 5;
 /** Left alone, V8 lets the API's heap grow by half under load for nothing (bench/RESULTS.md); nothing it does needs half a gigabyte. */
-const API_FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=512'];
+const API_FLAGS = ['--min-semi-space-size=4', '--max-semi-space-size=4', '--max-old-space-size=512'];
 
 const began = performance.now();
 // what is stopped, in the order of stopping: first who takes work in, last who others need
