@@ -30,8 +30,7 @@ describe('README', { timeout: TIMEOUT }, () => {
     base = await service.ready;
   }, TIMEOUT);
   afterAll(async () => {
-    service.launcher.kill('SIGTERM');
-    await service.ended;
+    await service.stop();
     remove();
   }, TIMEOUT);
 

@@ -6,7 +6,6 @@ import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
 import { type Network, type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
-import type { Ports } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
 import type { Context } from '../../src/flow/context.ts';
@@ -17,14 +16,11 @@ import type { SandboxForward } from '../../src/http/house.ts';
 import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
 import { openStatusBell } from '../../src/main/status-bell.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
-import { createTokens } from '../../src/outside/jwt.ts';
-import { createPasswords } from '../../src/outside/password.ts';
-import { systemRng } from '../../src/outside/rng.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 export const PASSWORD = 'correct horse battery';
@@ -49,16 +45,7 @@ export type ApiOptions = {
 async function context(network: Network, now: () => number) {
   const fresh = await freshDatabase();
   const { url, db } = fresh;
-  const clock = { now };
-  const ports: Ports = {
-    clock,
-    rng: systemRng,
-    passwords: createPasswords(),
-    tokens: createTokens({ clock, audience: network }),
-    chains: new Map(),
-    rateFeeds: [],
-    addresses: createAddressDerivers(network),
-  };
+  const ports = portsFor(network, { now });
   const pools = new Map<UtxoCode, AddressPool>(
     WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { rangeSize: 50 })]),
   );

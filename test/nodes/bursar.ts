@@ -3,7 +3,6 @@
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import type { Ports } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
@@ -11,11 +10,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
 import { createChainNodes } from '../../src/outside/by-currency.ts';
-import { createTokens } from '../../src/outside/jwt.ts';
-import { createPasswords } from '../../src/outside/password.ts';
-import { systemRng } from '../../src/outside/rng.ts';
 import { readAvailable } from '../../src/store/balances.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
@@ -23,6 +18,7 @@ import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-wa
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 /**
@@ -33,15 +29,7 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
   const { db, url, drop } = await freshDatabase();
   const clock = { now: () => Date.now() };
   const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]) });
-  const ports: Ports = {
-    clock,
-    rng: systemRng,
-    passwords: createPasswords(),
-    tokens: createTokens({ clock, audience: 'regtest' }),
-    chains: nodes.chains,
-    rateFeeds: [],
-    addresses: createAddressDerivers('regtest'),
-  };
+  const ports = portsFor('regtest', clock, { chains: nodes.chains });
   const pool = createAddressPool({ db, ports }, currency, { rangeSize: 10 });
   const ctx: Context = {
     db,

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { bech32, createBase58check } from '@scure/base';
 import type { UtxoCode } from '../../src/core/currency.ts';
+import type { Coin } from '../support/cash-wallet.ts';
 
 export type Paid = { readonly script: Buffer; readonly minor: bigint };
 
@@ -37,6 +38,14 @@ export type Engine = {
 
 /** Coins in decimal, as the daemons take amounts. */
 export const decimal = (minor: bigint): string => `${minor / 100_000_000n}.${(minor % 100_000_000n).toString().padStart(8, '0')}`;
+
+/** A coin worth at least ten out of what a wallet lists as unspent; `used` keeps those that were given out, and takes this one. */
+export function freeCoin(unspent: readonly { txid: string; vout: number; amount: number }[], used: Set<string>): Coin {
+  const free = unspent.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
+  if (free === undefined) throw new Error('the wallet has no coin left');
+  used.add(`${free.txid}:${free.vout}`);
+  return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
+}
 
 /** The address of a P2WPKH script. */
 export function segwitAddress(prefix: string, script: Buffer): string {

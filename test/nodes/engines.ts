@@ -4,9 +4,10 @@ import type { UtxoCode } from '../../src/core/currency.ts';
 import { DIALECTS } from '../../src/sandbox/dialects.ts';
 import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
+import type { Coin } from '../support/cash-wallet.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { startLitecoind } from '../support/litecoind.ts';
-import { decimal, type Engine, type Paid, segwitAddress } from './engine.ts';
+import { decimal, type Engine, freeCoin, type Paid, segwitAddress } from './engine.ts';
 import { bchdEngine, dialectEngine } from './legacy-engines.ts';
 import { remoteEngines } from './remote-engine.ts';
 
@@ -27,8 +28,6 @@ export const ENGINES: readonly { readonly title: string; readonly currency: Utxo
 
 const FEE = 20_000n;
 
-type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
-
 /** A real daemon: coins of its wallet, transactions made by hand so that they can be replaced. */
 async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon): Promise<Engine> {
   await daemon.mine(130);
@@ -36,11 +35,7 @@ async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon
   const used = new Set<string>();
 
   async function coin(): Promise<Coin> {
-    const list = await daemon.rpc<{ txid: string; vout: number; amount: number }[]>('listunspent', 1);
-    const free = list.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
-    if (free === undefined) throw new Error('the wallet has no coin left');
-    used.add(`${free.txid}:${free.vout}`);
-    return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
+    return freeCoin(await daemon.rpc('listunspent', 1), used);
   }
   async function craft(from: Coin, outputs: readonly Paid[], fee: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;

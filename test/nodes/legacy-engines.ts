@@ -4,7 +4,7 @@
 import { type Bchd, payFrom, startBchd } from '../support/bchd.ts';
 import type { Coin } from '../support/cash-wallet.ts';
 import { type DialectNode, startDialect } from '../support/dialect/dialect.ts';
-import { decimal, type Engine, keyHashAddress, type Paid } from './engine.ts';
+import { decimal, type Engine, freeCoin, keyHashAddress, type Paid } from './engine.ts';
 
 const BCHD_FEE = 20_000n;
 
@@ -19,11 +19,7 @@ export async function dialectEngine(currency: 'DOGE' | 'DASH'): Promise<Engine> 
   const used = new Set<string>();
 
   async function coin(): Promise<Coin> {
-    const list = await node.rpc<{ txid: string; vout: number; amount: number; confirmations: number }[]>('listunspent', maturity);
-    const free = list.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
-    if (free === undefined) throw new Error('the wallet has no coin left');
-    used.add(`${free.txid}:${free.vout}`);
-    return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
+    return freeCoin(await node.rpc('listunspent', maturity), used);
   }
   async function craft(from: Coin, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - feeMinor;

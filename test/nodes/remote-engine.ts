@@ -2,7 +2,8 @@
 // runs on it as on the others. It must have a wallet with some 40 mature coins, or be new: then they are mined. It is never stopped, so the
 // cases that need a restart are left out.
 import type { Coin } from '../support/cash-wallet.ts';
-import { decimal, type Engine, keyHashAddress, type Paid } from './engine.ts';
+import { callDaemon } from '../support/daemon-rpc.ts';
+import { decimal, type Engine, freeCoin, keyHashAddress, type Paid } from './engine.ts';
 
 type Remote = { readonly title: string; readonly currency: 'DOGE' | 'DASH'; start(): Promise<Engine> };
 
@@ -25,18 +26,7 @@ const HEAVY_MALUS = -100_000_000;
 async function remoteEngine(currency: 'DOGE' | 'DASH', url: string): Promise<Engine> {
   const doge = currency === 'DOGE';
   const fee = doge ? 2_000_000n : 20_000n;
-  const { username, password, origin, pathname } = new URL(url);
-  const authorization = `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`;
-  async function rpc<T>(method: string, ...params: unknown[]): Promise<T> {
-    const reply = await fetch(`${origin}${pathname}`, {
-      method: 'POST',
-      headers: { authorization },
-      body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
-    });
-    const { result, error } = (await reply.json()) as { result: T; error: { code: number; message: string } | null };
-    if (error !== null) throw new Error(`${method}: ${error.message} (${error.code})`);
-    return result;
-  }
+  const rpc = <T>(method: string, ...params: unknown[]): Promise<T> => callDaemon(url, method, params);
   const address = (): Promise<string> => rpc('getnewaddress');
   async function mine(blocks: number): Promise<void> {
     await rpc('generatetoaddress', blocks, await address());
@@ -48,11 +38,7 @@ async function remoteEngine(currency: 'DOGE' | 'DASH', url: string): Promise<Eng
   const spent = new Map<string, Coin>();
   const used = new Set<string>();
   async function coin(): Promise<Coin> {
-    const list = await rpc<{ txid: string; vout: number; amount: number }[]>('listunspent', MATURITY[currency]);
-    const free = list.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
-    if (free === undefined) throw new Error('the wallet has no coin left');
-    used.add(`${free.txid}:${free.vout}`);
-    return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
+    return freeCoin(await rpc('listunspent', MATURITY[currency]), used);
   }
   async function send(from: Coin, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - feeMinor;

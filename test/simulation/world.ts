@@ -2,15 +2,12 @@
 // workers made of the production jobs, a clock and prices that only the test moves. A worker can be made to die between two statements.
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
-import type { Ports, RateFeed } from '../../src/core/ports.ts';
+import type { RateFeed } from '../../src/core/ports.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { createDesk } from '../../src/flow/desk.ts';
 import { setSettings } from '../../src/flow/settings.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
 import { createChainNodes } from '../../src/outside/by-currency.ts';
-import { createTokens } from '../../src/outside/jwt.ts';
-import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
@@ -21,6 +18,7 @@ import { type ChainWatcher, createChainWatcher, type PassResult } from '../../sr
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { COINS, type Coin } from './law.ts';
 
@@ -50,15 +48,10 @@ export async function openWorld(options: { readonly feeBps: number }) {
   for (const currency of COINS) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
   const urls = new Map([...nodes].map(([coin, node]) => [coin as UtxoCode, [node.url]]));
   const reach = createChainNodes({ network: 'regtest', clock, urls });
-  const ports: Ports = {
-    clock,
-    rng: systemRng,
-    passwords: createPasswords(),
-    tokens: createTokens({ clock, audience: 'regtest' }),
+  const ports = portsFor('regtest', clock, {
     chains: reach.chains,
     rateFeeds: ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now)),
-    addresses: createAddressDerivers('regtest'),
-  };
+  });
   for (const { currency, xpub } of accountsOf(new Uint8Array(32).fill(7), 'regtest')) {
     await addSignerKey(db, { currency, xpub, at: new Date(nowMs) });
   }

@@ -69,8 +69,7 @@ beforeAll(async () => {
   token = signedIn.json.access_token as string;
 }, TIMEOUT);
 afterAll(async () => {
-  service.launcher.kill('SIGTERM');
-  await service.ended;
+  await service.stop();
   remove();
 }, TIMEOUT);
 

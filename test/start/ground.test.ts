@@ -19,8 +19,7 @@ async function startsAndStops(options: ServiceOptions): Promise<void> {
     body: JSON.stringify({ username: 'demo', password: 'demo-demo-demo' }),
   });
   expect(answer.status).toBe(200);
-  service.launcher.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
+  expect(await service.stop()).toBe(0);
   expect(livingProcesses(options.dataFolder)).toEqual([]);
 }
 

@@ -83,8 +83,7 @@ test('an ordinary owner works once an administrator has granted the roles', { ti
   const { folder, remove } = dataFolderFor();
   const service = startService({ dataFolder: folder, environment: { DATABASE_URL: url } });
   await service.ready;
-  service.launcher.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
+  expect(await service.stop()).toBe(0);
   remove();
 });
 

@@ -51,8 +51,7 @@ test('SIGTERM at any moment of a start ends it in order', { timeout: TIMEOUT }, 
     await eventually(`the line of ${line}`, () => service.output().includes(line));
     await delay(ms);
     const began = performance.now();
-    service.launcher.kill('SIGTERM');
-    expect({ line, ended: await service.ended, said: service.output() }).toMatchObject({ line, ended: 0 });
+    expect({ line, ended: await service.stop(), said: service.output() }).toMatchObject({ line, ended: 0 });
     expect(performance.now() - began).toBeLessThan(10_000);
     expect(service.output()).not.toMatch(/broke|^\s+at /m);
     expect(livingProcesses(folder)).toEqual([]);
@@ -77,8 +76,7 @@ test('after a kill of the supervisor each process says why it ends, and the laun
   // the database is left to the next start, which also stops it
   const next = startService({ dataFolder: folder });
   await next.ready;
-  next.launcher.kill('SIGTERM');
-  expect(await next.ended).toBe(0);
+  expect(await next.stop()).toBe(0);
   remove();
 });
 
@@ -88,8 +86,7 @@ test('a node that is down keeps nobody waiting at the next start', { timeout: TI
     fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   const first = startService({ dataFolder: folder });
   expect((await post(await first.ready, '/sandbox/node', { currency: 'LTC', down: true })).status).toBe(200);
-  first.launcher.kill('SIGTERM');
-  await first.ended;
+  await first.stop();
   const second = startService({ dataFolder: folder });
   const base = await second.ready;
   expect(Number(/^everything +([\d.]+) s$/m.exec(second.output())?.[1])).toBeLessThan(12);
@@ -97,7 +94,6 @@ test('a node that is down keeps nobody waiting at the next start', { timeout: TI
   const { access_token } = (await auth.json()) as { access_token: string };
   const created = await post(base, '/create_transaction', { access_token, amount: '25.00', crypto_selected: 'BTC' });
   expect(created.status).toBe(200);
-  second.launcher.kill('SIGTERM');
-  expect(await second.ended).toBe(0);
+  expect(await second.stop()).toBe(0);
   remove();
 });

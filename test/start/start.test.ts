@@ -53,8 +53,7 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
   };
   beforeAll(start, TIMEOUT);
   afterAll(async () => {
-    service.launcher.kill('SIGTERM');
-    await service.ended;
+    await service.stop();
     remove();
   }, TIMEOUT);
 

@@ -149,32 +149,15 @@ test('a twin takes over each of several outputs once, in any order of inputs, an
 
 test('a replacement that pays one of two the same is that one’s payment, and a new one for the other', async () => {
   const [one, two] = [await owe(), await owe()];
-  await record(
-    [
-      facts(
-        'p',
-        ['c'],
-        [
-          [one.script, 5n],
-          [two.script, 6n],
-        ],
-      ),
-    ],
-    null,
-  );
-  await record(
-    [
-      facts(
-        'q',
-        ['c'],
-        [
-          [one.script, 5n],
-          [two.script, 4n],
-        ],
-      ),
-    ],
-    null,
-  );
+  const pay = (name: string, toOne: bigint, toTwo: bigint) => {
+    const outputs: [string, bigint][] = [
+      [one.script, toOne],
+      [two.script, toTwo],
+    ];
+    return record([facts(name, ['c'], outputs)], null);
+  };
+  await pay('p', 5n, 6n);
+  await pay('q', 5n, 4n);
   expect(await payments(one.id)).toMatchObject([{ txid: hash('q'), state: 'mempool', amount: '5' }]);
   expect(await payments(two.id)).toMatchObject([
     { txid: hash('p'), state: 'conflicted', conflict_txid: hash('q'), amount: '6' },

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CashKey, type Coin, cashKey, signedPayment } from './cash-wallet.ts';
 import { freePort } from './core-daemon.ts';
+import { callDaemon, untilUp } from './daemon-rpc.ts';
 import { merkleRoot, p2pkh, rawTransaction, type Sealed } from './raw-blocks.ts';
 import { compactSize, hash256, i32, reversed, u32 } from './raw-bytes.ts';
 
@@ -50,29 +51,13 @@ export async function startBchd(extra: readonly string[] = []): Promise<Bchd> {
   let child: ChildProcess | null = null;
   let ended: Promise<void> = Promise.resolve();
 
-  async function rpc<T>(method: string, ...params: unknown[]): Promise<T> {
-    const reply = await fetch(`http://127.0.0.1:${port}/`, {
-      method: 'POST',
-      headers: { authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString('base64')}` },
-      body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
-    });
-    const { result, error } = (await reply.json()) as { result: T; error: { code: number; message: string } | null };
-    if (error !== null && error !== undefined) throw new Error(`${method}: ${error.message} (${error.code})`);
-    return result;
-  }
+  const url = `http://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`;
+  const rpc = <T>(method: string, ...params: unknown[]): Promise<T> => callDaemon(url, method, params);
   async function start(): Promise<void> {
     const running = spawn(bchdPath(), args, { stdio: 'ignore' });
     child = running;
     ended = new Promise((resolve) => running.once('exit', () => resolve()));
-    for (const deadline = Date.now() + 30_000; ; ) {
-      if (running.exitCode !== null || Date.now() > deadline) throw new Error('bchd did not start');
-      const up = await rpc('getblockcount').then(
-        () => true,
-        () => false,
-      );
-      if (up) return;
-      await new Promise((resolve) => setTimeout(resolve, 30));
-    }
+    await untilUp('bchd', running, url);
   }
   async function stop(): Promise<void> {
     child?.kill('SIGTERM');
@@ -85,7 +70,7 @@ export async function startBchd(extra: readonly string[] = []): Promise<Bchd> {
   const made = new Map<string, { height: number; time: number }>();
   return {
     version: info.subversion.replaceAll('/', ''),
-    url: `http://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`,
+    url,
     key,
     rpc,
     async coinbaseOf(height) {

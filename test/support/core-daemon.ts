@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { callDaemon, untilUp } from './daemon-rpc.ts';
 
 export type CoreDaemon = {
   /** What it says it is, e.g. `Satoshi:29.4.3`. */
@@ -67,34 +68,13 @@ export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreD
   let ended: Promise<void> = Promise.resolve();
   const url = `http://user:pa%25ss@127.0.0.1:${port}`;
 
-  async function callAt<T>(path: string, method: string, params: readonly unknown[]): Promise<T> {
-    const reply = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Basic ${Buffer.from('user:pa%ss').toString('base64')}` },
-      body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
-    });
-    const answer = (await reply.json()) as { result: T; error: { code: number; message: string } | null };
-    if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
-    return answer.result;
-  }
-  const rpc = <T>(method: string, ...params: unknown[]): Promise<T> => callAt('', method, params);
+  const rpc = <T>(method: string, ...params: unknown[]): Promise<T> => callDaemon(url, method, params);
   async function start(how: { wait?: boolean; extra?: readonly string[] } = {}): Promise<void> {
     child = spawn(options.binary, [...args, ...(how.extra ?? [])], { stdio: 'ignore' });
     const running = child;
     ended = new Promise((resolve) => running.once('exit', () => resolve()));
     if (how.wait === false) return;
-    const deadline = Date.now() + 30_000;
-    for (;;) {
-      if (running.exitCode !== null || Date.now() > deadline) throw new Error(`${options.name} did not start`);
-      if (
-        await rpc('getblockcount').then(
-          () => true,
-          () => false,
-        )
-      )
-        break;
-      await new Promise((resolve) => setTimeout(resolve, 30));
-    }
+    await untilUp(options.name, running, url);
     const wallets = await rpc<string[]>('listwallets');
     if (wallets.length === 0) await rpc('loadwallet', 'w').catch(() => rpc('createwallet', 'w'));
   }
@@ -114,7 +94,7 @@ export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreD
       return child?.pid ?? 0;
     },
     rpc,
-    walletRpc: (wallet, method, ...params) => callAt(`/wallet/${wallet}`, method, params),
+    walletRpc: (wallet, method, ...params) => callDaemon(`${url}/wallet/${wallet}`, method, params),
     address,
     mine: async (blocks) => rpc('generatetoaddress', blocks, await address()),
     pay: (to, amount) => rpc('sendtoaddress', to, amount),

@@ -5,7 +5,7 @@ import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import type { Outpoint, Ports, TransactionFacts } from '../../src/core/ports.ts';
+import type { Outpoint, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
@@ -13,10 +13,6 @@ import type { Context } from '../../src/flow/context.ts';
 import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transaction-life.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
-import { createTokens } from '../../src/outside/jwt.ts';
-import { createPasswords } from '../../src/outside/password.ts';
-import { systemRng } from '../../src/outside/rng.ts';
 import { beginCursor, deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
 import {
   compareWithMempool,
@@ -30,6 +26,7 @@ import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 
 const CHAINS = ['BTC', 'LTC'] as const;
@@ -41,15 +38,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
   const { db, url, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 5, 1);
   const clock = { now: () => nowMs };
-  const ports: Ports = {
-    clock,
-    rng: systemRng,
-    passwords: createPasswords(),
-    tokens: createTokens({ clock, audience: 'regtest' }),
-    chains: new Map(),
-    rateFeeds: [],
-    addresses: createAddressDerivers('regtest'),
-  };
+  const ports = portsFor('regtest', clock);
   const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { rangeSize: 50 })]));
   const ctx: Context = {
     db,

@@ -18,6 +18,8 @@ export type Service = {
   readonly ready: Promise<string>;
   /** Resolves with the exit code, or the signal. */
   readonly ended: Promise<number | NodeJS.Signals>;
+  /** Asks it to end (SIGTERM) and waits for that, as `ended`. */
+  stop(): Promise<number | NodeJS.Signals>;
   /** The supervisor, by what it wrote; null when none lives. */
   supervisor(): number | null;
   /** A process of the group by the name of its entry (`api`, `worker`, `signer`, `sandbox-process`). */
@@ -96,6 +98,10 @@ export function startService({ dataFolder, environment = {}, user }: ServiceOpti
     output: () => output,
     ready,
     ended,
+    stop() {
+      launcher.kill('SIGTERM');
+      return ended;
+    },
     supervisor() {
       const group = liveGroup(dataFolder);
       return group === null ? null : Number.parseInt(group.supervisor, 10);

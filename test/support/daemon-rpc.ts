@@ -1,0 +1,30 @@
+// JSON-RPC to a real daemon, and the wait until one that was started answers. Called by what starts daemons for the tests (core-daemon.ts,
+// bchd.ts) and by the engine of those that the environment names.
+import type { ChildProcess } from 'node:child_process';
+
+/** Calls a daemon at a URL with its user and password (percent-encoded); throws with the daemon's text and code. */
+export async function callDaemon<T>(url: string, method: string, params: readonly unknown[]): Promise<T> {
+  const { username, password, origin, pathname } = new URL(url);
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const reply = await fetch(`${origin}${pathname}`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
+    body: JSON.stringify({ jsonrpc: '1.0', id: 1, method, params }),
+  });
+  const answer = (await reply.json()) as { result: T; error?: { code: number; message: string } | null };
+  if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
+  return answer.result;
+}
+
+/** Waits until a daemon that was just started answers at its URL; throws when it ended, or after 30 seconds. */
+export async function untilUp(name: string, running: ChildProcess, url: string): Promise<void> {
+  for (const deadline = Date.now() + 30_000; ; ) {
+    if (running.exitCode !== null || Date.now() > deadline) throw new Error(`${name} did not start`);
+    const up = await callDaemon(url, 'getblockcount', []).then(
+      () => true,
+      () => false,
+    );
+    if (up) return;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}

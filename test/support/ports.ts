@@ -1,0 +1,21 @@
+// The real ports to the outside for whoever builds a small service in a test: all but the chains and the rate feeds, which each says itself.
+import type { Network } from '../../src/core/currency.ts';
+import type { Clock, Ports } from '../../src/core/ports.ts';
+import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
+import { createTokens } from '../../src/outside/jwt.ts';
+import { createPasswords } from '../../src/outside/password.ts';
+import { systemRng } from '../../src/outside/rng.ts';
+
+/** Without `reached` there are no nodes and no exchanges. */
+export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<Ports, 'chains' | 'rateFeeds'>> = {}): Ports {
+  return {
+    clock,
+    rng: systemRng,
+    passwords: createPasswords(),
+    tokens: createTokens({ clock, audience: network }),
+    chains: new Map(),
+    rateFeeds: [],
+    addresses: createAddressDerivers(network),
+    ...reached,
+  };
+}
