@@ -69,6 +69,30 @@ describe('many writers', () => {
     expect(rows[0].n).toBe(10);
   });
 
+  test('the entries of an account follow each other in the order of their ids, from its first one on', async () => {
+    for (let round = 0; round < 5; round++) {
+      const merchant = 700 + round;
+      await Promise.all(
+        Array.from({ length: 30 }, (_, n) =>
+          many.transaction(async (sql) => {
+            if (n % 2 === 0) await lockBalances(sql, BigInt(merchant), ['BTC']);
+            await postEntries(sql, [deposit(`dep:order:${round}:${n}`, merchant, BigInt(n + 1))], { transactionId: null, at });
+          }),
+        ),
+      );
+      const { rows } = await admin.query(
+        `select -p.amount as amount, p.balance_after from ledger.posting p join ledger.account a on a.id = p.account_id
+          where a.code = $1 order by p.entry_id`,
+        [`merchant:${merchant}:available:BTC`],
+      );
+      let sum = 0n;
+      for (const row of rows) {
+        sum += BigInt(row.amount);
+        expect(BigInt(row.balance_after)).toBe(sum);
+      }
+    }
+  });
+
   test('the house’s sums are exact at every moment, while entries come and roll-ups run', async () => {
     const before = await balance('asset:chain:BTC');
     let running = true;
