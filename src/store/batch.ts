@@ -6,8 +6,9 @@ const MAX_ROWS = 64;
 /**
  * @param atOnce batches under way together. One makes them larger, which pays where a row is dear; two keep the process busy while the
  *   database reads
- * @param run answers a whole batch, in its order; when it fails for a batch of several, each item is tried alone, so that one bad row does
- *   not fail its neighbours
+ * @param run answers a whole batch, in its order; when the database refuses a batch of several, each item is tried alone, so that one bad
+ *   row does not fail its neighbours. Any other failure (the connection broke, no answer came) goes to every item: the batch may have been
+ *   committed, and must not be done twice
  */
 export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => Promise<readonly O[]>): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (error: unknown) => void };
@@ -22,8 +23,8 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
         waiting.resolve(answers[index] as O);
       });
     } catch (error) {
-      if (batch.length === 1) batch[0]?.reject(error);
-      else for (const waiting of batch) await answer([waiting]);
+      if (batch.length > 1 && isRolledBack(error)) for (const waiting of batch) await answer([waiting]);
+      else for (const waiting of batch) waiting.reject(error);
     }
   }
 
@@ -50,4 +51,9 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
       queue.push({ item, resolve, reject });
       schedule();
     });
+}
+
+/** Whether the statement is known to have left nothing: the server refused it, and said so. */
+export function isRolledBack(error: unknown): boolean {
+  return (error as { severity?: unknown } | null)?.severity === 'ERROR';
 }

@@ -1,7 +1,9 @@
-// Micro-batches: what arrives together goes together, one batch at a time, and nobody pays for a neighbour's bad row.
+// Micro-batches: what arrives together goes together, one batch at a time, nobody pays for a neighbour's bad row, and nothing is done twice.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createBatch } from '../../src/store/batch.ts';
+import { connect } from '../../src/store/connect.ts';
+import { freshDatabase } from '../support/postgres.ts';
 
 /** A batch whose runs are answered by hand. */
 function held(atOnce = 1) {
@@ -72,7 +74,7 @@ test('whatever rows are bad, each call gets its own answer or its own error, and
     fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 100 }), async (good) => {
       const ask = createBatch(1, async (items: readonly number[]) => {
         const bad = items.filter((item) => !good[item]);
-        if (bad.length > 0) throw new Error(`bad: ${bad.join()}`);
+        if (bad.length > 0) throw Object.assign(new Error(`bad: ${bad.join()}`), { severity: 'ERROR' });
         return items.map(String);
       });
       const settled = await Promise.allSettled(good.map((_, item) => ask(item)));
@@ -83,4 +85,28 @@ test('whatever rows are bad, each call gets its own answer or its own error, and
     }),
     { numRuns: 50 },
   );
+});
+
+test('when the connection breaks after the commit and before its answer, nothing is sent again: each call hears of the break', async () => {
+  const { url, drop } = await freshDatabase();
+  const open = () => connect({ url, role: null, maxConnections: 1, applicationName: 'test' });
+  const [service, operator] = [open(), open()];
+  try {
+    await operator.query({ text: 'create table written (id integer primary key)' });
+    // the rows are committed; then the session ends instead of answering
+    const ask = createBatch(1, async (ids: readonly number[]) => {
+      await service.query({ text: 'insert into written select unnest($1::int[])', values: [ids] });
+      await service.query({ text: 'select pg_terminate_backend(pg_backend_pid())' });
+      return ids;
+    });
+    const settled = await Promise.allSettled([1, 2, 3].map(ask));
+    // not one of them is told that its own id is taken
+    for (const one of settled) expect((one as PromiseRejectedResult).reason).toMatchObject({ code: '57P01' });
+    const { rows } = await operator.query<{ n: bigint }>({ text: 'select count(*) as n from written' });
+    expect(rows).toEqual([{ n: 3n }]);
+  } finally {
+    await operator.close();
+    await service.close();
+    await drop();
+  }
 });
