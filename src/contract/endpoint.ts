@@ -29,6 +29,8 @@ export type Endpoint = {
   readonly limit: CallLimit;
   /** How long an idempotency key of this operation is kept; null where none is taken. */
   readonly keyKept: 'a day' | 'for ever' | null;
+  /** A replay does it too: the effect is on who calls, and harmless when repeated. */
+  readonly alsoOnReplay?: true;
   /** Without access_token and idempotency_key, which the access and keyKept columns add. */
   readonly fields: Fields;
   readonly reply: z.ZodType;

@@ -235,6 +235,7 @@ export const MERCHANT_API = {
     access: { kind: 'token', scopes: () => [], inWords: 'any signed-in user', askNow: false },
     limit: ORDINARY,
     keyKept: 'a day',
+    alsoOnReplay: true,
     fields: {},
     reply: reply.done,
     refusals: [],

@@ -17,13 +17,17 @@ export type Context = {
   readonly contestedLimitMinor: bigint;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly desk: Desk;
+  /** Inside an open transaction: takes work that must wait until it has ended. Absent outside: each write is committed when it returns. */
+  readonly afterwards?: Afterwards;
 };
+export type Afterwards = (work: () => void) => void;
 
 /**
  * The context whose database is one open transaction: `db.query` runs in it, `db.transaction` becomes a savepoint of it, so that a verb
  * which refuses leaves nothing behind and the caller can still commit its own rows.
+ * @param afterwards is handed what must wait for the end of that transaction
  */
-export function within(ctx: Context, sql: Sql): Context {
+export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context {
   const db: Database = {
     query: (statement) => sql.query(statement),
     async transaction(work) {
@@ -41,5 +45,5 @@ export function within(ctx: Context, sql: Sql): Context {
     sessionLock: (name) => ctx.db.sessionLock(name),
     close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
   };
-  return { ...ctx, db, desk: deskWithin(ctx.desk, db) };
+  return { ...ctx, db, desk: deskWithin(ctx.desk, db), afterwards };
 }

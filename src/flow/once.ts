@@ -35,7 +35,9 @@ export async function once(
   work: (ctx: Context) => Promise<string>,
   refusalText: (refusal: Refusal) => string,
 ): Promise<Answer> {
-  return await ctx.db.transaction(async (sql) => {
+  let afterwards: (() => void)[] = [];
+  const answered = ctx.db.transaction(async (sql): Promise<Answer> => {
+    afterwards = []; // a transaction that failed may be run again
     if (!(await tryLockKey(sql, key))) throw new Refusal('request_in_progress');
     const nowMs = ctx.ports.clock.now();
     const stored = await findAnswer(sql, key, nowMs);
@@ -43,11 +45,18 @@ export async function once(
       if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
       return { httpStatus: stored.httpStatus, text: stored.answer, replayed: true };
     }
-    const fresh = await perform(within(ctx, sql), sql, work, refusalText);
+    const inside = within(ctx, sql, (later) => afterwards.push(later));
+    const fresh = await perform(inside, sql, work, refusalText);
     const answer: StoredAnswer = { bodyHash: key.bodyHash, ...fresh };
     await saveAnswer(sql, key, answer, nowMs, key.kept === 'a day' ? nowMs + DAY_MS : null);
     return { httpStatus: fresh.httpStatus, text: fresh.answer, replayed: false };
   });
+  try {
+    return await answered;
+  } finally {
+    // also where the commit's answer was lost: it may have happened
+    for (const later of afterwards) later();
+  }
 }
 
 /** The effect behind a savepoint: a remembered refusal leaves nothing of it. */

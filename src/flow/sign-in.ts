@@ -175,7 +175,10 @@ export async function signIn(
 /** Revokes a sign-in with all its tokens. Signing out twice is fine. */
 export async function signOut(ctx: SignInContext, { signInId }: { readonly signInId: string }): Promise<void> {
   await revokeSignIn(ctx.db, signInId, 'signed_out', new Date(ctx.ports.clock.now()));
-  forgetSignIn(signInId);
+  // not before the commit: until then whoever looks sees a sign-in that stands, and would remember it
+  const forget = (): void => forgetSignIn(signInId);
+  if (ctx.afterwards === undefined) forget();
+  else ctx.afterwards(forget);
 }
 
 async function verifiedUser(

@@ -10,6 +10,7 @@ import { findSigningKey, type PairHashes, publishSigningKey } from '../store/sig
 export type SignInContext = {
   readonly db: Database;
   readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens'>;
+  readonly afterwards?: (work: () => void) => void;
 };
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
 

@@ -184,7 +184,9 @@ function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void
       bodyHash: bodyHash(body),
       kept: endpoint.keyKept ?? 'a day',
     };
-    return await house.keyed(() => once(house.ctx, of, (ctx) => perform(ctx, fields), errorBody));
+    const done = await house.keyed(() => once(house.ctx, of, (ctx) => perform(ctx, fields), errorBody));
+    if (done.replayed && endpoint.alsoOnReplay === true) await perform(house.ctx, fields);
+    return done;
   }
   answer().then(
     ({ httpStatus, text, replayed }) => {

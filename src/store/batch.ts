@@ -54,6 +54,6 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
 }
 
 /** Whether the statement is known to have left nothing: the server refused it, and said so. */
-export function isRolledBack(error: unknown): boolean {
+function isRolledBack(error: unknown): boolean {
   return (error as { severity?: unknown } | null)?.severity === 'ERROR';
 }

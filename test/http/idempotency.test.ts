@@ -1,8 +1,11 @@
 // A key makes a write happen once: replays, conflicts, twenty at once, crashes in the middle, 24 hours, and what is not remembered.
+import type { QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { within } from '../../src/flow/context.ts';
 import { once } from '../../src/flow/once.ts';
+import { createAuthenticator, signOut } from '../../src/flow/sign-in.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
+import type { Database } from '../../src/store/connect.ts';
 import { pruneKeys } from '../../src/store/idempotency.ts';
 import { type ApiWorld, makeApi, PASSWORD } from './api-world.ts';
 
@@ -121,9 +124,75 @@ test('a crash between effect and answer leaves neither, and the key free', async
   );
   expect(answer).toEqual({ httpStatus: 200, text: '{"done":true}', replayed: false });
 });
+test('after a keyed sign-out its token is refused, also where somebody looked it up between the effect and the commit', async () => {
+  // hears nothing from the database: what it forgets, it is told by this process
+  const authenticator = createAuthenticator(api.ctx);
+  const { access_token } = (await api.send('/auth', { username: 'shop', password: PASSWORD })).json;
+  const caller = await authenticator.authenticateNow(access_token);
+  const of = {
+    merchantId: caller.merchantId,
+    operation: '/sign_out',
+    key: 'race',
+    bodyHash: Buffer.alloc(32),
+    kept: 'a day',
+  } as const;
+  await once(
+    api.ctx,
+    of,
+    async (ctx) => {
+      await signOut(ctx, { signInId: caller.signInId });
+      expect((await authenticator.authenticateNow(access_token)).signInId).toBe(caller.signInId);
+      return '{}';
+    },
+    () => '',
+  );
+  await expect((async () => await authenticator.authenticate(access_token))()).rejects.toMatchObject({ code: 'invalid_token' });
+  await authenticator.close();
+});
+test('a look-up that began before the commit and ends after it is not kept', async () => {
+  const { access_token } = (await api.send('/auth', { username: 'shop', password: PASSWORD })).json;
+  const held = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  let hold = false;
+  const slow: Database = {
+    ...api.ctx.db,
+    async query<R extends QueryResultRow>(statement: QueryConfig): Promise<QueryResult<R>> {
+      const result = await api.ctx.db.query<R>(statement);
+      if (hold && statement.name === 'sign_in_present') {
+        reached.resolve();
+        await held.promise;
+      }
+      return result;
+    },
+  };
+  const authenticator = createAuthenticator({ ...api.ctx, db: slow });
+  const caller = await authenticator.authenticateNow(access_token);
+  hold = true;
+  const overtaken = authenticator.authenticateNow(access_token);
+  await reached.promise;
+  await signOut(api.ctx, { signInId: caller.signInId });
+  hold = false;
+  held.resolve();
+  await overtaken;
+  await expect((async () => await authenticator.authenticate(access_token))()).rejects.toMatchObject({ code: 'invalid_token' });
+  await authenticator.close();
+});
+test('a sign-out that is a replay signs out its own sign-in as well', async () => {
+  const pairs = [];
+  for (let n = 0; n < 2; n++) pairs.push((await api.send('/auth', { username: 'shop', password: PASSWORD })).json);
+  for (const [n, { access_token }] of pairs.entries()) {
+    const reply = await api.send('/sign_out', { access_token }, key('out'));
+    expect([reply.status, reply.text, reply.headers.get('idempotent-replayed')]).toEqual([
+      200,
+      '{"success":true}',
+      n === 0 ? null : 'true',
+    ]);
+    expect((await api.send('/get_account_info', { access_token })).status).toBe(401);
+  }
+});
 test('within a transaction a verb that refuses takes back its own writes only', async () => {
   await api.ctx.db.transaction(async (sql) => {
-    const inside = within(api.ctx, sql);
+    const inside = within(api.ctx, sql, () => undefined);
     await inside.db.query({ text: `insert into rate_history (currency, at, usd) values ('DOGE', now(), 1)` });
     const failing = inside.db.transaction(async (inner) => {
       await inner.query({ text: `insert into rate_history (currency, at, usd) values ('DASH', now(), 1)` });
