@@ -6,7 +6,7 @@ import type { Sql } from './connect.ts';
 
 /**
  * What the node says of itself now. A contradiction among several nodes stands until they are seen to agree (or only one is configured);
- * then every transaction that may have waited for that is due again.
+ * then every transaction that may have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
  */
 export async function recordCondition(sql: Sql, currency: UtxoCode, condition: NodeCondition, atMs: number): Promise<void> {
   const ready = condition.state === 'ready' ? condition : null;
@@ -20,7 +20,8 @@ export async function recordCondition(sql: Sql, currency: UtxoCode, condition: N
           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready')
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
-            contested = case when $10 then node_conditions.contested else excluded.contested end,
+            contested = case when $10 or (excluded.contested is null and node_conditions.checked_at > excluded.checked_at)
+                             then node_conditions.contested else excluded.contested end,
             outage = node_conditions.outage or excluded.outage
         returning contested),
       waiting as materialized (

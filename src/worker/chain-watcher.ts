@@ -2,16 +2,16 @@
 // records facts; it decides nothing. Any number of workers may run one: a session lock elects, the cursor's epoch protects. Called by the
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
-import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
-import { beginCursor, type ChainCursor, CursorMoved, insertBlock, moveCursor, readCursor, setCaughtUp } from '../store/blocks.ts';
-import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import type { ChainPort, NodeCondition } from '../core/ports.ts';
+import { beginCursor, type ChainCursor, CursorMoved, readCursor, setCaughtUp } from '../store/blocks.ts';
 import { recordCondition } from '../store/node-conditions.ts';
+import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher } from './mempool-watcher.ts';
 import { lookAtProofs } from './proof-watcher.ts';
-import { type Followed, followFork, tokenNotices } from './reorganisation.ts';
-import { type ChainWatchList, createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
+import { followFork } from './reorganisation.ts';
+import { createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
 
 export type ChainWatcherOptions = {
   /** The scripts of this process, shared by its watchers. */
@@ -46,7 +46,8 @@ export type ChainWatcher = {
 };
 
 const BLOCKS_PER_PASS = 200;
-const READ_AHEAD = 3;
+/** In a pass that takes longer several nodes are compared again before the next block. */
+const COMPARED_MS = 1_000;
 const STANDBY: PassResult = {
   role: 'standby',
   state: null,
@@ -61,12 +62,12 @@ const STANDBY: PassResult = {
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** @throws when no node is configured for the currency */
-export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, options: ChainWatcherOptions): ChainWatcher {
+export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settings: ChainWatcherOptions): ChainWatcher {
   const port = ctx.ports.chains.get(currency);
   if (port === undefined) throw new Error(`no node is configured for ${currency}`);
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
-  const watch = createWatchList(ctx, currency, options.scripts);
+  const watch = createWatchList(ctx, currency, settings.scripts);
   const hints: (() => void)[] = [];
   const hint = () => {
     for (const callback of hints) callback();
@@ -74,7 +75,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
   const pushes = createSubscription(port);
   const mempool = createMempoolWatcher(ctx, port, watch, { isPushed: pushes.isOpen, onHit: hint });
 
-  async function read(condition: Ready, atMs: number): Promise<PassResult> {
+  async function read(condition: Ready, atMs: number, isSure: () => Promise<boolean>): Promise<PassResult> {
     await pushes.open(condition.node ?? null, {
       onHint: () => {
         mempool.lookAtAll();
@@ -83,10 +84,9 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
       onTransaction: (raw) => mempool.take(raw),
     });
     const cursor = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port as ChainPort, condition, atMs));
-    const limit = options.blocksPerPass ?? BLOCKS_PER_PASS;
+    const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure };
     const followed =
-      (await followFork(ctx, port as ChainPort, watch, { cursor, tip: condition, atMs, limit })) ??
-      (await followBlocks(ctx, port as ChainPort, watch, { cursor, tip: condition, atMs, limit }));
+      (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
     if (followed.blocksRead > 0) mempool.lookAtAll();
     const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
@@ -97,13 +97,27 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, alarms });
   }
 
-  async function readOrTrouble(
-    condition: NodeCondition,
-    atMs: number,
-  ): Promise<{ condition: NodeCondition; result: PassResult }> {
+  /** What the node says now; a contradiction of several is recorded before anything is read, for every block that is written wakes the judge. */
+  async function ask(atMs: number): Promise<NodeCondition> {
+    const condition = await (port as ChainPort).condition();
+    if (isContested(condition)) await recordCondition(ctx.db, currency, condition, atMs);
+    return condition;
+  }
+
+  async function readOrTrouble(first: NodeCondition, atMs: number): Promise<{ condition: NodeCondition; result: PassResult }> {
+    let condition = first;
+    let askedMs = clock.now();
+    async function isSure(): Promise<boolean> {
+      if (condition.state !== 'ready') return false;
+      if (condition.accord === undefined || Math.abs(clock.now() - askedMs) < COMPARED_MS) return true;
+      condition = await ask(atMs);
+      askedMs = clock.now();
+      return condition.state === 'ready';
+    }
     if (condition.state !== 'ready') return { condition, result: result(condition, {}) };
     try {
-      return { condition, result: await read(condition, atMs) };
+      const done = await read(condition, atMs, isSure);
+      return { condition, result: done };
     } catch (error) {
       if (error instanceof CursorMoved) return { condition, result: result(condition, { more: true }) };
       const trouble = troubleOf(error);
@@ -119,7 +133,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, option
         return STANDBY;
       }
       const atMs = clock.now();
-      const done = await readOrTrouble(await port.condition(), atMs);
+      const done = await readOrTrouble(await ask(atMs), atMs);
       await recordCondition(ctx.db, currency, done.condition, atMs);
       return done.result;
     },
@@ -148,6 +162,10 @@ function result(condition: NodeCondition, part: Partial<PassResult>): PassResult
   };
 }
 
+function isContested(condition: NodeCondition): boolean {
+  return condition.state === 'ready' && condition.accord?.state === 'contested';
+}
+
 function alarmsOf(condition: NodeCondition): string[] {
   if (condition.state !== 'ready') return [];
   const { accord, others = [] } = condition;
@@ -173,65 +191,6 @@ async function begin(ctx: ChainContext, port: ChainPort, tip: Ready, atMs: numbe
     ),
   );
   return (await readCursor(ctx.db, port.currency)) as ChainCursor;
-}
-
-/** Reads blocks from the cursor towards the tip, a few ahead, and records each in one transaction. */
-async function followBlocks(
-  ctx: ChainContext,
-  port: ChainPort,
-  watch: ChainWatchList,
-  options: { readonly cursor: ChainCursor; readonly tip: Ready; readonly atMs: number; readonly limit: number },
-): Promise<Followed> {
-  let { cursor } = options;
-  const last = Math.min(options.tip.height, cursor.height + options.limit);
-  const ahead: Promise<BlockFacts | null>[] = [];
-  let next = cursor.height + 1;
-  let blocksRead = 0;
-  const notices: string[] = [];
-  const fetchNext = () => {
-    const reading = readAt(port, watch, next++);
-    reading.catch(() => undefined); // awaited below, or of no interest after an error before it
-    ahead.push(reading);
-  };
-  while (cursor.height < last) {
-    while (next <= last && ahead.length < READ_AHEAD) fetchNext();
-    const block = await (ahead.shift() as Promise<BlockFacts | null>);
-    // the chain has changed under the pass: the next one finds the fork
-    if (block === null || block.previousHash !== cursor.hash) return { cursor, blocksRead, atTip: false, more: true, notices };
-    cursor = await connectBlock(ctx, port.currency, cursor, block, options.atMs);
-    notices.push(...tokenNotices(block));
-    blocksRead++;
-  }
-  const atTip = cursor.height === options.tip.height;
-  return { cursor, blocksRead, atTip, more: cursor.height < options.tip.height, notices };
-}
-
-async function readAt(port: ChainPort, watch: ChainWatchList, height: number): Promise<BlockFacts | null> {
-  const hash = await port.hashAt(height);
-  return hash === null ? null : port.readBlock(hash, watch);
-}
-
-async function connectBlock(
-  ctx: ChainContext,
-  currency: UtxoCode,
-  cursor: ChainCursor,
-  block: BlockFacts,
-  atMs: number,
-): Promise<ChainCursor> {
-  const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
-  const seenAtMs = ctx.ports.clock.now();
-  await ctx.db.transaction(async (sql) => {
-    await moveCursor(sql, currency, cursor, row, atMs);
-    await insertBlock(sql, currency, row);
-    await recordSightings(
-      sql,
-      currency,
-      { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-      block.touched.map((facts) => ({ facts, seenAtMs })),
-    );
-    await wakeJudge(sql, currency);
-  });
-  return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
 }
 
 /** The pushes of the node that is read, opened once and again when another node is read; a node without ZMQ is asked only once. */

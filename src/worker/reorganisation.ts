@@ -1,6 +1,6 @@
 // A pass finds that the node's best chain no longer holds our cursor: where the branches part, and how the change is recorded. Up to 100
 // blocks are taken back and replaced in one database transaction together with the state of the mempool, so that no payment is ever seen
-// missing in between. Used by chain-watcher.ts only.
+// missing in between. Used by chain-watcher.ts and block-follower.ts only.
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
 import { type BlockRow, type ChainCursor, deleteBlocksAbove, hashesDown, insertBlock, moveCursor } from '../store/blocks.ts';
 import {
@@ -15,7 +15,15 @@ import type { ChainContext } from './chain-context.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
-type Options = { readonly cursor: ChainCursor; readonly tip: Ready; readonly atMs: number; readonly limit: number };
+export type FollowOptions = {
+  readonly cursor: ChainCursor;
+  /** What the node said at the pass's begin, compared with our other nodes: only blocks of this history are written. */
+  readonly tip: Ready;
+  readonly atMs: number;
+  readonly limit: number;
+  /** Whether what the nodes say of each other is still known; asked before anything is written that may be booked on. */
+  isSure(): Promise<boolean>;
+};
 /** How far a pass got with the blocks. */
 export type Followed = {
   readonly cursor: ChainCursor;
@@ -40,7 +48,7 @@ export async function followFork(
   ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
-  options: Options,
+  options: FollowOptions,
 ): Promise<Followed | null> {
   const { cursor, tip } = options;
   if (tip.height >= cursor.height) {
@@ -80,7 +88,7 @@ async function takeBranch(
   ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
-  options: Options & { readonly fork: Fork },
+  options: FollowOptions & { readonly fork: Fork },
 ): Promise<Followed> {
   const { cursor, tip, fork, atMs } = options;
   const whole = cursor.height - fork.height <= WHOLE_DEPTH;
@@ -94,6 +102,7 @@ async function takeBranch(
   const end = branch.at(-1) ?? (await forkRow(port, fork));
   const isTip = (await port.hashAt(end.height)) === end.hash && (await port.hashAt(end.height + 1)) === null;
   if (whole && end.height === tip.height && !isTip) return MOVED(cursor);
+  if (!(await options.isSure()) || (branch.length > 0 && !(await isBelowTip(port, tip, end)))) return MOVED(cursor);
 
   const seenAtMs = ctx.ports.clock.now();
   await ctx.db.transaction(async (sql) => {
@@ -112,6 +121,12 @@ async function takeBranch(
   const next = { ...cursor, height: end.height, hash: end.hash, epoch: cursor.epoch + 1n };
   const notices = branch.flatMap((block) => tokenNotices(block.facts));
   return { cursor: next, blocksRead: branch.length, atTip: end.height === tip.height, more: end.height < tip.height, notices };
+}
+
+/** Whether a block of the node's best chain is in the history that ends in this tip. */
+export async function isBelowTip(port: ChainPort, tip: Ready, block: Fork): Promise<boolean> {
+  if (block.height === tip.height) return block.hash === tip.hash;
+  return (await port.hashAt(tip.height)) === tip.hash;
 }
 
 /** Tokens at our addresses: they are not booked, and the coins under them are not either. */

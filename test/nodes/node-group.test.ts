@@ -8,7 +8,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
 import { createNodeGroup } from '../../src/outside/node-group.ts';
 import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
+import type { Database } from '../../src/store/connect.ts';
 import { readChainStatus } from '../../src/store/node-conditions.ts';
+import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
+import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { askCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
@@ -135,6 +138,45 @@ test('nodes that tell different histories: nothing above the limit is booked unt
     expect((await bursar.story(third.transactionId)).entries).toBe(1);
     expect(await bursar.findings()).toEqual([]);
   } finally {
+    await bursar.close();
+  }
+}, 60_000);
+
+test('a contradiction is known before the blocks over it: a judge that looks after every write books nothing above the limit', async () => {
+  await copyBlocks(a, b);
+  await copyBlocks(b, a);
+  const bursar = await openBursar('BTC', `m/84'/1'/0'`, [a.url, b.url]);
+  const { db } = bursar.ctx;
+  const woken: Database = {
+    ...db,
+    async transaction(work) {
+      const result = await db.transaction(work);
+      await bursar.judge();
+      return result;
+    },
+  };
+  const ctx = { ...bursar.ctx, db: woken };
+  const worker = createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx), blocksPerPass: 100 });
+  try {
+    await bursar.settle(worker);
+    const large = await bursar.owe(2_500_00n);
+    await a.pay(large.address, formatAmount(large.cryptoMinor, 'BTC'));
+    await a.mine(2);
+    await copyBlocks(a, b);
+    await worker.pass();
+    expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending']);
+    // each finds a third block of its own: for one of them the payment would be deep enough
+    await b.rpc('generateblock', await b.address(), []);
+    await a.mine(1);
+    expect(await worker.pass()).toMatchObject({ alarms: [expect.stringContaining('contradict each other')] });
+    await bursar.judge();
+    expect((await bursar.story(large.transactionId)).entries).toBe(0);
+    await a.mine(1);
+    await copyBlocks(a, b);
+    await bursar.settle(worker);
+    expect((await bursar.story(large.transactionId)).entries).toBe(1);
+  } finally {
+    await worker.close();
     await bursar.close();
   }
 }, 60_000);

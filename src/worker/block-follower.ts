@@ -1,0 +1,71 @@
+// The part of a watcher's pass that goes on along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each in one
+// database transaction. Used by chain-watcher.ts only.
+import type { UtxoCode } from '../core/currency.ts';
+import type { BlockFacts, ChainPort } from '../core/ports.ts';
+import { type ChainCursor, insertBlock, moveCursor } from '../store/blocks.ts';
+import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import type { ChainContext } from './chain-context.ts';
+import { type Followed, type FollowOptions, isBelowTip, tokenNotices } from './reorganisation.ts';
+import type { ChainWatchList } from './watch-list.ts';
+
+const READ_AHEAD = 3;
+
+export async function followBlocks(
+  ctx: ChainContext,
+  port: ChainPort,
+  watch: ChainWatchList,
+  options: FollowOptions,
+): Promise<Followed> {
+  let { cursor } = options;
+  const { tip } = options;
+  const last = Math.min(tip.height, cursor.height + options.limit);
+  const ahead: Promise<BlockFacts | null>[] = [];
+  let next = cursor.height + 1;
+  let blocksRead = 0;
+  const notices: string[] = [];
+  const fetchNext = () => {
+    const reading = readAt(port, watch, next++);
+    reading.catch(() => undefined); // awaited below, or of no interest after an error before it
+    ahead.push(reading);
+  };
+  while (cursor.height < last) {
+    while (next <= last && ahead.length < READ_AHEAD) fetchNext();
+    const block = await (ahead.shift() as Promise<BlockFacts | null>);
+    // the chain has changed under the pass: the next one finds the fork
+    const follows = block !== null && block.previousHash === cursor.hash;
+    if (!follows || !(await options.isSure()) || !(await isBelowTip(port, tip, { height: cursor.height + 1, hash: block.hash })))
+      return { cursor, blocksRead, atTip: false, more: true, notices };
+    cursor = await connectBlock(ctx, port.currency, cursor, block, options.atMs);
+    notices.push(...tokenNotices(block));
+    blocksRead++;
+  }
+  return { cursor, blocksRead, atTip: cursor.height === tip.height, more: cursor.height < tip.height, notices };
+}
+
+async function readAt(port: ChainPort, watch: ChainWatchList, height: number): Promise<BlockFacts | null> {
+  const hash = await port.hashAt(height);
+  return hash === null ? null : port.readBlock(hash, watch);
+}
+
+async function connectBlock(
+  ctx: ChainContext,
+  currency: UtxoCode,
+  cursor: ChainCursor,
+  block: BlockFacts,
+  atMs: number,
+): Promise<ChainCursor> {
+  const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
+  const seenAtMs = ctx.ports.clock.now();
+  await ctx.db.transaction(async (sql) => {
+    await moveCursor(sql, currency, cursor, row, atMs);
+    await insertBlock(sql, currency, row);
+    await recordSightings(
+      sql,
+      currency,
+      { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
+      block.touched.map((facts) => ({ facts, seenAtMs })),
+    );
+    await wakeJudge(sql, currency);
+  });
+  return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
+}
