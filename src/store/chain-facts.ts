@@ -4,6 +4,7 @@ import type { UtxoCode } from '../core/currency.ts';
 import type { Sql } from './connect.ts';
 import {
   insertPayments,
+  insertSpends,
   type PaymentFacts,
   readFacts,
   readUnminedPayments,
@@ -32,23 +33,20 @@ export async function recordSightings(
   );
   for (const sighting of sightings) applySighting(plan, sighting);
   await writePlan(sql, plan);
-  return plan.changed.size + plan.made.length;
+  return plan.changed.size + plan.made.size;
 }
 
 async function writePlan(sql: Sql, plan: Plan): Promise<void> {
   const { currency } = plan;
-  const changed = [...plan.changed];
-  await makeDue(sql, [...changed.map((row) => row.transactionId), ...plan.made.map((row) => row.transactionId)]);
+  const changed = [...plan.changed].map((id) => plan.rows.get(id) as PaymentFacts);
+  const made = [...plan.made.values()];
+  await makeDue(
+    sql,
+    [...changed, ...made].map((row) => row.transactionId),
+  );
   await updatePayments(sql, changed);
-  await insertPayments(sql, currency, plan.made);
-  if (plan.spends.length > 0) {
-    await sql.query({
-      name: 'insert_payment_inputs',
-      text: `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select $1, * from unnest($2::text[], $3::int[], $4::text[])
-               on conflict do nothing`,
-      values: [currency, plan.spends.map((s) => s.prevTxid), plan.spends.map((s) => s.prevVout), plan.spends.map((s) => s.txid)],
-    });
-  }
+  await insertPayments(sql, currency, made);
+  await insertSpends(sql, currency, plan.spends);
   if (plan.rivals.size > 0) {
     await sql.query({
       name: 'upsert_rivals',

@@ -3,44 +3,57 @@
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../core/currency.ts';
 import type { Outpoint, TransactionFacts } from '../core/ports.ts';
-import type { KnownFacts, NewPayment, PaymentFacts, Sighting, SightingsContext } from './payment-facts.ts';
+import type { KnownFacts, NewPayment, NewSpend, PaymentFacts, Sighting, SightingsContext } from './payment-facts.ts';
 
 export type Plan = {
   readonly currency: UtxoCode;
   readonly context: SightingsContext;
   readonly owners: ReadonlyMap<string, string>;
-  /** Rows as they are after the sightings so far. */
-  readonly rows: Set<PaymentFacts>;
-  readonly changed: Set<PaymentFacts>;
-  made: NewPayment[];
-  readonly spends: { prevTxid: string; prevVout: number; txid: string }[];
+  /** Payments as they are after the sightings so far, by id, and the ids by outpoint, by what makes a twin, and by txid. */
+  readonly rows: Map<bigint, PaymentFacts>;
+  readonly byOutpoint: Map<string, bigint>;
+  readonly byTwin: Map<string, bigint>;
+  readonly byTxid: Map<string, Set<bigint>>;
+  readonly changed: Set<bigint>;
+  /** By outpoint, and the outpoints by txid. */
+  readonly made: Map<string, NewPayment>;
+  readonly madeByTxid: Map<string, string[]>;
+  readonly spends: NewSpend[];
   readonly spenders: Map<string, Set<string>>;
+  /** Txids whose spends are noted. */
+  readonly noted: Set<string>;
   /** Txids that spend what a payment spends. */
   readonly rivals: Set<string>;
 };
 
 export function createPlan(currency: UtxoCode, context: SightingsContext, known: KnownFacts): Plan {
-  return {
+  const plan: Plan = {
     currency,
     context,
     owners: known.owners,
-    rows: new Set(known.payments),
+    rows: new Map(),
+    byOutpoint: new Map(),
+    byTwin: new Map(),
+    byTxid: new Map(),
     changed: new Set(),
-    made: [],
+    made: new Map(),
+    madeByTxid: new Map(),
     spends: [],
     spenders: new Map([...known.spenders].map(([outpoint, txids]) => [outpoint, new Set(txids)])),
+    noted: new Set(),
     rivals: new Set(),
   };
+  for (const row of known.payments) enter(plan, row);
+  return plan;
 }
 
-/** Works one transaction into the plan. */
+/** Works one transaction into the plan, in a time that grows with its own size only. */
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
   for (const { output, transactionId, twinKey } of ours(plan, facts)) {
-    const same = find(plan, (row) => row.txid === facts.txid && row.vout === output.vout);
-    const twin =
-      same ?? find(plan, (row) => row.twinKey === twinKey && row.transactionId === transactionId && row.txid !== facts.txid);
+    const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
+    const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? rowAt(plan, plan.byTwin.get(twinOf(twinKey, transactionId)));
     if (twin !== undefined) {
       // what the best chain has decided is not unmade by a look at the mempool: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
@@ -58,8 +71,9 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
       if (twin.txid !== facts.txid) noteSpends(plan, facts);
       continue;
     }
-    if (plan.made.some((row) => row.txid === facts.txid && row.vout === output.vout)) continue;
-    plan.made.push({
+    if (plan.made.has(outpoint)) continue;
+    add(plan.madeByTxid, facts.txid, outpoint);
+    plan.made.set(outpoint, {
       transactionId,
       txid: facts.txid,
       vout: output.vout,
@@ -86,6 +100,7 @@ type OurOutput = {
 /** The outputs to transactions of ours, each with the key that its twin under another txid has too. */
 function ours(plan: Plan, facts: TransactionFacts): OurOutput[] {
   const inputs = facts.inputs.length === 0 ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
+  const begun = createHash('sha256').update(`${inputs}|`);
   const seen = new Map<string, number>();
   const found: OurOutput[] = [];
   for (const output of facts.outputs) {
@@ -94,40 +109,45 @@ function ours(plan: Plan, facts: TransactionFacts): OurOutput[] {
     const what = `${output.script}:${output.amountMinor}`;
     const nth = seen.get(what) ?? 0;
     seen.set(what, nth + 1);
-    const twinKey = createHash('sha256').update(`${inputs}|${what}|${nth}`).digest('hex');
-    found.push({ output, transactionId, twinKey });
+    found.push({ output, transactionId, twinKey: begun.copy().update(`${what}|${nth}`).digest('hex') });
   }
   return found;
 }
 
 /** Every payment under another txid that spends the same outpoint has lost against this transaction. */
 function beatRivals(plan: Plan, facts: TransactionFacts): void {
-  const { block } = plan.context;
   const losers = new Set<string>();
   for (const outpoint of facts.inputs) {
     for (const txid of plan.spenders.get(outpointKey(outpoint)) ?? []) if (txid !== facts.txid) losers.add(txid);
   }
-  if (losers.size === 0) return;
-  for (const row of plan.rows) {
-    if (!losers.has(row.txid)) continue;
-    // the mempool holds nothing that the chain has already decided otherwise: such a list is older than our cursor
-    if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) continue;
-    plan.rivals.add(facts.txid);
-    if (row.state === 'conflicted' && row.conflictTxid === facts.txid) continue;
-    replace(plan, row, {
-      ...row,
-      state: 'conflicted',
-      block: null,
-      goneSinceMs: null,
-      conflictTxid: facts.txid,
-      rivalMined: block !== null,
-    });
+  for (const txid of losers) {
+    for (const id of [...(plan.byTxid.get(txid) ?? [])]) beat(plan, plan.rows.get(id) as PaymentFacts, facts);
+    // seen and replaced within one look: it never was there
+    for (const outpoint of plan.madeByTxid.get(txid) ?? []) plan.made.delete(outpoint);
+    plan.madeByTxid.delete(txid);
   }
-  // seen and replaced within one look: it never was there
-  plan.made = plan.made.filter((row) => !losers.has(row.txid));
 }
 
+function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
+  const { block } = plan.context;
+  // the mempool holds nothing that the chain has already decided otherwise: such a list is older than our cursor
+  if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) return;
+  plan.rivals.add(facts.txid);
+  if (row.state === 'conflicted' && row.conflictTxid === facts.txid) return;
+  replace(plan, row, {
+    ...row,
+    state: 'conflicted',
+    block: null,
+    goneSinceMs: null,
+    conflictTxid: facts.txid,
+    rivalMined: block !== null,
+  });
+}
+
+/** Once for a transaction: its outputs share its inputs. */
 function noteSpends(plan: Plan, facts: TransactionFacts): void {
+  if (plan.noted.has(facts.txid)) return;
+  plan.noted.add(facts.txid);
   for (const input of facts.inputs) {
     const key = outpointKey(input);
     const spenders = plan.spenders.get(key) ?? new Set();
@@ -138,16 +158,35 @@ function noteSpends(plan: Plan, facts: TransactionFacts): void {
   }
 }
 
-function find(plan: Plan, fits: (row: PaymentFacts) => boolean): PaymentFacts | undefined {
-  for (const row of plan.rows) if (fits(row)) return row;
-  return undefined;
+function rowAt(plan: Plan, id: bigint | undefined): PaymentFacts | undefined {
+  return id === undefined ? undefined : plan.rows.get(id);
+}
+
+function enter(plan: Plan, row: PaymentFacts): void {
+  plan.rows.set(row.id, row);
+  plan.byOutpoint.set(outpointKey(row), row.id);
+  const twin = twinOf(row.twinKey, row.transactionId);
+  if (!plan.byTwin.has(twin)) plan.byTwin.set(twin, row.id);
+  const ofTxid = plan.byTxid.get(row.txid) ?? new Set();
+  plan.byTxid.set(row.txid, ofTxid);
+  ofTxid.add(row.id);
 }
 
 function replace(plan: Plan, before: PaymentFacts, after: PaymentFacts): void {
-  plan.rows.delete(before);
-  plan.changed.delete(before);
-  plan.rows.add(after);
-  plan.changed.add(after);
+  if (plan.byOutpoint.get(outpointKey(before)) === before.id) plan.byOutpoint.delete(outpointKey(before));
+  plan.byTxid.get(before.txid)?.delete(before.id);
+  enter(plan, after);
+  plan.changed.add(after.id);
+}
+
+function add(lists: Map<string, string[]>, key: string, value: string): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
+
+function twinOf(twinKey: string, transactionId: string): string {
+  return `${twinKey} ${transactionId}`;
 }
 
 function outpointKey(outpoint: Outpoint): string {

@@ -1,0 +1,90 @@
+// What one block may bring: thousands of outputs to one address, of many transactions or of a single one with thousands of inputs. Recording
+// them, seeing them again in a block and losing them takes a time that grows with their number, not with its square: within the open
+// database transaction anything else would stop the chain for ever.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TransactionFacts } from '../../src/core/ports.ts';
+import { recordSightings } from '../../src/store/chain-facts.ts';
+import type { PlaceOfBlock } from '../../src/store/payment-facts.ts';
+import { applySighting, createPlan } from '../../src/store/sighting-plan.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+const MANY = 20_000;
+const WITHIN_MS = 60_000;
+let house: House;
+let transactionId: string;
+let script: string;
+beforeEach(async () => {
+  house = await openHouse();
+  ({ transactionId } = await house.create());
+  const { rows } = await house.admin.query(`select encode(script, 'hex') as script from transactions`);
+  script = rows[0].script;
+});
+afterEach(() => house.drop());
+
+const hash = (): string => randomBytes(32).toString('hex');
+function dust(outputs: number, inputs: number): TransactionFacts {
+  return {
+    txid: hash(),
+    coinbase: false,
+    inputs: Array.from({ length: inputs }, () => ({ txid: hash(), vout: 0 })),
+    outputs: Array.from({ length: outputs }, (_, vout) => ({ vout, script, amountMinor: 546n })),
+    spends: [],
+  };
+}
+const block: PlaceOfBlock = { height: 101, hash: hash(), timeMs: Date.UTC(2026, 5, 1) };
+const see = (seen: readonly TransactionFacts[], where: PlaceOfBlock | null) =>
+  house.db.transaction((sql) =>
+    recordSightings(
+      sql,
+      'BTC',
+      { block: where, caughtUpAtMs: house.now(), atMs: house.now() },
+      seen.map((facts) => ({ facts, seenAtMs: house.now() })),
+    ),
+  );
+async function counts(): Promise<Record<string, number>> {
+  const { rows } = await house.admin.query(
+    'select state, count(*)::int as n from payments where transaction_id = $1 group by state',
+    [transactionId],
+  );
+  return Object.fromEntries(rows.map((row) => [row.state, row.n]));
+}
+
+test.each([
+  { of: 'many transactions', seen: () => Array.from({ length: MANY / 500 }, () => dust(500, 1)) },
+  { of: 'one transaction of many inputs', seen: () => [dust(MANY, 10_000)] },
+])(
+  'twenty thousand outputs of $of to one address: in the mempool, in a block, double-spent',
+  async ({ seen }) => {
+    const all = seen();
+    const began = performance.now();
+    expect(await see(all, null)).toBe(MANY);
+    expect(await see(all, block)).toBe(MANY);
+    expect(await counts()).toEqual({ mined: MANY });
+    const rival = { ...dust(0, 0), inputs: all.flatMap((facts) => facts.inputs) };
+    expect(await see([rival], { ...block, height: 102 })).toBe(MANY);
+    expect(await counts()).toEqual({ conflicted: MANY });
+    expect(performance.now() - began).toBeLessThan(WITHIN_MS);
+  },
+  300_000,
+);
+
+test('what a hundred thousand outputs mean is worked out at once: squared it would take minutes', () => {
+  const facts = [...Array.from({ length: 100 }, () => dust(500, 1)), dust(50_000, 10_000)];
+  const known = { owners: new Map([[script, transactionId]]), payments: [], spenders: new Map() };
+  const began = performance.now();
+  const first = createPlan('BTC', { block: null, caughtUpAtMs: 0, atMs: 0 }, known);
+  for (const one of facts) applySighting(first, { facts: one, seenAtMs: 0 });
+  expect(first.made.size).toBe(100_000);
+  const payments = [...first.made.values()].map((made, n) => ({
+    ...made,
+    id: BigInt(n),
+    goneSinceMs: null,
+    conflictTxid: null,
+    rivalMined: false,
+  }));
+  const second = createPlan('BTC', { block, caughtUpAtMs: 0, atMs: 0 }, { ...known, payments });
+  for (const one of facts) applySighting(second, { facts: { ...one, txid: hash() }, seenAtMs: 0 });
+  expect([second.made.size, second.changed.size]).toEqual([0, 100_000]);
+  expect(performance.now() - began).toBeLessThan(20_000);
+});
