@@ -172,12 +172,26 @@ export async function readWaiting(
   return rows;
 }
 
-export async function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
-  if (rows.length === 0) return;
+/** A statement may take half a minute: what a whole block brings is written in parts. */
+const ROWS_AT_ONCE = 10_000;
+async function inParts<T>(rows: readonly T[], write: (part: readonly T[]) => Promise<void>): Promise<void> {
+  for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) await write(rows.slice(from, from + ROWS_AT_ONCE));
+}
+
+/**
+ * Writes the facts as they are now. A lock holds for a txid as long as it stays where our node told of it: an InstantSend lock goes along
+ * into a block; with another txid, out of the mempool or in another block a payment has none until our node tells it anew.
+ */
+export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
+  return inParts(rows, (part) => updateSome(sql, part));
+}
+async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   await sql.query({
     name: 'update_payment_facts',
     text: `update payments p
-              set txid = u.txid, vout = u.vout, state = u.state, height = u.height, block_hash = u.block_hash, block_time = u.block_time,
+              set lock = case when p.txid = u.txid and ((p.state = u.state and p.block_hash is not distinct from u.block_hash)
+                                                     or (p.state = 'mempool' and u.state = 'mined' and p.lock = 'instantsend')) then p.lock end,
+                  txid = u.txid, vout = u.vout, state = u.state, height = u.height, block_hash = u.block_hash, block_time = u.block_time,
                   gone_since = u.gone_since, last_height = u.last_height, conflict_txid = u.conflict_txid
              from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
                as u(id, txid, vout, state, height, block_hash, block_time, gone_since, last_height, conflict_txid)
@@ -197,8 +211,10 @@ export async function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): P
   });
 }
 
-export async function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
-  if (rows.length === 0) return;
+export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+  return inParts(rows, (part) => insertSome(sql, currency, part));
+}
+async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
   await sql.query({
     name: 'insert_payments',
     text: `insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
@@ -223,6 +239,19 @@ export async function insertPayments(sql: Sql, currency: UtxoCode, rows: readonl
       rows.map((row) => new Date(row.seenAtMs).toISOString()),
       rows.map((row) => new Date(row.caughtUpAtMs).toISOString()),
     ],
+  });
+}
+
+export type NewSpend = { readonly prevTxid: string; readonly prevVout: number; readonly txid: string };
+
+export function insertSpends(sql: Sql, currency: UtxoCode, rows: readonly NewSpend[]): Promise<void> {
+  return inParts(rows, async (part) => {
+    await sql.query({
+      name: 'insert_payment_inputs',
+      text: `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select $1, * from unnest($2::text[], $3::int[], $4::text[])
+               on conflict do nothing`,
+      values: [currency, part.map((s) => s.prevTxid), part.map((s) => s.prevVout), part.map((s) => s.txid)],
+    });
   });
 }
 

@@ -24,7 +24,7 @@ export async function readLockable(sql: Sql, currency: UtxoCode, aboveHeight: nu
   return rows.map((row) => ({ id: row.id, transactionId: row.transaction_id, txid: row.txid, lock: row.lock }));
 }
 
-/** Writes locks as they are now, and lets the judge look at the transactions. A payment that another txid has taken over meanwhile stays as it is. */
+/** Writes locks as they are now, and lets the judge look at the transactions. A payment that has left, or that another txid has taken over meanwhile, stays as it is. */
 export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise<void> {
   await makeDue(
     sql,
@@ -33,7 +33,7 @@ export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise
   await sql.query({
     name: 'record_locks',
     text: `update payments p set lock = f.lock
-             from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock) where p.id = f.id and p.txid = f.txid`,
+             from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock) where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined')`,
     values: [facts.map((fact) => fact.id), facts.map((fact) => fact.txid), facts.map((fact) => fact.lock)],
   });
 }

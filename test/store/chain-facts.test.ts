@@ -22,6 +22,7 @@ import {
   takeBackAbove,
 } from '../../src/store/chain-facts.ts';
 import type { Database } from '../../src/store/connect.ts';
+import { recordLocks } from '../../src/store/payment-locks.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
@@ -202,4 +203,47 @@ test('the deep scan begins again where the branches part', async () => {
     await deleteBlocksAbove(sql, 'BTC', 100);
   });
   expect(await readCursor(db, 'BTC')).toMatchObject({ height: 103, deepHeight: 100 });
+});
+
+test('a lock is of the txid and of the place where our node told of it: whatever leaves and comes back has none', async () => {
+  const { id, script } = await owe();
+  const paid = facts('p', ['c'], [[script, 5n]]);
+  const twin = facts('twin', ['c'], [[script, 5n]]);
+  const locks = async () =>
+    (await db.query<{ lock: string | null }>({ text: 'select lock from payments' })).rows.map((row) => row.lock);
+  async function lock(name: string, kind: 'instantsend' | 'chainlock'): Promise<void> {
+    const { rows } = await db.query<{ id: bigint }>({ text: 'select id from payments' });
+    await recordLocks(db, [{ id: (rows[0] as { id: bigint }).id, transactionId: id, txid: hash(name), lock: kind }]);
+    expect(await locks()).toEqual([kind]);
+  }
+  await record([paid], null);
+  await lock('p', 'instantsend');
+  await record([paid], null);
+  expect(await locks()).toEqual(['instantsend']);
+  await compare([]);
+  expect(await locks()).toEqual([null]);
+  await compare(['p']);
+  expect(await locks()).toEqual([null]);
+  await lock('p', 'instantsend');
+  await record([facts('rival', ['c'])], null);
+  await compare(['p']);
+  expect(await locks()).toEqual([null]);
+  await lock('p', 'instantsend');
+  await record([twin], null);
+  expect(await locks()).toEqual([null]);
+  await lock('twin', 'instantsend');
+  // the very same transaction in a block: our quorums' word is about it, wherever it is
+  await record([twin], block(101));
+  expect(await locks()).toEqual(['instantsend']);
+  await lock('twin', 'chainlock');
+  await record([twin], block(101));
+  expect(await locks()).toEqual(['chainlock']);
+  await record([twin], block(101, 'b'));
+  expect(await locks()).toEqual([null]);
+  await lock('twin', 'chainlock');
+  await db.transaction((sql) => takeBackAbove(sql, 'BTC', { height: 100, oldTip: 101, newTip: 101, atMs: T0 }));
+  expect(await locks()).toEqual([null]);
+  await expect(lock('twin', 'chainlock')).rejects.toThrow(); // it is nowhere now
+  await record([twin], block(102));
+  expect(await locks()).toEqual([null]);
 });
