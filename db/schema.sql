@@ -124,6 +124,20 @@ create table public.breakers (
   constraint breakers_name_check CHECK ((name = 'payouts'::text))
 );
 
+create table public.call_counts (
+  bucket text collate "C" not null,
+  capacity double precision not null,
+  per_ms double precision not null,
+  tokens double precision not null,
+  at_ms double precision not null,
+  wanted integer not null,
+  granted integer not null,
+  constraint call_counts_pkey PRIMARY KEY (bucket),
+  constraint call_counts_capacity_check CHECK ((capacity >= (1)::double precision)),
+  constraint call_counts_per_ms_check CHECK ((per_ms > (0)::double precision)),
+  constraint call_counts_tokens_check CHECK ((tokens >= (0)::double precision))
+) with (fillfactor=50);
+
 create table public.chain_cursors (
   currency text not null,
   height integer not null,
@@ -180,6 +194,14 @@ create table public.events (
   constraint events_object_id_sequence_key UNIQUE (object_id, sequence),
   constraint events_pkey PRIMARY KEY (id)
 );
+
+create table public.failed_sign_ins (
+  key bytea not null,
+  failures integer not null,
+  ends_at timestamp with time zone not null,
+  constraint failed_sign_ins_pkey PRIMARY KEY (key),
+  constraint failed_sign_ins_key_check CHECK ((octet_length(key) = 32))
+) with (fillfactor=70);
 
 create table public.idempotency_keys (
   merchant_id bigint not null,
@@ -271,7 +293,6 @@ create table public.payments (
   present boolean default false not null,
   judged_block_hash text,
   on_time_minor units default 0 not null,
-  value_usd_minor bigint,
   generation integer default 0 not null,
   credited units default 0 not null,
   suspended units default 0 not null,
@@ -286,6 +307,8 @@ create table public.payments (
   deposit_key text collate "C",
   due_height integer,
   counted boolean default false not null,
+  value_rate numeric(24,8),
+  due_at timestamp with time zone,
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
   constraint payments_deposit_key_key UNIQUE (deposit_key),
   constraint payments_pkey PRIMARY KEY (id),
@@ -303,7 +326,8 @@ create table public.payments (
   constraint payments_owed_fee_check CHECK (((owed_fee)::numeric >= (0)::numeric)),
   constraint payments_sent_back_check CHECK (((sent_back)::numeric >= (0)::numeric)),
   constraint payments_state_check CHECK ((state = ANY (ARRAY['mempool'::text, 'mined'::text, 'gone'::text, 'conflicted'::text]))),
-  constraint payments_suspended_check CHECK (((suspended)::numeric >= (0)::numeric))
+  constraint payments_suspended_check CHECK (((suspended)::numeric >= (0)::numeric)),
+  constraint payments_value_rate_check CHECK ((value_rate > (0)::numeric))
 );
 
 create table public.rate_history (
@@ -444,6 +468,8 @@ CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (c
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
 
+CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at);
+
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
@@ -453,6 +479,8 @@ CREATE INDEX payment_inputs_txid ON public.payment_inputs USING btree (currency,
 CREATE INDEX payments_conflict ON public.payments USING btree (currency, conflict_txid) WHERE (conflict_txid IS NOT NULL);
 
 CREATE INDEX payments_due ON public.payments USING btree (currency, due_height) WHERE (due_height IS NOT NULL);
+
+CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
 
@@ -552,6 +580,7 @@ CREATE OR REPLACE FUNCTION ledger.lock_balances(p_codes text[])
  SET search_path TO 'ledger', 'public', 'pg_temp'
 AS $function$
 begin
+  perform ledger.account_id(c.wanted) from (select t.wanted from unnest(p_codes) as t(wanted) order by 1) c;
   perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes)) order by b.account_id for update;
   return query select a.code, b.amount from account a join balance b on b.account_id = a.id where a.code = any (p_codes);
 end $function$
@@ -567,6 +596,11 @@ declare
   h bytea := sha256(convert_to(p_kind || '|' || p_lines::text || '|' || coalesce(p_reverses_id::text, ''), 'UTF8'));
   eid bigint; old bytea; ids bigint[]; house boolean;
 begin
+  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
+  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
+  select bool_or(not a.locked) into house from account a where a.id = any (ids);
+  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
+  -- only now: whoever posts to one of these accounts afterwards gets a higher id
   insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
     values (p_kind, p_key, h, p_reverses_id, p_transaction_id, p_payout_id, p_at)
     on conflict (key) do nothing returning id into eid;
@@ -577,10 +611,6 @@ begin
     end if;
     return query select eid, true; return;
   end if;
-  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
-  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
-  select bool_or(not a.locked) into house from account a where a.id = any (ids);
-  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
   with l as (
     select j.ord::smallint as line, a.id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
       from jsonb_array_elements(p_lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
@@ -679,6 +709,8 @@ grant delete, insert, select, update on public.blocks to bursar_app;
 
 grant delete, insert, select, update on public.breakers to bursar_app;
 
+grant delete, insert, select, update on public.call_counts to bursar_app;
+
 grant delete, insert, select, update on public.chain_cursors to bursar_app;
 
 grant delete, insert, select, update on public.chain_receipts to bursar_app;
@@ -688,6 +720,8 @@ grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
 
 grant insert, select on public.events to bursar_app;
+
+grant delete, insert, select, update on public.failed_sign_ins to bursar_app;
 
 grant delete, insert, select, update on public.idempotency_keys to bursar_app;
 

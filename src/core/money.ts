@@ -57,6 +57,10 @@ export function least(a: bigint, b: bigint): bigint {
 export function greatest(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
+/** amount × basisPoints, in ten-thousandths of the amount's unit: exact. */
+export function basisPointsExact(amount: bigint, basisPoints: number): bigint {
+  return amount * BigInt(basisPoints);
+}
 /** amount × basisPoints / 10,000, rounded down. */
 export function basisPointsDown(amount: bigint, basisPoints: number): bigint {
   return (amount * BigInt(basisPoints)) / 10_000n;

@@ -43,3 +43,22 @@ export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Ra
 export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
   return mulDivUp(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
 }
+
+/** An amount and the rate at which it is valued. */
+export type Valued = { readonly minor: bigint; readonly rate: Rate };
+
+/**
+ * Whether amounts of one coin are together worth at least another worth of it, less a tolerance; exact, nothing is rounded.
+ * @param least what they must be worth: an amount at its rate, or cents; less `lessUsd` ten-thousandths of a cent
+ */
+export function isWorth(
+  parts: readonly Valued[],
+  currency: CurrencyCode,
+  least: Valued | { readonly usdMinor: bigint },
+  lessUsd: bigint,
+): boolean {
+  const cent = (RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals)) / CENTS_PER_USD;
+  const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
+  const wanted = 'usdMinor' in least ? least.usdMinor * cent : least.minor * least.rate;
+  return worth >= wanted - (lessUsd * cent) / 10_000n;
+}

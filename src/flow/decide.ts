@@ -6,6 +6,7 @@ import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type ChainView, type Coin } from '../core/judge/case.ts';
 import { judge, type Verdict } from '../core/judge/judge.ts';
 import type { Rate } from '../core/rate.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
 import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow } from '../store/cases.ts';
 import type { Sql } from '../store/connect.ts';
 import { lockBalances } from '../store/ledger.ts';
@@ -33,7 +34,7 @@ export async function decide(
 ): Promise<CaseTransaction | null> {
   const transaction = await lockTransaction(sql, id, options.merchantId ?? null);
   if (transaction === null) return null;
-  const nowMs = ctx.ports.clock.now();
+  let nowMs = ctx.ports.clock.now();
   const facts = await readFacts(ctx, sql, transaction, nowMs);
   let outcome: { it: Case; verdict: Verdict };
   try {
@@ -41,7 +42,10 @@ export async function decide(
   } catch (error) {
     if (!(error instanceof BalancesNeeded)) throw error;
     const currencies = CURRENCY_CODES.filter((code) => facts.coins.some((coin) => coin.currency === code));
-    outcome = decideOn(ctx, facts, nowMs, await lockBalances(sql, transaction.merchantId, currencies), options.word);
+    const balances = await lockBalances(sql, transaction.merchantId, currencies);
+    // the merchant's entries are dated in the order in which they are made
+    nowMs = ctx.ports.clock.now();
+    outcome = decideOn(ctx, facts, nowMs, balances, options.word);
   }
   const { it, verdict } = outcome;
   const changed = it.coins.filter((coin, index) => !sameCoin(coin, facts.coins[index] as Coin));
@@ -57,8 +61,9 @@ export async function decide(
 }
 
 async function readFacts(ctx: Context, sql: Sql, transaction: CaseTransaction, nowMs: number): Promise<Facts> {
-  const coins = await readCoins(sql, transaction.id);
+  // the clocks before the payments: a watcher that catches up in between makes a payment look gone for shorter, never for longer
   const chains = await readChainViews(sql, ctx.contestedLimitMinor);
+  const coins = await readCoins(sql, transaction.id);
   const rateNow = coins.length === 0 ? null : await readRateNow(sql, transaction.currency, nowMs);
   return {
     transaction,
@@ -69,9 +74,19 @@ async function readFacts(ctx: Context, sql: Sql, transaction: CaseTransaction, n
   };
 }
 
+/** From where rule 4 can be reached within one verdict. */
+const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
+  'started',
+  'pending',
+  'timedout',
+  'timedout_checked',
+  'declined',
+  'review',
+]);
+
 /** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
 function heightsOf(transaction: CaseTransaction, coins: readonly Coin[], chains: ReadonlyMap<CurrencyCode, ChainView>): number[] {
-  if (transaction.status !== 'pending') return [];
+  if (!CONFIRMABLE.has(transaction.status)) return [];
   const { depth } = requiredConfirmations(transaction.currency, transaction.usdMinor);
   const tip = chains.get(transaction.currency)?.tipHeight ?? 0;
   const heights = coins.flatMap((coin) =>

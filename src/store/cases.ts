@@ -84,7 +84,7 @@ type CoinRow = {
   noticed_at: Date | null;
   present: boolean;
   on_time_minor: string;
-  value_usd_minor: bigint | null;
+  value_rate: string | null;
   judged_block_hash: string | null;
   generation: number;
   credited: string;
@@ -100,11 +100,12 @@ type CoinRow = {
   counted: boolean;
   deposit_key: string | null;
   due_height: number | null;
+  due_at: Date | null;
 };
 
 /** A node tells the second in which it saw a transaction, so a payment may have arrived up to this much later than `seen_at` says. */
 const SEEN_WITHIN = '1 second';
-/** How old the rate of a payment's arrival may be. */
+/** How old the rate of a payment's arrival may be; one that was found in a block arrived by the block's date, whenever we read it. */
 const ARRIVAL_RATE_AGE = '10 minutes';
 
 /** The payments of a locked transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
@@ -113,10 +114,11 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     name: 'read_coins',
     text: `
       select p.*, coalesce(
-               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= p.seen_at + interval '${SEEN_WITHIN}' and h.at >= p.seen_at - interval '${ARRIVAL_RATE_AGE}'
+               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= a.at + interval '${SEEN_WITHIN}' and h.at >= a.at - interval '${ARRIVAL_RATE_AGE}'
                  order by h.at desc limit 1),
-               (select h.usd::text from rate_history h where h.currency = p.currency and h.at > p.seen_at order by h.at limit 1)) as arrival_rate
-        from payments p where p.transaction_id = $1 order by p.seen_at, p.id`,
+               (select h.usd::text from rate_history h where h.currency = p.currency and h.at > a.at order by h.at limit 1)) as arrival_rate
+        from payments p cross join lateral (select case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end as at) a
+       where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [transactionId],
   });
   return rows.map((row) => ({
@@ -141,7 +143,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     classified: row.noticed_at !== null,
     present: row.present,
     onTimeMinor: BigInt(row.on_time_minor),
-    valueUsdMinor: row.value_usd_minor,
+    valueRate: row.value_rate === null ? null : storedRate(row.value_rate),
     judgedBlockHash: row.judged_block_hash,
     generation: row.generation,
     credited: BigInt(row.credited),
@@ -157,6 +159,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     counts: row.counted,
     depositEntryKey: row.deposit_key,
     dueHeight: row.due_height,
+    dueAtMs: row.due_at?.getTime() ?? null,
   }));
 }
 

@@ -16,6 +16,9 @@ export async function dueTransactions(
         order by t.due_at limit $1)
       union
       (select p.transaction_id from chain_cursors c join payments p on p.currency = c.currency and p.due_height <= c.height
+        where p.transaction_id <> all ($2) limit $1)
+      union
+      (select p.transaction_id from chain_cursors c join payments p on p.currency = c.currency and p.due_at <= c.caught_up_at
         where p.transaction_id <> all ($2) limit $1)`,
     values: [options.limit, options.except],
   });
@@ -75,7 +78,7 @@ export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
                             and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000)))
          and not exists (select 1 from chain_cursors c where
                exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at)
-            or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height)
+            or exists (select 1 from payments p where p.currency = c.currency and (p.due_height <= c.height or p.due_at <= c.caught_up_at))
             or exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
                         where t.currency = c.currency and t.lookup_wanted)) as settled`,
     values: [new Date(sinceMs)],

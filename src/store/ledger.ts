@@ -4,8 +4,11 @@ import type { CurrencyCode } from '../core/currency.ts';
 import type { Balances, Entry } from '../core/judge/case.ts';
 import type { Sql } from './connect.ts';
 
+/** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
+const ENTRIES_AT_ONCE = 500;
+
 /**
- * Posts balanced entries in their order, in one statement. A key that was posted before with the same lines changes nothing.
+ * Posts balanced entries in their order. A key that was posted before with the same lines changes nothing.
  * @param owner.at the service's time, milliseconds
  */
 export async function postEntries(
@@ -18,6 +21,17 @@ export async function postEntries(
     sql,
     entries.flatMap((entry) => (entry.reversesKey === null ? [] : [entry.reversesKey])),
   );
+  for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
+    await postSome(sql, entries.slice(from, from + ENTRIES_AT_ONCE), ids, owner);
+  }
+}
+
+async function postSome(
+  sql: Sql,
+  entries: readonly Entry[],
+  ids: ReadonlyMap<string, bigint>,
+  owner: { readonly transactionId: string | null; readonly at: number },
+): Promise<void> {
   await sql.query({
     name: 'ledger_post',
     text: `select p.entry_id from unnest($1::text[], $2::text[], $3::jsonb[], $4::bigint[]) with ordinality as t(key, kind, lines, reverses_id, n),

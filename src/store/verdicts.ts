@@ -2,6 +2,7 @@
 // one, the payments. Called by flow/decide.
 import type { CaseTransaction, Coin, Step } from '../core/judge/case.ts';
 import type { Verdict } from '../core/judge/judge.ts';
+import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
 import { postEntries } from './ledger.ts';
@@ -107,15 +108,15 @@ async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Pro
     name: 'update_coins',
     text: `update payments p
               set noticed_at = case when u.classified then coalesce(p.noticed_at, $1) end, present = u.present, on_time_minor = u.on_time_minor,
-                  value_usd_minor = u.value_usd_minor, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
+                  value_rate = u.value_rate, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
                   suspended = u.suspended, fee = u.fee, in_available = u.in_available, in_suspense = u.in_suspense, in_refund = u.in_refund,
                   sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key, counted = u.counted,
-                  due_height = u.due_height
-             from unnest($2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::bigint[], $7::text[], $8::int[], $9::numeric[], $10::numeric[],
+                  due_height = u.due_height, due_at = u.due_at
+             from unnest($2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::numeric[], $7::text[], $8::int[], $9::numeric[], $10::numeric[],
                          $11::numeric[], $12::numeric[], $13::numeric[], $14::numeric[], $15::numeric[], $16::numeric[], $17::numeric[],
-                         $18::boolean[], $19::text[], $20::int[], $21::boolean[])
-               as u(id, classified, present, on_time_minor, value_usd_minor, judged_block_hash, generation, credited, suspended, fee, in_available,
-                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted)
+                         $18::boolean[], $19::text[], $20::int[], $21::boolean[], $22::timestamptz[])
+               as u(id, classified, present, on_time_minor, value_rate, judged_block_hash, generation, credited, suspended, fee, in_available,
+                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted, due_at)
             where p.id = u.id`,
     values: [
       new Date(nowMs),
@@ -123,7 +124,7 @@ async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Pro
       column('classified'),
       column('present'),
       column('onTimeMinor'),
-      column('valueUsdMinor'),
+      coins.map((coin) => (coin.valueRate === null ? null : formatRate(coin.valueRate))),
       column('judgedBlockHash'),
       column('generation'),
       column('credited'),
@@ -139,6 +140,7 @@ async function updateCoins(sql: Sql, coins: readonly Coin[], nowMs: number): Pro
       column('depositEntryKey'),
       column('dueHeight'),
       column('counts'),
+      coins.map((coin) => asDate(coin.dueAtMs)?.toISOString() ?? null),
     ],
   });
 }

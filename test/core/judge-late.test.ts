@@ -55,6 +55,28 @@ describe('late, at the old price (rule 23)', () => {
     expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, HALF]);
   });
 
+  test('the exact rest at the unchanged rate completes the price, to the unit', () => {
+    const world = newWorld({ toleranceBps: 0 });
+    world.pay({ amount: 33_333n });
+    world.afterGrace();
+    world.pay({ amount: 16_667n });
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', 50_000n]);
+  });
+
+  test('what is on time and never confirms does not vouch for the price of a late one', () => {
+    const world = newWorld();
+    const first = world.pay({ amount: 30_000n });
+    world.afterGrace();
+    world.rate(60_000n);
+    const late = world.pay({ amount: 50_000n });
+    world.mineOnly(late);
+    expect([world.status, world.available()]).toEqual(['pending', 0n]);
+    world.doubleSpend(first);
+    world.mine(6);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['declined', 0n, 50_000n]);
+  });
+
   test('after rule 6 has applied it does not count any more', () => {
     const world = newWorld();
     world.pay({ amount: HALF });
@@ -137,6 +159,22 @@ describe('late, accepted by policy (rule 11)', () => {
     expect(world.status).toBe(status);
     expect(world.available()).toBe(status === 'succeeded' ? world.need : 0n);
     expect(world.transaction.confirmedAtMs === null).toBe(status !== 'succeeded');
+  });
+
+  test('the whole price in several outputs is worth the price, to the unit', () => {
+    const world = newWorld({ toleranceBps: 0 });
+    world.until(W + HOUR);
+    world.pay({ split: [16_667n, 16_667n, 16_666n] });
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', 50_000n]);
+  });
+
+  test.each([10_01n, 50n, 99n, 33_33n])('exactly need − tol of %s cents at the unchanged price is worth usd − tol', (usd) => {
+    const world = newWorld({ usd });
+    world.until(W + HOUR);
+    world.pay({ amount: world.need - world.need / 100n });
+    world.mine();
+    expect(world.status).toBe('succeeded');
   });
 
   test('the real coins are credited, fewer or more than were asked for', () => {

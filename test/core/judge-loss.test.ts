@@ -25,7 +25,7 @@ describe('a booked payment is lost (rule 17)', () => {
     world.pay();
     world.mine();
     world.reorg(1, 'out');
-    expect(world.verdict.dueAtMs).toBe(world.now + 10 * MINUTE);
+    expect(world.coins[0]?.dueAtMs).toBe(world.now + 10 * MINUTE);
     world.wait(10 * MINUTE - SECOND);
     expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
     world.wait(SECOND);

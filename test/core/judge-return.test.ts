@@ -29,6 +29,24 @@ describe('the way back', () => {
     expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, 9n * world.need]);
   });
 
+  test('all that was lost is back: what the merchant had accepted short is paid again, whatever else lies in suspense', () => {
+    const world = newWorld();
+    const first = world.pay({ amount: 30_000n });
+    world.mine();
+    world.afterGrace();
+    world.accept();
+    const extra = world.pay({ amount: 5_000n });
+    world.mine();
+    world.reorg(2);
+    world.evict(first);
+    world.mineOnly(extra);
+    world.wait(11 * MINUTE);
+    expect([world.status, world.available()]).toEqual(['review', 0n]);
+    world.resend(first);
+    world.mine(3);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', 30_000n, 5_000n]);
+  });
+
   test('is not opened by another payment: the merchant decides', () => {
     const world = newWorld();
     world.pay();

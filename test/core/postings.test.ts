@@ -174,7 +174,7 @@ test('twelve thousand dust payments come to rest', () => {
       classified: false,
       present: false,
       onTimeMinor: 0n,
-      valueUsdMinor: null,
+      valueRate: null,
       seenAtMs: W + 3_600_000,
       caughtUpAtMs: W + 3_600_000,
     }),

@@ -198,7 +198,7 @@ function unjudged() {
     classified: false,
     present: false,
     onTimeMinor: 0n,
-    valueUsdMinor: null,
+    valueRate: null,
     judgedBlockHash: null,
     generation: 0,
     credited: 0n,
@@ -214,6 +214,7 @@ function unjudged() {
     wasLost: false,
     depositEntryKey: null,
     dueHeight: null,
+    dueAtMs: null,
   };
 }
 

@@ -172,6 +172,21 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
       });
       await this.catchUp();
     },
+    /** Takes the top blocks back and puts one more of empty ones in their place; what they held is nowhere. */
+    async vanish(currency: UtxoCode, depth: number): Promise<void> {
+      const cursor = await cursorOf(currency);
+      const height = cursor.height - depth;
+      const { rows } = await admin.query('select hash from blocks where currency = $1 and height = $2', [currency, height]);
+      const first = { height: height + 1, hash: hash(), previousHash: rows[0]?.hash ?? hash(), timeMs: nowMs };
+      await db.transaction(async (sql) => {
+        await moveCursor(sql, currency, cursor, first, nowMs);
+        await deleteBlocksAbove(sql, currency, height);
+        await takeBackAbove(sql, currency, { height, oldTip: cursor.height, newTip: first.height, atMs: nowMs });
+        await insertBlock(sql, currency, first);
+      });
+      for (let n = 0; n < depth; n++) await mineBlock(currency, []);
+      await this.catchUp();
+    },
     /** Both chains are read to their end at this moment. */
     async catchUp(): Promise<void> {
       for (const currency of CHAINS) await setCaughtUp(db, currency, await cursorOf(currency), nowMs);

@@ -157,7 +157,7 @@ function oldPriceEnds({ before, after, steps }: Move, enough: bigint): void {
   const onTime = total(
     booked.filter((coin) => coin.state === 'mined' || coin.state === 'mempool').map((coin) => coin.onTimeMinor),
   );
-  const worth = total(late.map((coin) => ((coin.valueUsdMinor ?? 0n) * (coin.amount - coin.onTimeMinor)) / coin.amount));
+  const worth = total(late.map((coin) => ((coin.valueRate ?? 0n) * (coin.amount - coin.onTimeMinor)) / 10n ** 14n));
   expect(worth + 2n >= (enough - onTime) / 10n, 'OldPriceEnds').toBe(true);
 }
 

@@ -39,6 +39,11 @@ export type Payment = {
   mined?: boolean;
 };
 
+function isDue(coin: Coin, view: Chain['view'] | undefined): boolean {
+  if (view === undefined) return false;
+  return (coin.dueHeight !== null && coin.dueHeight <= view.tipHeight) || (coin.dueAtMs !== null && coin.dueAtMs <= view.timeMs);
+}
+
 export type World = ReturnType<typeof newWorld>;
 
 export function newWorld(options: WorldOptions = {}) {
@@ -124,7 +129,7 @@ export function newWorld(options: WorldOptions = {}) {
       const due =
         hurried ||
         (verdict?.dueAtMs !== null && (verdict?.dueAtMs ?? 0) <= view.timeMs) ||
-        coins.some((coin) => coin.dueHeight !== null && coin.dueHeight <= (chains.get(coin.currency)?.view.tipHeight ?? 0));
+        coins.some((coin) => isDue(coin, chains.get(coin.currency)?.view));
       if (due) {
         decide();
         hurried = false;

@@ -34,7 +34,8 @@ export type Coin = {
   /** The rules have been told that it is there. */
   present: boolean;
   onTimeMinor: bigint;
-  valueUsdMinor: bigint | null;
+  /** The rate at which it is valued: that of its arrival, or the one of then (rule 24). Null = not known yet. */
+  valueRate: Rate | null;
   /** The block in which the judge last saw it while it was booked. */
   judgedBlockHash: string | null;
   generation: number;
@@ -51,7 +52,9 @@ export type Coin = {
   /** Part of what pays the price, as far as it is decided now; what is shown as `counted`. */
   counts: boolean;
   depositEntryKey: string | null;
+  /** The next height of its chain, and the next time of its chain's clock, at which something changes for it. */
   dueHeight: number | null;
+  dueAtMs: number | null;
 };
 
 export type Word = 'none' | 'cancelled' | 'refused' | 'accepted';

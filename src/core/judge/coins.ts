@@ -1,7 +1,7 @@
 // Questions about one coin of a case: is it there, how deep, has it reached what it needs, does it count. No decision is made here.
 import { confirmationsToReach, finalDepth, type Required, reaches, requiredConfirmations } from '../confirmations.ts';
-import { atLeastZero, basisPointsDown, least, minus, mulDivDown, sum } from '../money.ts';
-import { cryptoForUsdDown, usdForCryptoUp } from '../rate.ts';
+import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
+import { cryptoForUsdDown, isWorth, usdForCryptoUp, type Valued } from '../rate.ts';
 import {
   BOOKED_GONE_MS,
   type Case,
@@ -14,6 +14,7 @@ import {
 } from './case.ts';
 
 const MAX_TOLERANCE_USD_MINOR = 5_00n;
+const WHOLE_BPS = 10_000;
 
 export function chainOf(it: Case, coin: Coin): ChainView {
   const view = it.chains.get(coin.currency);
@@ -122,9 +123,9 @@ export function isOnTime(transaction: CaseTransaction, coin: Coin): boolean {
   return coin.caughtUpAtMs < deadline && evidenceMs <= transaction.windowEndsAtMs + OUTAGE_GRACE_MS;
 }
 
-/** The tolerance in USD (cents): the merchant's percentage, at most 5 USD. */
-export function toleranceUsd(transaction: CaseTransaction): bigint {
-  return least(basisPointsDown(transaction.usdMinor, transaction.toleranceBps), MAX_TOLERANCE_USD_MINOR);
+/** The tolerance in USD: the merchant's percentage, at most 5 USD; in ten-thousandths of a cent, so that nothing is rounded. */
+export function toleranceUsd({ usdMinor, toleranceBps }: CaseTransaction): bigint {
+  return least(basisPointsExact(usdMinor, toleranceBps), basisPointsExact(MAX_TOLERANCE_USD_MINOR, WHOLE_BPS));
 }
 /** The tolerance in coin: the merchant's percentage of need, at most what 5 USD buy at the quote. */
 export function tolerance(transaction: CaseTransaction): bigint {
@@ -148,27 +149,43 @@ function lateMinor(coin: Coin): bigint {
 /**
  * Rule 23: late coins of a pending transaction count when together they complete need − tol and were worth the missing dollars when they
  * arrived. Null = a rate of arrival is not known yet.
- * @param among the coins whose late part is asked about: for a credit only those that have R, or a coin that never confirms would vouch
- *   for the price of one that does
+ * @param among the coins that are asked about: for a credit only those that have R, or a coin that never confirms would vouch for the price
+ *   of one that does
  */
 export function lateCounts(it: Case, among: readonly Coin[]): boolean | null {
-  const onTime = presentRight(it).filter((coin) => !isBooked(coin));
-  const missing = atLeastZero(minus(it.transaction.need, sum(onTime.map((coin) => coin.onTimeMinor))));
-  const late = among.filter((coin) => !isBooked(coin) && lateMinor(coin) > 0n);
+  const { need, currency, rate } = it.transaction;
+  const open = among.filter((coin) => !isBooked(coin));
+  const missing = atLeastZero(minus(need, sum(open.map((coin) => coin.onTimeMinor))));
+  const late = open.filter((coin) => lateMinor(coin) > 0n);
   if (late.length === 0 || missing <= tolerance(it.transaction)) return false;
   if (sum(late.map(lateMinor)) < minus(missing, tolerance(it.transaction))) return false;
-  let value = 0n;
-  for (const coin of late) {
-    if (coin.valueUsdMinor === null) return null;
-    value = sum([value, mulDivDown(coin.valueUsdMinor, lateMinor(coin), coin.amount)]);
+  const parts = valued(late, lateMinor);
+  return parts === null ? null : isWorth(parts, currency, { minor: missing, rate }, toleranceUsd(it.transaction));
+}
+
+/** These coins (or a part of each) at the rates at which they are valued; null when one is not valued yet. */
+export function valued(coins: readonly Coin[], part: (coin: Coin) => bigint): Valued[] | null {
+  const parts: Valued[] = [];
+  for (const coin of coins) {
+    if (coin.valueRate === null) return null;
+    parts.push({ minor: part(coin), rate: coin.valueRate });
   }
-  const missingUsd = usdForCryptoUp(missing, it.transaction.currency, it.transaction.rate);
-  return value >= minus(missingUsd, toleranceUsd(it.transaction));
+  return parts;
 }
 
 /** What of a coin counts towards need: its part that is on time, and the late part when rule 23 lets it. */
 export function countingMinor(coin: Coin, late: boolean): bigint {
   return late ? coin.amount : coin.onTimeMinor;
+}
+
+/**
+ * When, on its own chain's clock, a coin that is nowhere will be lost (rule 17) or withdrawn (rules 6, 15); null when no time is waited for.
+ * While the node is below the height where it was last seen that height is waited for instead.
+ */
+export function nextTime(it: Case, coin: Coin): number | null {
+  if (coin.state !== 'gone' || coin.goneSinceMs === null || !(isBooked(coin) || coin.classified)) return null;
+  const at = coin.goneSinceMs + (isBooked(coin) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS);
+  return at > chainOf(it, coin).timeMs ? at : null;
 }
 
 /** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */

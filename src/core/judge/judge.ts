@@ -1,8 +1,8 @@
 // Decides what has become of one transaction: applies the rules to the case until none of them has anything to say, and tells when to look
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
-import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, UNBOOKED_GONE_MS } from './case.ts';
-import { isBooked, isLive, nextHeight, noteCounting, received, youngestCounting } from './coins.ts';
+import { DAY_MS, GRACE_MS } from './case.ts';
+import { isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
 import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
@@ -56,7 +56,10 @@ export function judge(it: Case): Verdict {
     if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
   }
   noteCounting(it);
-  for (const coin of it.coins) coin.dueHeight = nextHeight(it, coin);
+  for (const coin of it.coins) {
+    coin.dueHeight = nextHeight(it, coin);
+    coin.dueAtMs = nextTime(it, coin);
+  }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
   return { receivedMinor: received(it), youngest: youngestCounting(it), dueAtMs: nextDue(it) };
 }
@@ -81,14 +84,9 @@ function nextDue(it: Case): number | null {
     default:
       break;
   }
-  for (const coin of it.coins) {
-    if (coin.state !== 'gone' || coin.goneSinceMs === null) continue;
-    if (isBooked(coin)) times.push(coin.goneSinceMs + BOOKED_GONE_MS);
-    else if (coin.present) times.push(coin.goneSinceMs + UNBOOKED_GONE_MS);
-  }
   const now = ownTime(it);
   const waitsForRate =
-    it.coins.some((coin) => isLive(coin) && coin.valueUsdMinor === null) ||
+    it.coins.some((coin) => isLive(coin) && coin.valueRate === null) ||
     (transaction.status === 'pending' && it.rateNow === null && it.coins.length > 0);
   if (waitsForRate) times.push(now + RATE_RETRY_MS);
   const ahead = times.filter((time) => time > now);

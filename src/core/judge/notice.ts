@@ -1,6 +1,5 @@
 // A payment is seen for the first time (or is back): is it on time, and which rule does it meet. Rules 2, 3, 9, 10, 18, 21, 22.
 import { atLeastZero, basisPointsDown, formatAmount, greatest, least, minus, plus, sum } from '../money.ts';
-import { usdForCryptoDown } from '../rate.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Coin, ReviewCause } from './case.ts';
 import { isBooked, isDead, isLive, isOnTime, isRight, presentRight, tolerance } from './coins.ts';
@@ -10,6 +9,7 @@ import { announce, happen } from './steps.ts';
 export function noticeCoins(it: Case): boolean {
   let changed = false;
   const winners = new Set(it.coins.map((coin) => coin.conflictTxid));
+  const news: { readonly coin: Coin; readonly known: boolean }[] = [];
   for (const coin of it.coins) {
     if (!isLive(coin)) {
       // an unbooked coin that is only out of the mempool for a while keeps its place until it is dead
@@ -19,15 +19,19 @@ export function noticeCoins(it: Case): boolean {
       }
       continue;
     }
-    if (coin.valueUsdMinor === null && coin.arrivalRate !== null) {
-      coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, coin.arrivalRate);
+    if (coin.valueRate === null && coin.arrivalRate !== null) {
+      coin.valueRate = coin.arrivalRate;
       changed = true;
     }
     if (coin.present) continue;
-    const known = coin.classified;
+    news.push({ coin, known: coin.classified });
     if (!coin.classified) classify(it, coin, winners.has(coin.txid));
-    coin.present = true;
     changed = true;
+  }
+  // after an outage many come at once, a late one perhaps before one that is on time: those that are on time are told first
+  const isLate = ({ coin }: { readonly coin: Coin }) => isRight(it, coin) && coin.onTimeMinor === 0n;
+  for (const { coin, known } of [...news.filter((one) => !isLate(one)), ...news.filter(isLate)]) {
+    coin.present = true;
     if (winners.has(coin.txid)) inheritLoss(it, coin);
     // booked, or lost and back: it has its place in the books already (rule 17)
     if (isBooked(coin) || coin.wasLost || coin.owed > 0n) continue;
@@ -47,14 +51,16 @@ function classify(it: Case, coin: Coin, replaces: boolean): void {
 
 /** What a fee replacement inherits and no other output of it has taken yet. */
 function inherited(it: Case, coin: Coin): bigint {
-  const kin = it.coins.filter((other) => other.classified && other.id !== coin.id && other.currency === coin.currency);
+  const kin = it.coins.filter((other) => other.id !== coin.id && other.currency === coin.currency);
   const replaced = kin.filter((other) => other.conflictTxid === coin.txid);
+  // what was replaced before it was ever judged was on time or late all the same
+  const onTime = (other: Coin) => (other.classified ? other.onTimeMinor : isOnTime(it.transaction, other) ? other.amount : 0n);
   // the last of a row of replacements makes all before it conflicted: they are one payment, not several
   let most = 0n;
   for (const txid of new Set(replaced.map((other) => other.txid))) {
-    most = greatest(most, sum(replaced.filter((other) => other.txid === txid).map((other) => other.onTimeMinor)));
+    most = greatest(most, sum(replaced.filter((other) => other.txid === txid).map(onTime)));
   }
-  const taken = sum(kin.filter((other) => other.txid === coin.txid).map((other) => other.onTimeMinor));
+  const taken = sum(kin.filter((other) => other.txid === coin.txid && other.classified).map((other) => other.onTimeMinor));
   return atLeastZero(minus(most, taken));
 }
 

@@ -48,10 +48,18 @@ function depositKey(coin: Coin): string {
   return coin.generation === 0 ? base : `${base}#${coin.generation + 1}`;
 }
 
-/** Books a coin for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense. */
-export function bookDeposit(it: Case, coin: Coin, credit: bigint): void {
+/** The fee of one part of a credit: of the whole it is rounded down once, not in each part. `before` = the parts that were taken already. */
+function feeOf(it: Case, part: bigint, before: bigint): bigint {
+  return minus(basisPointsDown(plus(before, part), it.feeBps), basisPointsDown(before, it.feeBps));
+}
+
+/**
+ * Books a coin for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense.
+ * @param before what other coins of the same credit brought already
+ */
+export function bookDeposit(it: Case, coin: Coin, credit: bigint, before = 0n): void {
   if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
-  const fee = basisPointsDown(credit, it.feeBps);
+  const fee = feeOf(it, credit, before);
   const suspended = minus(coin.amount, credit);
   const key = depositKey(coin);
   post(it, {
@@ -114,7 +122,12 @@ export function acceptSuspense(it: Case, coins: readonly Coin[]): void {
     const moved = coins.filter((coin) => coin.currency === currency && coin.inSuspense > 0n);
     const total = sum(moved.map((coin) => coin.inSuspense));
     if (total === 0n) continue;
-    const fees = moved.map((coin) => basisPointsDown(coin.inSuspense, it.feeBps));
+    let before = 0n;
+    const fees = moved.map((coin) => {
+      const fee = feeOf(it, coin.inSuspense, before);
+      before = plus(before, coin.inSuspense);
+      return fee;
+    });
     post(it, {
       key: `rev:${it.transaction.id}:accept:${it.transaction.sequence}:${currency.toLowerCase()}`,
       kind: 'accepted',

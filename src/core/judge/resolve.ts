@@ -12,9 +12,7 @@ import { happen } from './steps.ts';
 export function cancel(it: Case): void {
   const { transaction } = it;
   if (transaction.word === 'cancelled' && (transaction.status === 'cancelled' || transaction.status === 'review')) return;
-  const confirmed = it.coins.some(
-    (coin) => isRight(it, coin) && isLive(coin) && (confirmationsOf(it, coin) > 0 || coin.lock !== null),
-  );
+  const confirmed = it.coins.some((coin) => isRight(it, coin) && isLive(coin) && confirmationsOf(it, coin) > 0);
   if (confirmed || !happen(it, 'cancelled_by_merchant')) {
     throw new Refusal('transaction_not_cancellable', {
       message: `The transaction is ${transaction.status}${confirmed && transaction.status === 'pending' ? ' and its payment has confirmations' : ''}; only a started one, or a pending one without confirmations, can be cancelled.`,

@@ -2,7 +2,7 @@
 // accepted by policy (11), withdrawn (15), lost and back (17), coins to suspense, settled (19). Each answers whether it did something.
 import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
-import { usdForCryptoDown } from '../rate.ts';
+import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
 import { type Case, type Coin, DAY_MS, GRACE_MS } from './case.ts';
 import {
@@ -26,6 +26,7 @@ import {
   tolerance,
   toleranceUsd,
   undisputed,
+  valued,
 } from './coins.ts';
 import { announceExtra, coinData, review } from './notice.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
@@ -93,7 +94,7 @@ export const confirm: Rule = (it) => {
   if (tooLate === 'unknown') return false;
   if (!tooLate) return happen(it, 'enough_confirmed');
   // worth what they are worth then: rule 11 must not accept them at the price of their arrival
-  for (const coin of deep.coins) coin.valueUsdMinor = usdForCryptoDown(coin.amount, coin.currency, it.rateNow as bigint);
+  for (const coin of deep.coins) coin.valueRate = it.rateNow;
   return review(it, 'confirmed_too_late', 'late');
 };
 
@@ -103,10 +104,12 @@ export const book: Rule = (it) => {
   const deep = deepEnough(it);
   if (deep === null) return happen(it, 'reorged_below');
   let left = deep.total <= plus(it.transaction.need, tolerance(it.transaction)) ? deep.total : it.transaction.need;
+  let credited = 0n;
   for (const coin of deep.coins) {
     const credit = least(countingMinor(coin, deep.late), left);
     left = minus(left, credit);
-    bookDeposit(it, coin, credit);
+    bookDeposit(it, coin, credit, credited);
+    credited = plus(credited, credit);
   }
   happen(it, 'booked');
   for (const coin of presentRight(it)) if (!isBooked(coin)) announceExtra(it, coin);
@@ -133,11 +136,13 @@ function confirmedTooLate(it: Case, { coins, late }: Deep): boolean | 'unknown' 
     height = one.height;
     if (reached >= enough(it.transaction)) break;
   }
-  const blockMs = it.blockTimes.get(height) ?? it.nowMs;
+  // a block that is kept no more is an old one
+  const blockMs = it.blockTimes.get(height) ?? 0;
   if (blockMs <= it.transaction.windowEndsAtMs + DAY_MS) return false;
   if (it.rateNow === null) return 'unknown';
-  const worth = usdForCryptoDown(sum(coins.map((coin) => countingMinor(coin, late))), it.transaction.currency, it.rateNow);
-  return worth < minus(it.transaction.usdMinor, toleranceUsd(it.transaction));
+  const { currency, usdMinor } = it.transaction;
+  const part = { minor: sum(coins.map((coin) => countingMinor(coin, late))), rate: it.rateNow };
+  return !isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction));
 }
 
 /** Rule 6: the window and its minute have passed on the chain's own clock, everything that is there has R, and it is not enough. */
@@ -192,9 +197,9 @@ export const acceptLate: Rule = (it) => {
     return false;
   // everything in suspense is credited, so all of it must still be there and deep
   if (it.coins.some((coin) => coin.inSuspense > 0n && !reachesOwn(it, coin))) return false;
-  if (coins.some((coin) => coin.valueUsdMinor === null) || isDisputed(it)) return false;
-  const worth = sum(coins.map((coin) => coin.valueUsdMinor ?? 0n));
-  if (suspenseOf(coins) === 0n || worth < minus(transaction.usdMinor, toleranceUsd(transaction))) return false;
+  const parts = valued(coins, (coin) => coin.amount);
+  if (parts === null || isDisputed(it) || suspenseOf(coins) === 0n) return false;
+  if (!isWorth(parts, transaction.currency, { usdMinor: transaction.usdMinor }, toleranceUsd(transaction))) return false;
   if (!happen(it, 'late_accepted')) return false;
   acceptSuspense(it, it.coins);
   return happen(it, 'booked');
@@ -214,7 +219,8 @@ export const returnFromLoss: Rule = (it) => {
   if (sum(it.coins.map((coin) => coin.inAvailable)) === 0n) return false;
   const right = it.coins.filter((coin) => isRight(it, coin));
   const credited = sum(right.map((coin) => coin.inAvailable));
-  const allBack = it.coins.every((coin) => !coin.wasLost) && suspenseOf(right) === 0n;
+  // what lies in suspense was never the merchant's; with it the price may be short, unless the merchant has accepted that before
+  const allBack = it.coins.every((coin) => !coin.wasLost) && (suspenseOf(right) === 0n || transaction.word === 'accepted');
   if (credited < enough(transaction) && !allBack) return false;
   if (!happen(it, 'lost_payment_back')) return false;
   return happen(it, 'booked');
