@@ -42,7 +42,7 @@ export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context 
       }
     },
     listen: (channels, onMessage, onLost) => ctx.db.listen(channels, onMessage, onLost),
-    sessionLock: (name) => ctx.db.sessionLock(name),
+    sessionLock: (name, onLost) => ctx.db.sessionLock(name, onLost),
     close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
   };
   return { ...ctx, db, desk: deskWithin(ctx.desk, db), afterwards };

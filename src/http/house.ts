@@ -9,7 +9,7 @@ import type { StatusBell } from '../flow/transaction-reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
 import { createGate, type Gate } from './gate.ts';
 import type { Neighbours } from './neighbours.ts';
-import { createFailureCount, createLimiter, type FailureCount, type Limiter } from './rate-limit.ts';
+import { createLimiter, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
 
@@ -48,14 +48,12 @@ export type House = ServerOptions & {
   sign(request: FastifyRequest, reply: FastifyReply): void;
   /** Calls that are not signed in, by address. */
   readonly anonymous: Limiter<string>;
-  /** Failed sign-ins by address and username. */
-  readonly failures: FailureCount;
   /** Runs a keyed write. It holds a connection while it may need another (a fresh range of addresses), so the pool must be larger. */
   readonly keyed: Gate;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; what counts the call writes its headers. */
-  fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: { limiter: Limiter<Key>; key: Key }): void;
+  fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted<Key>): void;
   /** Answers an error of a call that is not signed in: it is counted by address, and refused when that is used up. */
   failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
 };
@@ -67,13 +65,11 @@ const KEYED_WAITING = 1000;
 export function createHouse(options: ServerOptions, closing: AbortSignal): House {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';
-  const shared = { neighbours: options.neighbours, now: () => clock.now(), keyOf: (text: string) => text };
-  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, shared);
+  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, options.neighbours);
   const house: House = {
     ...options,
     closing,
     anonymous,
-    failures: createFailureCount(options.rateLimitScale, shared),
     keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),
     now: () => clock.now(),
     sign(request, reply) {
@@ -92,13 +88,21 @@ export function createHouse(options: ServerOptions, closing: AbortSignal): House
       const key = addressKey(request.ip);
       const nowMs = clock.now();
       const counted = { limiter: anonymous, key };
-      if (anonymous.take(key, nowMs)) house.fail(request, reply, error, counted);
-      else house.fail(request, reply, rateLimited(anonymous, key, nowMs), counted);
+      takeCall(counted, nowMs, (refused) => house.fail(request, reply, refused ?? error, counted));
     },
   };
   return house;
 }
 
-export function rateLimited<Key>(limiter: Limiter<Key>, key: Key, nowMs: number): Refusal {
-  return new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) });
+/** Who is counted, and where. */
+export type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key };
+
+/** Counts a call; `go` is told the refusal `rate_limited`, or null: at once where this server counts alone. */
+export function takeCall<Key>({ limiter, key }: Counted<Key>, nowMs: number, go: (refused: Refusal | null) => void): void {
+  function told(taken: boolean): void {
+    go(taken ? null : new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) }));
+  }
+  const taken = limiter.take(key, nowMs);
+  if (typeof taken === 'boolean') told(taken);
+  else void taken.then(told);
 }

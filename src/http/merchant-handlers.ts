@@ -4,6 +4,7 @@ import { checkPayout } from '../contract/payout-fields.ts';
 import { formatAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
 import { getAccount } from '../flow/account.ts';
+import { guardedSignIn } from '../flow/guarded-sign-in.ts';
 import { getRates } from '../flow/rates.ts';
 import { refresh } from '../flow/refresh.ts';
 import { getSettings, type Settings, setSettings } from '../flow/settings.ts';
@@ -11,15 +12,21 @@ import { signOut } from '../flow/sign-in.ts';
 import type { TokenPair } from '../flow/token-pair.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../flow/transaction-life.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transaction-reads.ts';
+import { addressKey } from './client-address.ts';
 import type { MerchantHandlers } from './mount.ts';
-import { guardedSignIn } from './sign-in-guard.ts';
+import { scaled } from './rate-limit.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
 import { waitForAnswer } from './wait.ts';
 
 const DEFAULT_PAGE = 20;
+/** Answered as such in 15 minutes, by username and address; after them that address waits. */
+const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {
-  auth: async (call, body) => pairReply(await guardedSignIn(call, body)),
+  async auth({ ctx, house, request }, body) {
+    const from = { place: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, house.rateLimitScale) };
+    return pairReply(await guardedSignIn(ctx, body, from));
+  },
 
   async refresh({ ctx }, body) {
     return pairReply(await refresh(ctx, { accessToken: body.access_token, refreshToken: body.refresh_token }));

@@ -11,9 +11,9 @@ import { type Answer, once } from '../flow/once.ts';
 import type { Caller } from '../flow/sign-in.ts';
 import { addressKey } from './client-address.ts';
 import { bearer, checkScope, presentedToken } from './credentials.ts';
-import { type House, rateLimited } from './house.ts';
+import { type Counted, type House, takeCall } from './house.ts';
 import { bodyHash, presentedKey } from './idempotency-key.ts';
-import { createLimiter, type Limiter } from './rate-limit.ts';
+import { createLimiter } from './rate-limit.ts';
 import { checkMediaType, type JsonObject, parseObject, readBytes } from './read-body.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
 
@@ -32,7 +32,6 @@ type Handler<E extends Endpoint> = (
 /** One handler for each row: a missing one does not compile. */
 export type MerchantHandlers = { readonly [K in keyof MerchantApi]: Handler<MerchantApi[K]> };
 type AnyHandler = (call: SignedInCall, body: Record<string, unknown>) => Promise<unknown>;
-type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key };
 
 /** Mounts an endpoint at its path and below /v1. */
 export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, handler: AnyHandler): void {
@@ -62,23 +61,20 @@ type Route = (request: FastifyRequest, reply: FastifyReply, body: JsonObject) =>
 
 /** Sign-in and refresh: counted by address. */
 function openRoute(house: House, endpoint: Endpoint, handler: AnyHandler): Route {
-  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, {
-    neighbours: house.neighbours,
-    now: house.now,
-    keyOf: (text) => text,
-  });
+  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, house.neighbours);
   return (request, reply, body) => {
     const counted = { limiter, key: addressKey(request.ip) };
-    const nowMs = house.now();
-    if (!limiter.take(counted.key, nowMs)) {
-      house.fail(request, reply, rateLimited(limiter, counted.key, nowMs), counted);
-      return;
-    }
-    // tokens must not stay in caches (RFC 6749 §5.1)
-    reply.header('cache-control', 'no-store');
-    run(house, request, reply, counted, () => {
-      const sent = withHeaderToken(endpoint, body, request);
-      return handler({ ctx: house.ctx, house, request } as SignedInCall, readFields(endpoint.fields, sent));
+    takeCall(counted, house.now(), (refused) => {
+      if (refused !== null) {
+        house.fail(request, reply, refused, counted);
+        return;
+      }
+      // tokens must not stay in caches (RFC 6749 §5.1)
+      reply.header('cache-control', 'no-store');
+      run(house, request, reply, counted, () => {
+        const sent = withHeaderToken(endpoint, body, request);
+        return handler({ ctx: house.ctx, house, request } as SignedInCall, readFields(endpoint.fields, sent));
+      });
     });
   };
 }
@@ -91,28 +87,27 @@ function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyR
 }
 
 function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
-  const limiter = createLimiter<bigint>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, {
-    neighbours: house.neighbours,
-    now: house.now,
-    keyOf: BigInt,
-  });
+  const { limit, keyKept } = endpoint;
+  const limiter = createLimiter<bigint>(endpoint.path.slice(1), limit, house.rateLimitScale, house.neighbours, BigInt);
   const authenticate = access.askNow ? house.authenticator.authenticateNow : house.authenticator.authenticate;
 
   function proceed(request: FastifyRequest, reply: FastifyReply, body: JsonObject, caller: Caller): void {
     const counted = { limiter, key: caller.merchantId };
     try {
       checkScope(caller, access, body);
-      const nowMs = house.now();
-      if (!limiter.take(counted.key, nowMs)) throw rateLimited(limiter, counted.key, nowMs);
     } catch (error) {
       house.fail(request, reply, error, counted);
       return;
     }
-    if (endpoint.keyKept === null) {
-      run(house, request, reply, counted, () =>
-        handler({ ctx: house.ctx, house, request, caller }, readFields(endpoint.fields, body)),
-      );
-    } else runKeyed(house, { endpoint, handler, request, reply, body, caller }, counted);
+    takeCall(counted, house.now(), (refused) => {
+      if (refused !== null) house.fail(request, reply, refused, counted);
+      else if (keyKept !== null) runKeyed(house, { endpoint, handler, request, reply, body, caller }, counted);
+      else {
+        run(house, request, reply, counted, () =>
+          handler({ ctx: house.ctx, house, request, caller }, readFields(endpoint.fields, body)),
+        );
+      }
+    });
   }
 
   return (request, reply, body) => {

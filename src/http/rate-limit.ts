@@ -1,21 +1,19 @@
-// Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Also the count of
-// failed sign-ins. Used by mount.ts, which writes the headers onto every answer.
-import type { FastifyReply } from 'fastify';
+// Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Used by mount.ts
+// and house.ts, which write the headers onto every answer. Where there are several servers the database counts (neighbours.ts), and a bucket
+// here is what this server knows of it.
 import type { CallLimit } from '../contract/endpoint.ts';
-import type { Neighbours } from './neighbours.ts';
+import { type Bucket, type Neighbours, NO_NEIGHBOURS, type SharedLimit } from './neighbours.ts';
 
-export type Bucket = { tokens: number; atMs: number };
+/** What headers are written to. */
+export type Headers = { header(name: string, value: string): unknown };
 export type Limiter<Key> = {
-  /** Takes one call if there is one left. The bucket is live: read it at once. */
-  take(key: Key, nowMs: number): boolean;
+  /** Takes one call if there is one left; a promise only where several servers count together. It never rejects. */
+  take(key: Key, nowMs: number): boolean | Promise<boolean>;
   /** Writes RateLimit-Policy, RateLimit and X-RateLimit-* as they stand for this caller (IETF draft-ietf-httpapi-ratelimit-headers-10). */
-  describe(reply: FastifyReply, key: Key, nowMs: number): void;
+  describe(reply: Headers, key: Key, nowMs: number): void;
   /** Whole seconds until the next call is possible, at least 1. */
   retryAfterSeconds(key: Key, nowMs: number): number;
 };
-
-/** What the limits of several servers have in common. */
-export type Shared<Key> = { readonly neighbours: Neighbours; readonly now: () => number; readonly keyOf: (text: string) => Key };
 
 const MINUTE_MS = 60_000;
 const MAX_KEPT = 100_000;
@@ -23,13 +21,14 @@ const MAX_KEPT = 100_000;
 /**
  * @param name of the policy in the headers
  * @param scale multiplies every number (BURSAR_RATE_LIMIT_SCALE)
- * @param shared with the other servers of the same database, which count the same calls
+ * @param keyOf the key of a text, where keys are no strings
  */
 export function createLimiter<Key extends string | bigint>(
   name: string,
   limit: CallLimit,
   scale: number,
-  shared: Shared<Key> | null = null,
+  neighbours: Neighbours = NO_NEIGHBOURS,
+  keyOf: (text: string) => Key = (text) => text as Key,
 ): Limiter<Key> {
   const perMinute = scaled(limit.perMinute, scale);
   const capacity = scaled(limit.burst ?? limit.perMinute, scale);
@@ -54,16 +53,31 @@ export function createLimiter<Key extends string | bigint>(
     }
     return bucket;
   }
-  shared?.neighbours.onCounted(name, (text, n) => {
-    filled(shared.keyOf(text), shared.now()).tokens -= n;
-  });
+  function lower(key: Key, known: Readonly<Bucket>): void {
+    const atMs = Math.max(known.atMs, buckets.get(key)?.atMs ?? known.atMs);
+    const bucket = filled(key, atMs);
+    bucket.tokens = Math.min(bucket.tokens, known.tokens + (atMs - known.atMs) * perMs);
+  }
+  const shared: SharedLimit = { name, capacity, perMs, buckets, lower: (text, known) => lower(keyOf(text), known) };
+  neighbours.share(shared);
+
+  async function takeTogether(key: Key, nowMs: number): Promise<boolean> {
+    try {
+      const taken = await neighbours.take(shared, String(key), nowMs);
+      if (taken === null) return true;
+      lower(key, taken);
+      return taken.granted;
+    } catch {
+      return true; // the database does not answer: what this server counted by itself stands
+    }
+  }
   return {
     take(key, nowMs) {
       const bucket = filled(key, nowMs);
+      // the others only take away: what is used up here is used up
       if (bucket.tokens < 1) return false;
       bucket.tokens -= 1;
-      shared?.neighbours.counted(name, String(key));
-      return true;
+      return neighbours.alone || takeTogether(key, nowMs);
     },
     describe(reply, key, nowMs) {
       const { tokens } = filled(key, nowMs);
@@ -89,43 +103,7 @@ function makeRoom<Value>(kept: Map<unknown, Value>, done: (value: Value) => bool
   }
 }
 
-function scaled(count: number, scale: number): number {
+/** A number of a limit, multiplied; at least 1. */
+export function scaled(count: number, scale: number): number {
   return Math.max(1, Math.floor(count * scale));
-}
-
-export type FailureCount = {
-  /** Seconds until this name may be tried again from there; 0 when it may be tried now. */
-  blockedSeconds(key: string, nowMs: number): number;
-  add(key: string, nowMs: number): void;
-};
-
-const FAILURES = 5;
-const FAILURE_WINDOW_MS = 15 * MINUTE_MS;
-
-/** Failed sign-ins by username and IP: from the fifth on, everything is refused until 15 minutes after the first have passed. */
-export function createFailureCount(scale: number, shared: Shared<string> | null = null): FailureCount {
-  const allowed = scaled(FAILURES, scale);
-  const windows = new Map<string, { count: number; endsAtMs: number }>();
-  function count(key: string, n: number, nowMs: number): void {
-    const window = windows.get(key);
-    if (window !== undefined && nowMs < window.endsAtMs) {
-      window.count += n;
-      return;
-    }
-    makeRoom(windows, ({ endsAtMs }) => nowMs >= endsAtMs);
-    windows.delete(key);
-    windows.set(key, { count: n, endsAtMs: nowMs + FAILURE_WINDOW_MS });
-  }
-  shared?.neighbours.onCounted('failed sign-ins', (key, n) => count(key, n, shared.now()));
-  return {
-    blockedSeconds(key, nowMs) {
-      const window = windows.get(key);
-      if (window === undefined || nowMs >= window.endsAtMs || window.count < allowed) return 0;
-      return Math.ceil((window.endsAtMs - nowMs) / 1000);
-    },
-    add(key, nowMs) {
-      count(key, 1, nowMs);
-      shared?.neighbours.counted('failed sign-ins', key);
-    },
-  };
 }

@@ -4,7 +4,7 @@ import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
 import { readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
-import { type House, rateLimited, type SandboxForward } from './house.ts';
+import { type House, type SandboxForward, takeCall } from './house.ts';
 import { checkMediaType, parseObject, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { isoTime } from './transaction-replies.ts';
@@ -50,15 +50,17 @@ export function mountDocuments(app: FastifyInstance, house: House): void {
     const key = addressKey(request.ip);
     const nowMs = house.now();
     const counted = { limiter: house.anonymous, key };
-    if (!house.anonymous.take(key, nowMs)) {
-      house.fail(request, reply, rateLimited(house.anonymous, key, nowMs), counted);
-      return;
-    }
-    const url = house.publicUrl ?? `${request.protocol}://${request.host}`;
-    house.sign(request, reply);
-    house.anonymous.describe(reply, key, nowMs);
-    reply.header('content-type', JSON_TYPE);
-    reply.send(JSON.stringify(openApiDocument({ url, version: house.version })));
+    takeCall(counted, nowMs, (refused) => {
+      if (refused !== null) {
+        house.fail(request, reply, refused, counted);
+        return;
+      }
+      const url = house.publicUrl ?? `${request.protocol}://${request.host}`;
+      house.sign(request, reply);
+      house.anonymous.describe(reply, key, nowMs);
+      reply.header('content-type', JSON_TYPE);
+      reply.send(JSON.stringify(openApiDocument({ url, version: house.version })));
+    });
   });
 }
 

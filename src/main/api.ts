@@ -22,11 +22,10 @@ async function start({ config, database }: Opened): Promise<Running> {
   const wired = await wire(config, { applicationName: 'bursar api', maxConnections: DATABASE_SESSIONS });
   const { ctx } = wired;
   const authenticator = createAuthenticator(ctx);
-  const [{ bell, close: closeBell }, { neighbours, close: leave }] = await Promise.all([
-    openStatusBell(ctx.db),
-    openNeighbours(ctx.db, (error) => log.error({ err: error }, 'neighbours')),
-    authenticator.listen(),
-  ]);
+  const { neighbours, join, leave } = openNeighbours(ctx.db, ctx.ports.clock.now, (error) =>
+    log.error({ err: error }, 'neighbours'),
+  );
+  const [{ bell, close: closeBell }] = await Promise.all([openStatusBell(ctx.db), authenticator.listen()]);
   const server = createServer({
     ctx,
     authenticator,
@@ -41,6 +40,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     version: version(),
   });
   if (network === 'sandbox' && isSupervised()) await untilWorldIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
+  await join();
   try {
     await server.listen({ port, host });
   } catch (error) {

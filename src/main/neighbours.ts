@@ -1,87 +1,150 @@
-// Tells the other API servers of one database what this one counted against its rate limits, and hears what they did, some twenty times a
-// second and only while there are others. What is lost with a broken connection is a moment's calls; no call ever waits for this.
+// How the API servers of one database count together. A server that holds the lock of the servers alone counts in its memory. Who comes takes a
+// share of that lock before it serves, which the one that was alone grants once its counts are in the database, where all count from then on;
+// whoever is left alone takes them out again. The lock belongs to a session, so it tells the truth about servers that died.
 import { randomBytes } from 'node:crypto';
-import type { Neighbours } from '../http/neighbours.ts';
+import type { Neighbours, SharedLimit } from '../http/neighbours.ts';
+import { createBatch } from '../store/batch.ts';
+import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/call-counts.ts';
 import type { Database } from '../store/connect.ts';
 import { NEIGHBOUR_CHANNEL, tellNeighbours } from '../store/neighbours.ts';
 
-const TELL_EVERY_MS = 50;
-/** A neighbour that has not been heard of for two roll calls is gone. */
-const ROLL_CALL_MS = 20_000;
-const MOST_BYTES = 7_000;
+const LOOK_EVERY_MS = 1_000;
+/** A server that is alone and does not answer (it is frozen, and serves nobody) is waited for so long. */
+const GRANTED_WITHIN_MS = 10_000;
+const PRUNE_EVERY_MS = 60_000;
 
-type Word =
-  | { readonly from: string; readonly kind: 'here'; readonly answer: boolean }
-  | { readonly from: string; readonly kind: 'counts'; readonly counts: readonly (readonly [string, string, number])[] };
+export type OpenNeighbours = {
+  readonly neighbours: Neighbours;
+  /** Takes its place among the servers; to be awaited before the first call is served, and after all limits are shared. */
+  join(): Promise<void>;
+  /** To be called when no call is served any more. */
+  leave(): Promise<void>;
+};
 
-export async function openNeighbours(
-  db: Database,
-  onTrouble: (error: unknown) => void,
-): Promise<{ neighbours: Neighbours; close(): Promise<void> }> {
-  const self = randomBytes(6).toString('base64url');
-  const heard = new Map<string, number>();
-  const listeners = new Map<string, (key: string, n: number) => void>();
-  let pending = new Map<string, Map<string, number>>();
-  let telling: NodeJS.Timeout | null = null;
+/** @param now the service's clock */
+export function openNeighbours(db: Database, now: () => number, onTrouble: (error: unknown) => void): OpenNeighbours {
+  const self = randomBytes(9).toString('base64url');
+  const limits = new Map<string, SharedLimit>();
+  const underWay = new Set<Promise<unknown>>();
+  const ask = createBatch(2, (askings: readonly Asking[]) => takeCalls(db, askings));
+  const lock = db.sessionLock('api servers', giveUp);
+  let alone = false;
+  let turning: Promise<void> | null = null;
+  let closed = false;
+  let prunedAtMs = performance.now();
 
-  const say = (word: Word): void => {
-    tellNeighbours(db, JSON.stringify(word)).catch(onTrouble);
-  };
-  function hear(word: Word): void {
-    if (word.from === self) return;
-    heard.set(word.from, performance.now());
-    if (word.kind === 'here') {
-      if (word.answer) say({ from: self, kind: 'here', answer: false });
-      return;
-    }
-    for (const [list, key, n] of word.counts) listeners.get(list)?.(key, n);
+  /** Passes from one way of counting to the other; calls wait meanwhile. */
+  function turn(work: () => Promise<void>): Promise<void> {
+    const mine = Promise.resolve(turning).then(work).catch(onTrouble);
+    turning = mine;
+    return mine.then(() => {
+      if (turning === mine) turning = null;
+    });
   }
-  function rollCall(): void {
-    const oldest = performance.now() - 2 * ROLL_CALL_MS;
-    for (const [name, at] of heard) if (at < oldest) heard.delete(name);
-    say({ from: self, kind: 'here', answer: true });
+
+  /** Somebody came, or the session that said we are alone is gone. */
+  function giveUp(): void {
+    if (!alone) return;
+    alone = false;
+    void turn(() => pourCounts(db, known(limits, now())).finally(() => lock.yield()));
   }
-  function tell(): void {
-    telling = null;
-    const counts = [...pending].flatMap(([list, keys]) => [...keys].map(([key, n]) => [list, key, n] as const));
-    pending = new Map();
-    let part: (readonly [string, string, number])[] = [];
-    let bytes = 0;
-    for (const count of counts) {
-      const size = JSON.stringify(count).length * 2;
-      if (bytes + size > MOST_BYTES && part.length > 0) {
-        say({ from: self, kind: 'counts', counts: part });
-        part = [];
-        bytes = 0;
+
+  async function becomeAlone(): Promise<void> {
+    await turn(async () => {
+      await Promise.allSettled(underWay);
+      try {
+        for (const { bucket, tokens, atMs } of await drainCounts(db)) {
+          const space = bucket.indexOf(' ');
+          limits.get(bucket.slice(0, space))?.lower(bucket.slice(space + 1), { tokens, atMs });
+        }
+        alone = true;
+      } catch (error) {
+        await lock.yield();
+        throw error;
       }
-      part.push(count);
-      bytes += size;
-    }
-    if (part.length > 0) say({ from: self, kind: 'counts', counts: part });
+    });
   }
 
-  const stopListening = await db.listen([NEIGHBOUR_CHANNEL], (_channel, text) => hear(JSON.parse(text) as Word), rollCall);
-  rollCall();
-  const timer = setInterval(rollCall, ROLL_CALL_MS);
-  timer.unref();
+  /** Whether we are one of the servers; looks whether we are the only one. */
+  async function look(): Promise<boolean> {
+    if (alone) return true;
+    if (!(await lock.share())) {
+      await tellNeighbours(db, self);
+      return false;
+    }
+    if (await lock.acquire()) await becomeAlone();
+    else if (performance.now() - prunedAtMs > PRUNE_EVERY_MS) {
+      prunedAtMs = performance.now();
+      await pruneCounts(db, now());
+    }
+    return true;
+  }
+
+  let looking: Promise<unknown> = Promise.resolve();
+  let timer: NodeJS.Timeout | null = null;
+  function lookAgain(): void {
+    timer = setTimeout(() => {
+      looking = look()
+        .catch(onTrouble)
+        .finally(() => {
+          if (!closed) lookAgain();
+        });
+    }, LOOK_EVERY_MS).unref();
+  }
+  let stopListening: (() => Promise<void>) | null = null;
+
   return {
     neighbours: {
-      counted(list, key) {
-        if (heard.size === 0) return;
-        let keys = pending.get(list);
-        if (keys === undefined) {
-          keys = new Map();
-          pending.set(list, keys);
-        }
-        keys.set(key, (keys.get(key) ?? 0) + 1);
-        telling ??= setTimeout(tell, TELL_EVERY_MS).unref();
+      get alone() {
+        return alone;
       },
-      onCounted: (list, count) => void listeners.set(list, count),
+      share: (limit) => void limits.set(limit.name, limit),
+      async take({ name, capacity, perMs }, key, nowMs) {
+        while (turning !== null) await turning;
+        if (alone) return null;
+        const answer = ask({ bucket: `${name} ${key}`, capacity, perMs, atMs: nowMs });
+        underWay.add(answer);
+        try {
+          return await answer;
+        } finally {
+          underWay.delete(answer);
+        }
+      },
     },
-    async close() {
-      clearInterval(timer);
-      if (telling !== null) clearTimeout(telling);
-      await stopListening();
+    async join() {
+      const hear = (_channel: string, from: string): void => {
+        if (from !== self) giveUp();
+      };
+      stopListening = await db.listen([NEIGHBOUR_CHANNEL], hear, () => undefined);
+      const deadline = performance.now() + GRANTED_WITHIN_MS;
+      while (!(await look()) && performance.now() < deadline) {
+        await new Promise((resolve) => {
+          setTimeout(resolve, 50);
+        });
+      }
+      lookAgain();
+    },
+    async leave() {
+      closed = true;
+      if (timer !== null) clearTimeout(timer);
+      await looking;
+      await stopListening?.();
+      giveUp();
+      await turning;
+      await lock.release();
     },
   };
+}
+
+/** All buckets that are not full. */
+function known(limits: ReadonlyMap<string, SharedLimit>, nowMs: number): BucketRow[] {
+  const rows: BucketRow[] = [];
+  for (const { name, capacity, perMs, buckets } of limits.values()) {
+    for (const [key, { tokens, atMs }] of buckets) {
+      if (tokens + Math.max(0, nowMs - atMs) * perMs < capacity) {
+        rows.push({ bucket: `${name} ${key}`, capacity, perMs, tokens: Math.max(0, tokens), atMs });
+      }
+    }
+  }
+  return rows;
 }

@@ -20,8 +20,8 @@ export type Database = Sql & {
     onMessage: (channel: string, payload: string) => void,
     onLost: () => void,
   ): Promise<() => Promise<void>>;
-  /** A lock that one session of all processes can hold; nothing is opened before it is asked for. */
-  sessionLock(name: string): SessionLock;
+  /** A lock that one session of all processes can hold; nothing is opened before it is asked for. `onLost`: its session broke. */
+  sessionLock(name: string, onLost?: () => void): SessionLock;
   close(): Promise<void>;
 };
 
@@ -29,6 +29,10 @@ export type Database = Sql & {
 export type SessionLock = {
   /** Whether we hold it now; tries to take it when we do not. */
   acquire(): Promise<boolean>;
+  /** Whether we are now one of those who hold it together; nobody is while one holds it alone, and while there are others nobody can. */
+  share(): Promise<boolean>;
+  /** Holds it alone no more; what is shared stays shared. */
+  yield(): Promise<void>;
   release(): Promise<void>;
 };
 
@@ -104,7 +108,7 @@ export function connect(options: ConnectOptions): Database {
     async listen(channels, onMessage, onLost) {
       return openListener(base, channels, onMessage, onLost);
     },
-    sessionLock: (name) => openSessionLock(base, name),
+    sessionLock: (name, onLost) => openSessionLock(base, name, onLost),
     close: () => pool.end(),
   };
 }
@@ -115,13 +119,16 @@ function isConnectionLost(error: Error): boolean {
   return severity !== 'ERROR';
 }
 
-function openSessionLock(config: pg.ClientConfig, name: string): SessionLock {
+function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => void = () => undefined): SessionLock {
   let session: pg.Client | null = null;
   let held = false;
+  let shared = false;
   function dropped(client: pg.Client): void {
     if (session !== client) return;
     session = null;
     held = false;
+    shared = false;
+    onLost();
   }
   async function open(): Promise<pg.Client> {
     const client = new pg.Client({ ...config, keepAlive: true });
@@ -131,20 +138,32 @@ function openSessionLock(config: pg.ClientConfig, name: string): SessionLock {
     session = client;
     return client;
   }
+  async function take(lock: string): Promise<boolean> {
+    const client = session ?? (await open());
+    const { rows } = await client.query<{ taken: boolean }>(`select ${lock}(hashtextextended($1, 0)) as taken`, [name]);
+    return session === client && rows[0]?.taken === true;
+  }
   return {
     async acquire() {
       if (held && session !== null) return true;
-      const client = session ?? (await open());
-      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock(hashtextextended($1, 0)) as taken', [
-        name,
-      ]);
-      held = session === client && rows[0]?.taken === true;
+      held = await take('pg_try_advisory_lock');
       return held;
+    },
+    async share() {
+      if (shared && session !== null) return true;
+      shared = await take('pg_try_advisory_lock_shared');
+      return shared;
+    },
+    async yield() {
+      if (!held || session === null) return;
+      held = false;
+      await session.query('select pg_advisory_unlock(hashtextextended($1, 0))', [name]);
     },
     async release() {
       const client = session;
       session = null;
       held = false;
+      shared = false;
       await client?.end();
     },
   };
