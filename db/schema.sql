@@ -146,6 +146,7 @@ create table public.chain_cursors (
   epoch bigint default 0 not null,
   deep_height integer not null,
   updated_at timestamp with time zone not null,
+  low_height integer,
   constraint chain_cursors_pkey PRIMARY KEY (currency)
 );
 

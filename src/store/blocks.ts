@@ -51,7 +51,7 @@ export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, a
 export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'move_cursor',
-    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5
+    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5, low_height = least(low_height, height, $3)
              where currency = $1 and epoch = $2`,
     values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
   });
@@ -69,19 +69,23 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
 }
 
 /**
- * All that the node knew at this time has been read; false when the cursor has moved meanwhile. After an outage of the node the time since it
- * was last read to the end does not count as time for which a payment was gone.
+ * All that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since it was last read to the end
+ * does not count as time for which a payment was gone, when the node was not usable at some moment of it, or was at some moment below the
+ * height where that payment was last seen.
  */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'set_caught_up',
     text: `
-      with before as materialized (select caught_up_at from chain_cursors where currency = $1 and epoch = $2 for update),
+      with before as materialized (
+        select caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
       over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
       waited as (
-        update payments p set gone_since = p.gone_since + ($3::timestamptz - b.caught_up_at) from before b
-          where exists (select 1 from over) and p.currency = $1 and p.state = 'gone' and p.gone_since <= b.caught_up_at and $3 > b.caught_up_at)
-      update chain_cursors c set caught_up_at = greatest(b.caught_up_at, $3), updated_at = $3 from before b where c.currency = $1 and c.epoch = $2`,
+        update payments p set gone_since = $3::timestamptz - greatest(b.caught_up_at - p.gone_since, interval '0') from before b
+          where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
+            and (exists (select 1 from over) or b.low_height < p.last_height))
+      update chain_cursors c set caught_up_at = greatest(b.caught_up_at, $3), updated_at = $3, low_height = null
+        from before b where c.currency = $1 and c.epoch = $2`,
     values: [currency, at.epoch, new Date(atMs)],
   });
   return rowCount === 1;

@@ -35,6 +35,8 @@ export type PassResult = {
   readonly caughtUp: boolean;
   /** There is more to read at once. */
   readonly more: boolean;
+  /** The node has fewer blocks than were read from it (restored, or still reading): it says nothing of what is there now. */
+  readonly behind: boolean;
 };
 
 export type ChainWatcher = {
@@ -57,6 +59,7 @@ const STANDBY: PassResult = {
   blocksRead: 0,
   caughtUp: false,
   more: false,
+  behind: false,
 };
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
@@ -92,9 +95,9 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
     const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
-    const { blocksRead, more } = followed;
+    const { blocksRead, more, behind = false } = followed;
     const alarms = [...alarmsOf(condition), ...proofs, ...(followed.notices ?? [])];
-    return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, alarms });
+    return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });
   }
 
   /** What the node says now; a contradiction of several is recorded before anything is read, for every block that is written wakes the judge. */
@@ -134,7 +137,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       }
       const atMs = clock.now();
       const done = await readOrTrouble(await ask(atMs), atMs);
-      await recordCondition(ctx.db, currency, done.condition, atMs);
+      await recordCondition(ctx.db, currency, done.condition, atMs, { behind: done.result.behind });
       return done.result;
     },
     onHint(callback) {
@@ -158,6 +161,7 @@ function result(condition: NodeCondition, part: Partial<PassResult>): PassResult
     blocksRead: 0,
     caughtUp: false,
     more: false,
+    behind: false,
     ...part,
   };
 }

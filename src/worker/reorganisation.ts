@@ -30,6 +30,8 @@ export type Followed = {
   readonly blocksRead: number;
   readonly atTip: boolean;
   readonly more: boolean;
+  /** The node's chain is ours, only shorter. */
+  readonly behind?: boolean;
   /** What the blocks hold that is no money and must be told. */
   readonly notices?: readonly string[];
 };
@@ -59,7 +61,7 @@ export async function followFork(
   const fork = await findFork(ctx, port, Math.min(cursor.height, tip.height));
   if (fork === null) return MOVED(cursor);
   // restored from an old copy, or still reading: its chain is ours, only shorter
-  if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false };
+  if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false, behind: true };
   return takeBranch(ctx, port, watch, { ...options, fork });
 }
 

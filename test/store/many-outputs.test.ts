@@ -69,7 +69,7 @@ test.each([
   300_000,
 );
 
-test('what a hundred thousand outputs mean is worked out at once: squared it would take minutes', () => {
+test('what a hundred thousand outputs mean is worked out at once: squared it would take many minutes', () => {
   const facts = [...Array.from({ length: 100 }, () => dust(500, 1)), dust(50_000, 10_000)];
   const known = { owners: new Map([[script, transactionId]]), payments: [], spenders: new Map() };
   const began = performance.now();
@@ -86,5 +86,5 @@ test('what a hundred thousand outputs mean is worked out at once: squared it wou
   const second = createPlan('BTC', { block, caughtUpAtMs: 0, atMs: 0 }, { ...known, payments });
   for (const one of facts) applySighting(second, { facts: { ...one, txid: hash() }, seenAtMs: 0 });
   expect([second.made.size, second.changed.size]).toEqual([0, 100_000]);
-  expect(performance.now() - began).toBeLessThan(20_000);
-});
+  expect(performance.now() - began).toBeLessThan(WITHIN_MS);
+}, 120_000);

@@ -13,6 +13,7 @@ const well: PassResult = {
   blocksRead: 0,
   caughtUp: true,
   more: false,
+  behind: false,
 };
 
 test('a trouble is told when it begins, changes or comes again; heights that move are no news', async () => {
