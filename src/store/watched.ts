@@ -71,6 +71,17 @@ export async function packNewScripts(
   return rows[0] as { horizon: string; pack: Buffer | null };
 }
 
+/** The scripts of the payments of a chain that are not mined, or above a height, whatever their age: they may come again. */
+export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<Pack | null> {
+  const { rows } = await sql.query<{ pack: Buffer | null }>({
+    name: 'pack_paid_scripts',
+    text: `select ${PACKED} as pack from transactions
+             where script is not null and id in (select transaction_id from payments where currency = $1 and (state <> 'mined' or height > $2))`,
+    values: [currency, aboveHeight],
+  });
+  return rows[0]?.pack ?? null;
+}
+
 /** The outpoints that payments of a chain spend, of those payments that are not mined, or above a height. */
 export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
   const { rows } = await sql.query<SpentOutpoint>({
@@ -82,20 +93,25 @@ export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: 
   return rows;
 }
 
-/** The outpoints that were written at or after a horizon, and the next horizon. */
+/** The outpoints that were written at or after a horizon, the scripts of the payments that spend them, and the next horizon. */
 export async function newSpentOutpoints(
   sql: Sql,
   currency: UtxoCode,
   horizon: string,
-): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[] }> {
-  const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null }>({
+): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[]; readonly pack: Pack | null }> {
+  const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null; pack: Buffer | null }>({
     name: 'new_spent_outpoints',
-    text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout
-             from (values (1)) one left join payment_inputs i on i.made_in >= $2::xid8 and i.currency = $1`,
+    text: `with new as materialized (select prev_txid, prev_vout, txid from payment_inputs where made_in >= $2::xid8 and currency = $1)
+           select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout,
+                  case when i.txid is not null and row_number() over () = 1 then (
+                    select ${PACKED} from transactions where script is not null
+                      and id in (select transaction_id from payments where currency = $1 and txid in (select txid from new))) end as pack
+             from (values (1)) one left join new i on true`,
     values: [currency, horizon],
   });
   const outpoints = rows.flatMap((row) => (row.txid === null || row.vout === null ? [] : [{ txid: row.txid, vout: row.vout }]));
-  return { horizon: (rows[0] as { horizon: string }).horizon, outpoints };
+  const [first] = rows as [(typeof rows)[number]];
+  return { horizon: first.horizon, outpoints, pack: first.pack };
 }
 
 /** Which of these scripts belong to a transaction, whatever its age. */

@@ -1,6 +1,7 @@
 // What the chains are searched for: the scripts of payable transactions (one list for all chains of a process, since a coin may arrive at
 // the address of another) and, for each chain, the outpoints that payments spend. Scripts of the last 30 days and of unfinished payments
-// are in memory; older addresses are found by the deep scan (rescan.ts). Made once by wire, used by the chain watchers.
+// are in memory; older addresses are found by the deep scan (rescan.ts), and once they were paid they are known to their chain's list. Made
+// once by wire, used by the chain watchers.
 import type { UtxoCode } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { WatchList } from '../core/ports.ts';
@@ -10,6 +11,7 @@ import {
   newSpentOutpoints,
   openHorizon,
   packNewScripts,
+  packPaidScripts,
   packScripts,
   packUnfinishedScripts,
   type SpentOutpoint,
@@ -33,7 +35,7 @@ export type WatchedScripts = {
 };
 
 export type ChainWatchList = WatchList & {
-  /** Watches the outpoints of all payments above a height, and of those that are not mined. */
+  /** Watches the outpoints and the scripts of all payments above a height, and of those that are not mined. */
   watchAbove(height: number): Promise<void>;
 };
 
@@ -81,6 +83,8 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
 /** The watch list of one chain. */
 export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
   const outpoints = createByteSet();
+  /** Scripts of payments of this chain: one that comes again is seen with its outputs, whatever the age of its address. */
+  const paid = createByteSet();
   let horizon: string | null = null;
 
   function add(list: readonly SpentOutpoint[]): void {
@@ -88,6 +92,7 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
   }
   async function watchAbove(height: number): Promise<void> {
     add(await spentOutpoints(ctx.db, currency, height));
+    addPack(paid, await packPaidScripts(ctx.db, currency, height));
   }
   const freshOutpoints = oneAtATime(async () => {
     if (horizon === null) {
@@ -97,13 +102,14 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
     }
     const news = await newSpentOutpoints(ctx.db, currency, horizon);
     add(news.outpoints);
+    addPack(paid, news.pack);
     horizon = news.horizon;
   });
   async function recentHeight(): Promise<number> {
     return ((await readCursor(ctx.db, currency))?.height ?? 0) - REORG_WATCH_BLOCKS;
   }
   return {
-    hasScript: (bytes, start, end) => scripts.has(bytes, start, end),
+    hasScript: (bytes, start, end) => scripts.has(bytes, start, end) || paid.has(bytes, start, end),
     hasOutpoint: (bytes, start) => outpoints.has(bytes, start, start + 36),
     async fresh() {
       await Promise.all([scripts.fresh(), freshOutpoints()]);

@@ -44,6 +44,32 @@ test('what the deep scan found is watched like any payment: its double spend is 
   expect((await chain.cursor())?.deep_height).toBeLessThan(await engine.height());
 });
 
+test.each([
+  { after: 'it was found', restarted: false },
+  { after: 'a restart', restarted: true },
+])(
+  'what the deep scan found is seen again with its outputs after a reorganisation: back in the mempool, in another block ($after)',
+  async ({ restarted }) => {
+    const old = await chain.owe({ ageDays: 40 });
+    const txid = await engine.pay([{ script: old.script, minor: 5_000n }]);
+    await engine.mine(1);
+    await chain.catchUp();
+    await deepScan(chain.ctx, 'BTC');
+    if (restarted) await chain.restart();
+    await engine.reorg(1, { drop: false });
+    await chain.catchUp();
+    expect(await chain.facts(old)).toMatchObject([{ txid, state: 'mempool', gone: false }]);
+    await engine.mine(1);
+    await chain.catchUp();
+    expect(await chain.facts(old)).toMatchObject([{ txid, state: 'mined', height: await engine.height(), gone: false }]);
+    // a reorganisation that mines it at once
+    await engine.reorg(1, { drop: false });
+    await engine.mine(2);
+    await chain.catchUp();
+    expect(await chain.facts(old)).toMatchObject([{ txid, state: 'mined', gone: false }]);
+  },
+);
+
 test('a look-up finds what lies in a block and in the mempool, once', async () => {
   const [mined, waiting, empty] = [await chain.owe({ ageDays: 40 }), await chain.owe({ ageDays: 40 }), await chain.owe()];
   const from = await engine.height();
