@@ -1,11 +1,10 @@
 // The fields of payouts and of the settings that guard them; beside fields.ts, which has the general ones. Called by the endpoint table and,
 // for what depends on two fields (amount and method), by the handler of /request_payout.
 import { parseAmount } from '../core/money.ts';
+import type { Destinations, PayoutMethod } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
-
-export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
 
 /** The unit of a payout's amount: its decimals, its code, and the minimum in minor units (interface.md §8). */
 export const PAYOUT_UNITS: Readonly<
@@ -40,7 +39,7 @@ const isDestination = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= LONGEST_DESTINATION && PRINTABLE.test(value);
 const destinationSchema = { type: 'string', minLength: 1, maxLength: LONGEST_DESTINATION, pattern: '^[!-~]+$' };
 
-/** Where money goes: an address, an invoice, a bank account. What it must be for its method is the rail's to check. */
+/** Where money goes: an address, an invoice, a bank account. What it must be for its method is told by {@link checkPayout}. */
 export function destination(about: string): Field<string, true> {
   return {
     required: true,
@@ -60,36 +59,24 @@ export function destination(about: string): Field<string, true> {
   };
 }
 
-const FORMS: Readonly<Record<PayoutMethod, readonly { readonly form: RegExp; readonly says: string }[]>> = {
-  lightning: [
-    { form: /^ln(bc|tb|bcrt|tbs)[0-9]*[munp]?1[02-9ac-hj-np-z]+$/i, says: 'a BOLT11 invoice' },
-    { form: /^lnurl1[02-9ac-hj-np-z]+$/i, says: 'an LNURL' },
-    { form: /^[a-z0-9_.+-]+@[a-z0-9.-]+(:\d{1,5})?$/i, says: 'a Lightning address' },
-  ],
-  bitcoin: [
-    { form: /^(bc|tb|bcrt)1[02-9ac-hj-np-z]{11,87}$|^(BC|TB|BCRT)1[02-9AC-HJ-NP-Z]{11,87}$/, says: 'a bech32 address' },
-    { form: /^[123mn][1-9A-HJ-NP-Za-km-z]{25,34}$/, says: 'a base58 address' },
-  ],
-  ach: [
-    { form: /^ba_[0-9A-Za-z]+$/, says: 'a saved bank account ba_…' },
-    { form: /^ach:\d{9}:[0-9A-Za-z-]{1,17}(:checking|:savings)?$/, says: 'ach:<routing>:<account>[:checking|savings]' },
-  ],
-  usdt: [{ form: /^0[xX][0-9a-fA-F]{40}$/, says: 'an Ethereum address' }],
-};
-
 /**
  * Checks a payout's fields against each other: the decimals of the amount, the form of the destination, the minimum (inclusive).
  * Refused: invalid_amount, invalid_destination, payout_below_minimum.
  */
-export function checkPayout(payout: {
-  readonly method: PayoutMethod;
-  readonly amount: string;
-  readonly destination: string;
-}): void {
-  const { method, amount } = payout;
+export function checkPayout(
+  payout: { readonly method: PayoutMethod; readonly amount: string; readonly destination: string },
+  destinations: Destinations,
+): void {
+  const { method, amount, destination } = payout;
   const unit = PAYOUT_UNITS[method];
   const minor = amount === 'all' ? null : readAmount(amount, 'amount', unit.decimals);
-  checkDestination(method, payout.destination);
+  const problem = method === 'ach' ? bankProblem(destination) : destinations.problem(method, destination);
+  if (problem !== null) {
+    throw new Refusal('invalid_destination', {
+      message: `destination does not fit ${method}: ${problem}.`,
+      param: 'destination',
+    });
+  }
   if (minor !== null && minor < unit.minimumMinor) {
     throw new Refusal('payout_below_minimum', {
       message: `The minimum of ${method} is ${unit.minimum} ${unit.code}.`,
@@ -98,11 +85,11 @@ export function checkPayout(payout: {
   }
 }
 
-function checkDestination(method: PayoutMethod, destination: string): void {
-  const forms = FORMS[method];
-  const fits =
-    forms.some(({ form }) => form.test(destination)) && (!destination.startsWith('ach:') || isRouting(destination.slice(4, 13)));
-  if (!fits) throw wrong('invalid_destination', 'destination', `for ${method} ${forms.map(({ says }) => says).join(' or ')}`);
+function bankProblem(destination: string): string | null {
+  if (/^ba_[0-9A-Za-z]+$/.test(destination)) return null;
+  const routing = /^ach:(\d{9}):[0-9A-Za-z-]{1,17}(?::checking|:savings)?$/.exec(destination)?.[1];
+  if (routing === undefined) return 'it takes a saved bank account ba_… or ach:<routing>:<account>[:checking|savings]';
+  return isRouting(routing) ? null : 'the check digit of the routing number is wrong';
 }
 
 /** The check digit of an ABA routing number. */

@@ -214,6 +214,13 @@ export type Tokens = {
   ): TokenClaims | { readonly unknownKid: string };
 };
 
+export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
+/** What can be told of a payout's destination from its text. */
+export type Destinations = {
+  /** Why coins cannot be sent there, as one sentence without a full stop; null when nothing is wrong with checksum, network and form. */
+  problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
+};
+
 export type Ports = {
   readonly clock: Clock;
   readonly rng: Rng;
@@ -222,4 +229,5 @@ export type Ports = {
   readonly chains: ReadonlyMap<UtxoCode, ChainPort>;
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
+  readonly destinations: Destinations;
 };

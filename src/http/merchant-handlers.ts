@@ -62,8 +62,8 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return { transaction_id: transactionId, status, message, ...(await expansion(ctx, of, body.expand)) };
   },
 
-  async requestPayout(_call, body) {
-    checkPayout(body);
+  async requestPayout({ ctx }, body) {
+    checkPayout(body, ctx.ports.destinations);
     throw new Refusal('currency_unavailable', { message: `Payouts by ${body.method} are not available on this server yet.` });
   },
 

@@ -9,6 +9,7 @@ import type { SignInContext } from '../flow/token-pair.ts';
 import { createAddressDerivers } from '../outside/address-derivers.ts';
 import { createChainNodes } from '../outside/by-currency.ts';
 import { openMovableClock, systemClock } from '../outside/clock.ts';
+import { createDestinations } from '../outside/destinations.ts';
 import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
 import { PUBLIC_RATE_URLS, type RateSourceName, rateFeeds } from '../outside/rate-feeds.ts';
@@ -64,6 +65,7 @@ export async function wire(config: Config, options: WireOptions): Promise<Wired<
     chains: nodes.chains,
     rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox) }),
     addresses: createAddressDerivers(config.network),
+    destinations: createDestinations(config.network),
   };
   const ctx = contextOf(config, db, ports);
   return {
@@ -80,7 +82,11 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const signIn = wireSignIn(config, options);
   const { db, ports } = signIn.ctx;
   const addresses = createAddressDerivers(config.network);
-  return { ctx: contextOf(config, db, { ...ports, chains: new Map(), rateFeeds: [], addresses }), close: signIn.close };
+  const destinations = createDestinations(config.network);
+  return {
+    ctx: contextOf(config, db, { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations }),
+    close: signIn.close,
+  };
 }
 
 function contextOf(config: Config, db: Database, ports: Ports): Context {

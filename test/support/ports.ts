@@ -2,6 +2,7 @@
 import type { Network } from '../../src/core/currency.ts';
 import type { Clock, Ports } from '../../src/core/ports.ts';
 import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
+import { createDestinations } from '../../src/outside/destinations.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
@@ -16,6 +17,7 @@ export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<P
     chains: new Map(),
     rateFeeds: [],
     addresses: createAddressDerivers(network),
+    destinations: createDestinations(network),
     ...reached,
   };
 }

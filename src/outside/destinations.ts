@@ -1,0 +1,84 @@
+// Whether a place that coins are to be paid out to is one, as far as its text tells: checksums, network, form. The port behind
+// Context.ports.destinations; made in main/wire.ts.
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bech32, hex } from '@scure/base';
+import { chainNetwork, type Network } from '../core/currency.ts';
+import type { Destinations } from '../core/ports.ts';
+import { decodeAddress } from './utxo-address.ts';
+
+/** @param network whose addresses and invoices are taken */
+export function createDestinations(network: Network): Destinations {
+  return {
+    problem(method, text) {
+      if (method === 'usdt') return evmProblem(text);
+      if (method === 'lightning') return lightningProblem(network, text);
+      const decoded = decodeAddress('BTC', network, text);
+      return 'problem' in decoded ? decoded.problem : null;
+    },
+  };
+}
+
+/** EIP-55: one case throughout says nothing, mixed case is a checksum. */
+function evmProblem(text: string): string | null {
+  const digits = /^0[xX]([0-9a-fA-F]{40})$/.exec(text)?.[1];
+  if (digits === undefined) return 'an Ethereum address is 0x and 40 hexadecimal digits';
+  const lower = digits.toLowerCase();
+  if (digits === lower || digits === digits.toUpperCase()) return null;
+  const sum = hex.encode(keccak_256(new TextEncoder().encode(lower)));
+  const right = Array.from(lower, (digit, index) => (Number.parseInt(sum[index] ?? '', 16) >= 8 ? digit.toUpperCase() : digit));
+  return digits === right.join('')
+    ? null
+    : 'the upper and lower case letters of this Ethereum address are not its checksum (EIP-55)';
+}
+
+function lightningProblem(network: Network, text: string): string | null {
+  if (text.includes('@')) return lightningAddressProblem(text);
+  if (/^lnurl1/i.test(text)) return lnurlProblem(network, text);
+  if (/^ln/i.test(text)) return invoiceProblem(network, text);
+  return 'lightning takes a BOLT11 invoice, an LNURL or a Lightning address';
+}
+
+/** LUD-16; the host may name a port. */
+function lightningAddressProblem(text: string): string | null {
+  const host = /^[a-z0-9_.+-]{1,64}@([a-z0-9.-]{1,253})(?::\d{1,5})?$/i.exec(text)?.[1];
+  const named = host?.split('.').every((label) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(label)) === true;
+  return named ? null : 'a Lightning address is name@host';
+}
+
+/** LUD-01: a URL in bech32, of any length; over TLS, but for onion hosts and where coins are worth nothing. */
+function lnurlProblem(network: Network, text: string): string | null {
+  const decoded = bech32.decodeUnsafe(text, false);
+  const bytes = decoded === undefined ? undefined : bech32.fromWordsUnsafe(decoded.words);
+  if (bytes === undefined || bytes === null) return 'the checksum or the characters of this LNURL are wrong';
+  const url = URL.parse(new TextDecoder().decode(bytes));
+  const plain = url?.protocol === 'http:' && (chainNetwork(network) === 'regtest' || url.hostname.endsWith('.onion'));
+  return url?.protocol === 'https:' || plain ? null : 'what this LNURL holds is no https URL';
+}
+
+const INVOICE_PREFIX = { mainnet: 'bc', testnet: 'tb', regtest: 'bcrt' } as const;
+const TIMESTAMP_WORDS = 7;
+const SIGNATURE_WORDS = 104;
+const PAYMENT_HASH = { tag: 1, words: 52 } as const;
+
+/** BOLT11: bech32 of any length, the prefix of the network with an amount, a time, tagged fields with one payment hash, a signature. */
+function invoiceProblem(network: Network, text: string): string | null {
+  const decoded = bech32.decodeUnsafe(text, false);
+  if (decoded === undefined) return 'the checksum or the characters of this invoice are wrong';
+  const chain = INVOICE_PREFIX[chainNetwork(network)];
+  const amount = new RegExp(`^ln${chain}(.*)$`).exec(decoded.prefix)?.[1];
+  // "lnbcrt…" begins like "lnbc…": what follows the prefix must be an amount or nothing
+  if (amount === undefined || !/^(?:[1-9]\d*(?:[mnu]|0p)?|)$/.test(amount)) {
+    return `an invoice of this network starts with ln${chain} and its amount`;
+  }
+  const fields = decoded.words.slice(TIMESTAMP_WORDS, -SIGNATURE_WORDS);
+  let hashes = 0;
+  for (let at = 0; at < fields.length; ) {
+    const [tag, high, low] = fields.slice(at, at + 3);
+    if (tag === undefined || high === undefined || low === undefined) return 'a field of this invoice is cut off';
+    const length = high * 32 + low;
+    at += 3 + length;
+    if (at > fields.length) return 'a field of this invoice is cut off';
+    if (tag === PAYMENT_HASH.tag && length === PAYMENT_HASH.words) hashes += 1;
+  }
+  return hashes === 1 ? null : 'this invoice has no payment hash';
+}
