@@ -7,7 +7,7 @@ export type ChainCursor = {
   readonly height: number;
   readonly hash: string;
   readonly caughtUpAtMs: number;
-  /** Counts changes of height and hash. */
+  /** Counts changes of height and hash, and of the watcher. */
   readonly epoch: bigint;
   /** Up to here every output was looked up among all addresses. */
   readonly deepHeight: number;
@@ -56,6 +56,17 @@ export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor
     values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
   });
   if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+}
+
+/** A watcher begins where another one may still be at work: whatever that one has read, it can no longer write. @throws CursorMoved */
+export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<ChainCursor> {
+  const { rowCount } = await sql.query({
+    name: 'claim_cursor',
+    text: 'update chain_cursors set epoch = epoch + 1 where currency = $1 and epoch = $2',
+    values: [currency, at.epoch],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+  return { ...at, epoch: at.epoch + 1n };
 }
 
 /** Takes the chain's lock for facts that do not move the cursor. @throws CursorMoved */

@@ -5,7 +5,12 @@ import type { Sql } from './connect.ts';
 
 export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
 
-export type Sighting = { readonly facts: TransactionFacts; readonly seenAtMs: number };
+export type Sighting = {
+  readonly facts: TransactionFacts;
+  readonly seenAtMs: number;
+  /** How far the watcher had caught up before this one, where that is further than for the others that are recorded with it. */
+  readonly caughtUpAtMs?: number;
+};
 export type SightingsContext = {
   /** The block they are in; null = the mempool. */
   readonly block: PlaceOfBlock | null;

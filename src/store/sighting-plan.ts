@@ -84,7 +84,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
       block,
       lastHeight: block?.height ?? null,
       seenAtMs: sighting.seenAtMs,
-      caughtUpAtMs: plan.context.caughtUpAtMs,
+      caughtUpAtMs: Math.max(sighting.caughtUpAtMs ?? 0, plan.context.caughtUpAtMs),
     });
     noteSpends(plan, facts);
   }

@@ -3,7 +3,7 @@
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
-import { beginCursor, type ChainCursor, CursorMoved, readCursor, setCaughtUp } from '../store/blocks.ts';
+import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor, setCaughtUp } from '../store/blocks.ts';
 import { recordCondition } from '../store/node-conditions.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
@@ -71,6 +71,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
   const watch = createWatchList(ctx, currency, settings.scripts);
+  /** The cursor's epoch as the last pass left it: another one means that another watcher was at work. */
+  let epoch: bigint | null = null;
   const hints: (() => void)[] = [];
   const hint = () => {
     for (const callback of hints) callback();
@@ -86,7 +88,9 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       },
       onTransaction: (raw) => mempool.take(raw),
     });
-    const cursor = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port as ChainPort, condition, atMs));
+    const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port as ChainPort, condition, atMs));
+    const cursor = known.epoch === epoch ? known : await claimCursor(ctx.db, currency, known);
+    epoch = null;
     const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure };
     const followed =
       (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
@@ -95,6 +99,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
     const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
+    epoch = followed.cursor.epoch;
     const { blocksRead, more, behind = false } = followed;
     const alarms = [...alarmsOf(condition), ...proofs, ...(followed.notices ?? [])];
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });
@@ -122,6 +127,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       const done = await read(condition, atMs, isSure);
       return { condition, result: done };
     } catch (error) {
+      mempool.lookAtAll(); // what was pushed may not have been recorded
       if (error instanceof CursorMoved) return { condition, result: result(condition, { more: true }) };
       const trouble = troubleOf(error);
       if (trouble === null) throw error;

@@ -43,6 +43,8 @@ export function createMempoolWatcher(
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
   let nextListingMs = 0;
+  /** The last pass in which all that had been pushed was recorded: so far the watcher had caught up when the next one is pushed. */
+  let pushedUpToMs = 0;
 
   async function scanPushes(): Promise<void> {
     if (scanning) return;
@@ -74,11 +76,30 @@ export function createMempoolWatcher(
     return touched;
   }
 
-  async function sightings(facts: Iterable<TransactionFacts>, atMs: number): Promise<Sighting[]> {
+  async function sightings(
+    facts: Iterable<TransactionFacts>,
+    pushed: ReadonlyMap<string, unknown>,
+    nowMs: number,
+  ): Promise<Sighting[]> {
     const all: Sighting[] = [];
     for (const one of facts) {
       const nodeSawMs = one.outputs.length > 0 ? await port.mempoolSeenAtMs(one.txid) : null;
-      all.push({ facts: one, seenAtMs: Math.min(nodeSawMs ?? atMs, atMs) });
+      const seenAtMs = Math.min(nodeSawMs ?? nowMs, nowMs);
+      all.push(pushed.has(one.txid) ? { facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs } : { facts: one, seenAtMs });
+    }
+    return all;
+  }
+
+  /**
+   * Pushed transactions that the node still has: what a push announced may have been replaced since, or stand in a block only. Null = of one
+   * of them the node does not say that it has it, so only the whole list can tell.
+   */
+  async function pushedSightings(facts: Iterable<TransactionFacts>, nowMs: number): Promise<Sighting[] | null> {
+    const all: Sighting[] = [];
+    for (const one of facts) {
+      const nodeSawMs = await port.mempoolSeenAtMs(one.txid);
+      if (nodeSawMs === null) return null;
+      all.push({ facts: one, seenAtMs: Math.min(nodeSawMs, nowMs), caughtUpAtMs: pushedUpToMs });
     }
     return all;
   }
@@ -121,17 +142,23 @@ export function createMempoolWatcher(
       const beganMs = ctx.ports.clock.now();
       const wanted = hits;
       hits = new Map();
-      if (options.isPushed() && beganMs < nextListingMs) {
-        await record(cursor, atMs, await sightings(wanted.values(), beganMs), null);
-        return false;
+      const isPushed = options.isPushed();
+      if (isPushed && beganMs < nextListingMs) {
+        const pushedNow = await pushedSightings(wanted.values(), beganMs);
+        if (pushedNow !== null) {
+          await record(cursor, atMs, pushedNow, null);
+          pushedUpToMs = atMs;
+          return false;
+        }
       }
       const listing = new Set(await port.mempool());
       const read = await readNew(listing);
       const isTip = (await port.hashAt(cursor.height)) === cursor.hash && (await port.hashAt(cursor.height + 1)) === null;
       const facts = new Map(read.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
-      await record(cursor, atMs, await sightings(facts.values(), ctx.ports.clock.now()), isTip ? listing : null);
+      await record(cursor, atMs, await sightings(facts.values(), wanted, ctx.ports.clock.now()), isTip ? listing : null);
       if (!isTip) return false;
+      if (isPushed) pushedUpToMs = atMs;
       seen = listing;
       const endedMs = ctx.ports.clock.now();
       nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, Math.max(0, endedMs - beganMs) * LISTING_SHARE);

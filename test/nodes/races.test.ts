@@ -1,9 +1,11 @@
 // The chain moves while the watcher looks at it: between two of its questions a block comes, or a branch is replaced. No payment may be seen
 // missing for that. And what a watcher that has just started does not remember is found again before a deep branch is read.
 import fc from 'fast-check';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ChainPort } from '../../src/core/ports.ts';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ChainPort, MempoolPush } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { type Transaction, transactionBytes } from '../../src/sandbox/transaction.ts';
 import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
@@ -92,6 +94,101 @@ test('a payment 120 blocks deep is double-spent by a branch that a new watcher r
   node.reorg(121, { drop: true });
   await chain.catchUp();
   expect(await chain.facts(owed)).toMatchObject([{ state: 'conflicted', height: null }]);
+});
+
+/** Another watcher on the same database, whose node answers in its own way. */
+function watcherOn(changed: (port: ChainPort) => Partial<ChainPort>) {
+  const port = chain.ctx.ports.chains.get('BTC') as ChainPort;
+  const ctx = {
+    ...chain.ctx,
+    ports: { ...chain.ctx.ports, chains: new Map([['BTC' as const, { ...port, ...changed(port) }]]) },
+  };
+  return createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx) });
+}
+
+test('a watcher that lost its lock while it listed the mempool takes back nothing that its successor has seen', async () => {
+  const owed = await chain.owe();
+  await chain.watcher.close();
+  const successor = watcherOn(() => ({}));
+  let left = 2;
+  const first = watcherOn((port) => ({
+    async mempool() {
+      const listing = await port.mempool();
+      if (--left !== 0) return listing;
+      await endLockSessions();
+      node.pay([{ script: owed.script, minor: 9_000n }]);
+      while ((await successor.pass()).role === 'standby');
+      expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool' }]);
+      return listing;
+    },
+  }));
+  await first.pass();
+  expect(await first.pass()).toMatchObject({ role: 'watching', caughtUp: false, more: true });
+  expect(left).toBe(0);
+  expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', gone: false }]);
+  await Promise.all([first.close(), successor.close()]);
+});
+async function endLockSessions(): Promise<void> {
+  const admin = new pg.Client({ connectionString: chain.url });
+  await admin.connect();
+  await admin.query(
+    `select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+      where l.locktype = 'advisory' and d.datname = current_database()`,
+  );
+  await admin.end();
+}
+
+describe('what the node pushes', () => {
+  let push: MempoolPush | undefined;
+  const raw = (tx: Transaction | null): Uint8Array => transactionBytes(tx as Transaction, true);
+  beforeEach(async () => {
+    await chain.watcher.close();
+    push = undefined;
+    chain.watcher = watcherOn((port) => ({
+      async subscribe(given) {
+        push = given;
+        return { close: async () => undefined };
+      },
+      // whole lists take a second, so that pushes are trusted for a while
+      async mempool() {
+        const listing = await port.mempool();
+        chain.skew += 1_000;
+        return listing;
+      },
+    }));
+    await chain.catchUp();
+  });
+  /** Waits until the watcher has understood it. */
+  async function pushed(tx: Transaction | null): Promise<void> {
+    const understood = new Promise<void>((resolve) => chain.watcher.onHint(resolve));
+    push?.onTransaction(raw(tx));
+    await understood;
+  }
+
+  test('and was replaced before it is recorded takes nothing from what replaced it', async () => {
+    const owed = await chain.owe();
+    const first = node.pay([{ script: owed.script, minor: 9_000n }]);
+    const second = node.replace(first as Transaction, [{ script: owed.script, minor: 8_000n }]);
+    await pushed(second);
+    await chain.watcher.pass();
+    expect(await chain.facts(owed)).toMatchObject([{ txid: second?.txid, state: 'mempool' }]);
+    await pushed(first);
+    await chain.watcher.pass();
+    expect(await chain.facts(owed)).toMatchObject([{ txid: second?.txid, state: 'mempool', conflictTxid: null }]);
+  });
+
+  test('came when all that was pushed before it had been recorded, not when the whole list was last read', async () => {
+    const owed = await chain.owe();
+    const listedAtMs = (await chain.cursor())?.caught_up_at.getTime() ?? 0;
+    chain.skew += 5_000;
+    const beganMs = chain.ctx.ports.clock.now();
+    expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: false });
+    await pushed(node.pay([{ script: owed.script, minor: 9_000n }]));
+    await chain.watcher.pass();
+    expect((await chain.cursor())?.caught_up_at.getTime()).toBe(listedAtMs);
+    const { rows } = await chain.db.query<{ caught_up_at: Date }>({ text: 'select caught_up_at from payments' });
+    expect(rows[0]?.caught_up_at.getTime()).toBeGreaterThanOrEqual(beganMs);
+  });
 });
 
 const moves = fc.array(fc.record({ what: fc.nat(7), which: fc.nat(255) }), { minLength: 5, maxLength: 60 });
