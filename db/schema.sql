@@ -637,18 +637,21 @@ CREATE OR REPLACE FUNCTION ledger.roll_up(p_limit integer)
  SECURITY DEFINER
  SET search_path TO 'ledger', 'public', 'pg_temp'
 AS $function$
-declare n integer;
+declare ids bigint[];
 begin
   with taken as (
     delete from unrolled where entry_id in (select u.entry_id from unrolled u order by u.entry_id limit p_limit for update skip locked)
-    returning entry_id),
-  moved as (
-    select p.account_id, sum(p.amount) * a.normal_side as delta
-      from taken t join posting p using (entry_id) join account a on a.id = p.account_id and not a.locked
-      group by p.account_id, a.normal_side order by p.account_id),
-  changed as (update house_balance b set amount = b.amount + m.delta from moved m where b.account_id = m.account_id returning 1)
-  select count(*) into n from taken;
-  return n;
+    returning entry_id)
+  select array_agg(entry_id) into ids from taken;
+  if ids is null then return 0; end if;
+  perform 1 from house_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
+    order by b.account_id for update;
+  update house_balance b set amount = b.amount + m.delta
+    from (select p.account_id, sum(p.amount) * a.normal_side as delta
+            from posting p join account a on a.id = p.account_id and not a.locked
+           where p.entry_id = any (ids) group by p.account_id, a.normal_side) m
+   where b.account_id = m.account_id;
+  return cardinality(ids);
 end $function$
 ;
 

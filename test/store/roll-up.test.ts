@@ -1,0 +1,61 @@
+// The roll-up of the house's own accounts by several workers at once: its rows are locked in one order, so that no two wait for each other
+// in a circle.
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { postEntries, rollUp } from '../../src/store/ledger.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+let base: Awaited<ReturnType<typeof freshDatabase>>;
+let other: pg.Client;
+beforeAll(async () => {
+  base = await freshDatabase();
+  other = new pg.Client({ connectionString: base.url });
+  await other.connect();
+});
+afterAll(async () => {
+  await other.end();
+  await base.drop();
+});
+
+/** One deposit in each of two coins, so in two accounts of the house. */
+async function postBoth(key: string): Promise<void> {
+  const entries = ['BTC', 'LTC'].map((coin) => ({
+    key: `dep:${key}:${coin}`,
+    kind: 'deposit',
+    lines: [
+      { account: `asset:chain:${coin}`, amount: 7n },
+      { account: `merchant:1:available:${coin}`, amount: -7n },
+    ],
+    reversesKey: null,
+  }));
+  await postEntries(base.db, entries, { transactionId: null, at: Date.UTC(2026, 0, 1) });
+}
+async function houseRows(): Promise<string[]> {
+  const { rows } = await other.query('select account_id from ledger.house_balance order by account_id');
+  return rows.map((row) => row.account_id);
+}
+async function waiting(): Promise<boolean> {
+  const { rows } = await other.query(
+    `select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  );
+  return Number(rows[0].n) > 0;
+}
+
+test('waits for the first of its accounts before it takes another, however the rows lie', async () => {
+  await postBoth('a');
+  expect(await rollUp(base.db, 100)).toBe(2);
+  const [first, second] = await houseRows();
+  // written anew, its row lies behind the other one
+  await other.query('update ledger.house_balance set amount = amount where account_id = $1', [first]);
+  await postBoth('b');
+  await other.query('begin');
+  await other.query('select 1 from ledger.house_balance where account_id = $1 for update', [first]);
+  const rolling = rollUp(base.db, 100);
+  while (!(await waiting()));
+  await other.query('select 1 from ledger.house_balance where account_id = $1 for update nowait', [second]);
+  await other.query('commit');
+  expect(await rolling).toBe(2);
+  const { rows } = await other.query('select amount from ledger.house_balance order by account_id');
+  expect(rows.map((row) => row.amount)).toEqual(['14', '14']);
+  expect(await rollUp(base.db, 100)).toBe(0);
+});
