@@ -26,25 +26,31 @@ export async function dueTransactions(
 }
 
 export type WantedLookup = {
-  readonly currency: CurrencyCode;
   readonly ids: readonly string[];
   readonly scripts: readonly Uint8Array[];
+  /** The height before the oldest of them. */
   readonly fromHeight: number;
+  /** The judge has not come to all that is due on this chain: some of it may want to be looked up too. */
+  readonly isJudging: boolean;
 };
 
-/** The transactions that rule 8 wants to have looked up once more, together for each chain, and the height before the oldest of them. */
-export async function wantedLookups(sql: Sql): Promise<WantedLookup[]> {
-  const { rows } = await sql.query<{ currency: CurrencyCode; ids: string[]; scripts: Uint8Array[]; from_height: number }>({
-    name: 'wanted_lookups',
+/** The transactions of a chain that rule 8 wants to have looked up once more; null when there are none. */
+export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<WantedLookup | null> {
+  const { rows } = await sql.query<{ ids: string[]; scripts: Uint8Array[]; from_height: number; is_judging: boolean }>({
+    name: 'wanted_lookup',
     text: `
-      select w.currency, w.ids, w.scripts,
-             coalesce((select min(b.height) from blocks b where b.currency = w.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height
-        from (select currency, array_agg(id) as ids, array_agg(script) as scripts, min(created_at) as oldest
-                from transactions where lookup_wanted and status = 'timedout' and script is not null group by currency) w
-        join chain_cursors c on c.currency = w.currency`,
-    values: [],
+      select w.ids, w.scripts,
+             coalesce((select min(b.height) from blocks b where b.currency = c.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height,
+             exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at) as is_judging
+        from chain_cursors c cross join (
+          select array_agg(id) as ids, array_agg(script) as scripts, min(created_at) as oldest
+            from transactions where currency = $1 and lookup_wanted and status = 'timedout' and script is not null) w
+       where c.currency = $1 and w.ids is not null`,
+    values: [currency],
   });
-  return rows.map((row) => ({ currency: row.currency, ids: row.ids, scripts: row.scripts, fromHeight: row.from_height }));
+  const row = rows[0];
+  if (row === undefined) return null;
+  return { ids: row.ids, scripts: row.scripts, fromHeight: row.from_height, isJudging: row.is_judging };
 }
 
 /** The chain was looked up for these transactions, begun at `atMs`; they are due again. */

@@ -1,5 +1,5 @@
 // A set of short byte strings in typed arrays: a million output scripts take some 45 MB, a look-up well under a tenth of a microsecond and
-// no allocation. Exact: the bytes themselves are compared. Used by the watch list.
+// no allocation. Exact: the bytes themselves are compared. Used by the watch list; the hash by block-prints.ts too.
 
 export type ByteSet = {
   /** Adds bytes[start, end), at most 255 of them; false when they are in already. */
@@ -90,8 +90,8 @@ export function createByteSet(): ByteSet {
   };
 }
 
-/** FNV-1a with a last stir, 32 bits. */
-function hashOf(bytes: Uint8Array, start: number, end: number): number {
+/** FNV-1a of bytes[start, end) with a last stir, 32 bits. */
+export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);

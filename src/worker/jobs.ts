@@ -2,10 +2,11 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
-import { finishLookup, wantedLookups } from '../store/due.ts';
+import { finishLookup, wantedLookup } from '../store/due.ts';
 import { pruneKeys } from '../store/idempotency.ts';
 import { rollUp } from '../store/ledger.ts';
 import { finishDue, takeDue } from '../store/schedules.ts';
+import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
@@ -14,11 +15,14 @@ import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
 
 export type Told = (job: string, error: unknown) => void;
+type Reading = { readonly told: Told; readonly memory: BlockMemory };
 
 const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
+/** What the judge cannot decide keeps no other transaction from being looked up for longer than this. */
+const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
 /** How often a worker looks whether a job is due on the service's clock. */
 const SCHEDULE_LOOK_MS = 5 * SECOND_MS;
@@ -28,6 +32,8 @@ const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
 export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
   const judgeDue = createJudgeDue(ctx, (id, error) => told(`judge ${id}`, error));
+  const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
+  const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
     ...[...watchers].map(
       ([currency, watcher]): Job => ({
@@ -39,7 +45,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ),
     { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
     { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
-    lookups(ctx, told),
+    ...[...watchers.keys()].map((currency) => lookUps(ctx, currency, { told, memory: memoryOf(currency) })),
     {
       name: 'roll-up',
       everyMs: 10 * SECOND_MS,
@@ -53,7 +59,10 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
       run: async () => (await pruneKeys(ctx.db, ctx.ports.clock.now(), PRUNE_BATCH)) === PRUNE_BATCH,
     },
     ...[...watchers.keys()].flatMap((currency) => [
-      scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, { urgent: true, work: deepReading(ctx, currency, told) }),
+      scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, {
+        urgent: true,
+        work: deepReading(ctx, currency, { told, memory: memoryOf(currency) }),
+      }),
       scheduled(ctx, `reconcile ${currency}`, 30 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, told) }),
     ]),
     scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
@@ -88,13 +97,14 @@ function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Prom
 }
 
 /** The deep scan, which blocks it read, and what only it has trouble with. */
-function deepReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
+function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading): () => Promise<boolean> {
   const alarm = createAlarm(`deep scan ${currency}`, told);
   return async () => {
     let trouble = '';
-    const blocks = await deepScan(ctx, currency, (reason) => {
+    const onTrouble = (reason: string): void => {
       trouble = reason;
-    });
+    };
+    const blocks = await deepScan(ctx, currency, { onTrouble, memory });
     alarm(trouble);
     return blocks > 0;
   };
@@ -145,28 +155,38 @@ async function onSchedule(ctx: Context, name: string, everyMs: number, work: Sch
   return more;
 }
 
-/** Rule 8's last look-up, all due ones of a chain in one reading; it rests for ten times as long as it took. */
-function lookups(ctx: Context, told: Told): Job {
-  const alarm = createAlarm('look-up', told);
+/**
+ * Rule 8's last look-up, all transactions of a chain in one reading: it begins when the judge has come to all that may want it. Then it rests
+ * for ten times as long as it took, unless somebody waits for it.
+ */
+function lookUps(ctx: Context, currency: UtxoCode, { told, memory }: Reading): Job {
+  const alarm = createAlarm(`look-up ${currency}`, told);
   let restUntil = 0;
+  let wantedSince: number | null = null;
   return {
-    name: 'look-up',
+    name: `look-up ${currency}`,
     everyMs: SECOND_MS,
     urgent: true,
-    run: async () => {
-      if (performance.now() < restUntil) return false;
+    run: async (hurried = false) => {
+      if (!hurried && performance.now() < restUntil) return false;
       const beganMs = ctx.ports.clock.now();
       const began = performance.now();
-      const troubles: string[] = [];
-      for (const wanted of await wantedLookups(ctx.db)) {
-        const complete = await lookUpAgain(ctx, wanted.currency as UtxoCode, {
-          fromHeight: wanted.fromHeight,
-          scripts: wanted.scripts,
-          onTrouble: (reason) => troubles.push(`${wanted.currency}: ${reason}`),
-        });
-        if (complete) await finishLookup(ctx.db, wanted.ids, beganMs);
-      }
-      alarm(troubles.join('; '));
+      const wanted = await wantedLookup(ctx.db, currency);
+      if (wanted === null) return false;
+      wantedSince ??= began;
+      if (wanted.isJudging && began - wantedSince < JUDGE_WITHIN_MS) return false;
+      wantedSince = null;
+      let trouble = '';
+      const complete = await lookUpAgain(ctx, currency, {
+        fromHeight: wanted.fromHeight,
+        scripts: wanted.scripts,
+        memory,
+        onTrouble: (reason) => {
+          trouble = reason;
+        },
+      });
+      if (complete) await finishLookup(ctx.db, wanted.ids, beganMs);
+      alarm(trouble);
       const took = performance.now() - began;
       restUntil = took < SECOND_MS ? 0 : performance.now() + took * LOOKUP_SHARE;
       return false;

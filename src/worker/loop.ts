@@ -7,8 +7,11 @@ export type Job = {
   readonly everyMs: number;
   /** Whether it is hurried too when everything that someone waits for is hurried. */
   readonly urgent: boolean;
-  /** Answers true when there is more to do at once. */
-  run(): Promise<boolean>;
+  /**
+   * Answers true when there is more to do at once.
+   * @param hurried whether somebody waits for what it does
+   */
+  run(hurried?: boolean): Promise<boolean>;
 };
 
 export type Loop = {
@@ -27,13 +30,13 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
   const wakes = new Map<string, () => void>();
   const hurried = new Set<string>();
 
+  /** Ends early when the job is hurried, then or meanwhile. */
   function pause(name: string, ms: number): Promise<void> {
-    if (stopped || hurried.delete(name)) return Promise.resolve();
+    if (stopped || hurried.has(name)) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         wakes.delete(name);
-        hurried.delete(name);
         resolve();
       };
       const timer = setTimeout(done, ms);
@@ -46,7 +49,7 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
     while (!stopped) {
       let more = false;
       try {
-        more = await job.run();
+        more = await job.run(hurried.delete(job.name));
         failures = 0;
       } catch (error) {
         failures++;

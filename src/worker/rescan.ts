@@ -16,37 +16,58 @@ import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
 import type { Sql } from '../store/connect.ts';
 import type { Sighting } from '../store/payment-facts.ts';
 import { knownScripts } from '../store/watched.ts';
+import { bestChain, type Place, readAhead } from './best-chain.ts';
 import { createCollector } from './block-collector.ts';
+import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './chain-watcher.ts';
 import { watchOnly } from './watch-list.ts';
 
 /** Told why a node that can be asked cannot be read for this: a block that it pruned, an answer that is wrong. */
 export type OnTrouble = (reason: string) => void;
+export type RescanOptions = {
+  readonly onTrouble?: OnTrouble;
+  /** What earlier readings of this chain found; what this one finds is added. */
+  readonly memory?: BlockMemory;
+};
 
 const DEEP_BLOCKS_AT_ONCE = 500;
+/** Outputs of several small blocks are looked up together. */
+const BATCH_BLOCKS = 50;
+const BATCH_SCRIPTS = 5_000;
 
 /**
- * Looks for payments to these scripts in every block from a height to the cursor, and in the mempool.
+ * Looks for payments to these scripts in every block from a height to the cursor, and in the mempool: one pass for all of them. The node is
+ * asked which chain is the best; a block of it whose content is remembered is fetched again only when it may pay one of them.
  * @returns false when it could not be finished (the node has trouble, the chain moved): nothing is lost, ask again
  */
 export async function lookUpAgain(
   ctx: ChainContext,
   currency: UtxoCode,
-  options: { readonly fromHeight: number; readonly scripts: readonly Uint8Array[]; readonly onTrouble?: OnTrouble },
+  options: RescanOptions & { readonly fromHeight: number; readonly scripts: readonly Uint8Array[] },
 ): Promise<boolean> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return false;
+  const { memory = createBlockMemory() } = options;
   const watch = watchOnly(options.scripts);
+  const mayPay = printsOf(options.scripts);
+  /** Null when it pays none of them. */
+  async function lookAt({ hash }: Place): Promise<BlockFacts | null> {
+    const prints = memory.get(hash);
+    if (prints !== undefined) return mayPay(prints) ? port!.readBlock(hash, watch) : null;
+    const printer = createPrinter(watch);
+    const facts = await port!.readBlock(hash, printer.watch);
+    memory.set(hash, printer.prints());
+    return facts;
+  }
   return unlessTrouble(options.onTrouble, async () => {
     const condition = await port.condition();
     // a node that is behind has not got all the blocks that we have read
     if (condition.state !== 'ready' || condition.height < cursor.height) return false;
-    for (let height = options.fromHeight; height <= cursor.height; height++) {
-      const block = await readAgain(ctx, port, height, watch);
-      if (block === null) return false;
-      await recordAgain(ctx, port, block, block.facts.touched);
+    const places = bestChain(ctx, port, { from: options.fromHeight, to: cursor.height });
+    for await (const [{ height, hash }, facts] of readAhead(places, lookAt)) {
+      if (facts !== null) await recordAgain(ctx, port, { ...facts, height, hash }, facts.touched);
     }
     return lookAtMempool(ctx, port, watch);
   });
@@ -56,28 +77,65 @@ export async function lookUpAgain(
  * Looks up every output of the blocks since the last deep scan, so that coins on addresses of any age find their owner.
  * @returns how many blocks were read
  */
-export async function deepScan(ctx: ChainContext, currency: UtxoCode, onTrouble?: OnTrouble): Promise<number> {
+export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: RescanOptions = {}): Promise<number> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;
+  const { memory } = options;
+  async function collect({ height, hash }: Place): Promise<CollectedBlock> {
+    const collector = createCollector();
+    const printer = createPrinter(collector.watch);
+    const { previousHash, timeMs } = await port!.readBlock(hash, printer.watch);
+    const prints = printer.prints();
+    memory?.set(hash, prints);
+    return { row: { height, hash, previousHash, timeMs }, prints, scripts: collector.scripts() };
+  }
   let blocks = 0;
-  await unlessTrouble(onTrouble, async () => {
-    const last = Math.min(cursor.height, cursor.deepHeight + DEEP_BLOCKS_AT_ONCE);
-    for (let height = cursor.deepHeight + 1; height <= last; height++) {
-      const collector = createCollector();
-      const block = await readAgain(ctx, port, height, collector.watch);
-      if (block === null) return false;
-      const known = await knownScripts(ctx.db, collector.scripts());
-      if (known.length > 0) {
-        const { touched } = await port.readBlock(block.hash, watchOnly(known));
-        await recordAgain(ctx, port, block, touched);
+  let batch: CollectedBlock[] = [];
+  async function finishBatch(): Promise<void> {
+    const full = batch;
+    batch = [];
+    await recordKnown(ctx, port!, full);
+    blocks += full.length;
+  }
+  await unlessTrouble(options.onTrouble, async () => {
+    const to = Math.min(cursor.height, cursor.deepHeight + DEEP_BLOCKS_AT_ONCE);
+    let scripts = 0;
+    try {
+      for await (const [, block] of readAhead(bestChain(ctx, port, { from: cursor.deepHeight + 1, to }), collect)) {
+        batch.push(block);
+        scripts += block.scripts.length;
+        if (batch.length < BATCH_BLOCKS && scripts < BATCH_SCRIPTS) continue;
+        await finishBatch();
+        scripts = 0;
       }
-      if (!(await setDeepHeight(ctx.db, currency, block))) return false;
-      blocks++;
+    } finally {
+      // what was read before a block that cannot be read
+      await finishBatch();
     }
     return true;
   });
   return blocks;
+}
+
+type CollectedBlock = { readonly row: BlockRow; readonly prints: BlockPrints; readonly scripts: readonly Uint8Array[] };
+
+/** Records what these blocks pay to addresses of any age, and that they were looked at. @throws CursorMoved */
+async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly CollectedBlock[]): Promise<void> {
+  if (blocks.length === 0) return;
+  const known = await knownScripts(
+    ctx.db,
+    blocks.flatMap((block) => block.scripts),
+  );
+  const mayPay = printsOf(known);
+  for (const { row, prints } of blocks) {
+    if (mayPay(prints)) await recordAgain(ctx, port, row, (await port.readBlock(row.hash, watchOnly(known))).touched);
+  }
+  const isOurs = await ctx.db.transaction(async (sql) => {
+    for (const { row } of blocks) if (!(await setDeepHeight(sql, port.currency, row))) return false;
+    return true;
+  });
+  if (!isOurs) throw new CursorMoved(`blocks of ${port.currency} are being replaced`);
 }
 
 export type KnownBlock = BlockRow & { readonly facts: BlockFacts };
@@ -123,8 +181,11 @@ export async function recordAgain(
 
 async function lookAtMempool(ctx: ChainContext, port: ChainPort, watch: WatchList): Promise<boolean> {
   const { touched } = await port.readMempoolTransactions(await port.mempool(), watch);
+  if (touched.length === 0) return true;
   const sightings: Sighting[] = [];
-  for (const facts of touched) {
+  // reading took its time: what has been replaced meanwhile is not there any more
+  const listing = new Set(await port.mempool());
+  for (const facts of touched.filter(({ txid }) => listing.has(txid))) {
     const nowMs = ctx.ports.clock.now();
     sightings.push({ facts, seenAtMs: Math.min((await port.mempoolSeenAtMs(facts.txid)) ?? nowMs, nowMs) });
   }

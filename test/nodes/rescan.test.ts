@@ -2,6 +2,7 @@
 // addresses of any age. And a reorganisation deeper than a hundred blocks. On the sandbox's node.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createBlockMemory } from '../../src/worker/block-prints.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
 import type { Engine } from './engine.ts';
 import { ENGINES } from './engines.ts';
@@ -95,6 +96,90 @@ test('a look-up that cannot be finished says so', async () => {
   await chain.catchUp();
   await engine.rewind(1);
   expect(await lookUpAgain(chain.ctx, 'BTC', options)).toBe(false);
+});
+
+/** Counts the blocks that are fetched. */
+function counted(): { readonly ctx: WatchedChain['ctx']; fetched: number } {
+  const port = chain.ctx.ports.chains.get('BTC')!;
+  const count = {
+    fetched: 0,
+    ctx: {
+      ...chain.ctx,
+      ports: {
+        ...chain.ctx.ports,
+        chains: new Map([
+          [
+            'BTC' as const,
+            {
+              ...port,
+              readBlock: (...asked: Parameters<typeof port.readBlock>) => {
+                count.fetched++;
+                return port.readBlock(...asked);
+              },
+            },
+          ],
+        ]),
+      },
+    },
+  };
+  return count;
+}
+
+test('a block that was read once is fetched again only where it pays one of the addresses, whoever looks', async () => {
+  const [mined, empty] = [await chain.owe({ ageDays: 40 }), await chain.owe()];
+  const fromHeight = (await engine.height()) + 1;
+  await engine.mine(4);
+  const txid = await engine.pay([{ script: mined.script, minor: 5_000n }]);
+  await engine.mine(5);
+  await chain.catchUp();
+  const count = counted();
+  const memory = createBlockMemory();
+  expect(await lookUpAgain(count.ctx, 'BTC', { fromHeight, scripts: [empty.script], memory })).toBe(true);
+  expect(count.fetched).toBe(9);
+  expect(await lookUpAgain(count.ctx, 'BTC', { fromHeight, scripts: [empty.script], memory })).toBe(true);
+  expect(count.fetched).toBe(9);
+  expect(await lookUpAgain(count.ctx, 'BTC', { fromHeight, scripts: [empty.script, mined.script], memory })).toBe(true);
+  expect(count.fetched).toBe(10);
+  expect(await chain.facts(mined)).toMatchObject([{ txid, state: 'mined', height: fromHeight + 4 }]);
+});
+
+test('what the deep scan has read the look-up knows, and an address that is younger than that reading too', async () => {
+  await engine.mine(6);
+  await chain.catchUp();
+  const count = counted();
+  const memory = createBlockMemory();
+  expect(await deepScan(count.ctx, 'BTC', { memory })).toBe(6);
+  const owed = await chain.owe();
+  const fetched = count.fetched;
+  const fromHeight = (await engine.height()) - 5;
+  expect(await lookUpAgain(count.ctx, 'BTC', { fromHeight, scripts: [owed.script], memory })).toBe(true);
+  expect(count.fetched).toBe(fetched);
+});
+
+test('a look-up waits for the watcher where the node’s chain is another one', async () => {
+  const owed = await chain.owe();
+  await engine.mine(3);
+  await chain.catchUp();
+  const fromHeight = (await engine.height()) - 2;
+  await engine.reorg(2);
+  const memory = createBlockMemory();
+  expect(await lookUpAgain(chain.ctx, 'BTC', { fromHeight, scripts: [owed.script], memory })).toBe(false);
+  await chain.catchUp();
+  expect(await lookUpAgain(chain.ctx, 'BTC', { fromHeight, scripts: [owed.script], memory })).toBe(true);
+});
+
+test('many blocks are read deeply in several batches, each coin found in its block', async () => {
+  const olds = [await chain.owe({ ageDays: 40 }), await chain.owe({ ageDays: 50 }), await chain.owe({ ageDays: 60 })];
+  const heights: number[] = [];
+  for (const old of olds) {
+    await engine.pay([{ script: old.script, minor: 5_000n }]);
+    await engine.mine(45);
+    heights.push((await engine.height()) - 44);
+  }
+  await chain.catchUp();
+  expect(await deepScan(chain.ctx, 'BTC')).toBe(135);
+  for (const [i, old] of olds.entries()) expect(await chain.facts(old)).toMatchObject([{ state: 'mined', height: heights[i] }]);
+  expect((await chain.cursor())?.deep_height).toBe(await engine.height());
 });
 
 test('a reorganisation of 130 blocks ends where the chain is, with every payment in its place', async () => {

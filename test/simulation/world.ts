@@ -140,7 +140,7 @@ export async function openWorld(options: { readonly feeBps: number }) {
         busy = false;
         // a worker that died of it leaves work behind
         for (let more = await run(0, 'judge'); more !== false; more = await run(0, 'judge')) busy = true;
-        await run(0, 'look-up');
+        for (const coin of COINS) await run(0, `look-up ${coin}`);
       }
     },
     judgeBoth: () => Promise.all([run(0, 'judge'), run(1, 'judge')]),

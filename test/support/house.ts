@@ -21,7 +21,7 @@ import {
   recordSightings,
   takeBackAbove,
 } from '../../src/store/chain-facts.ts';
-import { dueTransactions, finishLookup, wantedLookups } from '../../src/store/due.ts';
+import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/due.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
@@ -200,7 +200,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     async judge(): Promise<void> {
       for (;;) {
         const ids = await dueTransactions(db, { limit: 200, except: [] });
-        const wanted = await wantedLookups(db);
+        const wanted = (await Promise.all(CHAINS.map((code) => wantedLookup(db, code)))).filter((one) => one !== null);
         for (const id of ids) await reconsider(ctx, id);
         for (const one of wanted) await finishLookup(db, one.ids, nowMs);
         if (ids.length === 0 && wanted.length === 0) return;

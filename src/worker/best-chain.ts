@@ -1,0 +1,61 @@
+// Walks along the blocks that we have recorded as the best chain, as far as the node agrees that they are. Used by what reads blocks again:
+// rule 8's look-up and the deep scan (rescan.ts).
+import type { ChainPort } from '../core/ports.ts';
+import { CursorMoved, hashesDown } from '../store/blocks.ts';
+import type { ChainContext } from './chain-context.ts';
+
+export type Place = { readonly height: number; readonly hash: string };
+
+const PAGE = 500;
+const READ_AHEAD = 3;
+
+/**
+ * The blocks from one height to another, both included, in their order. The node is asked for the last one: a block names all before it.
+ * @throws CursorMoved when the node's best chain is not the one that we have recorded, or ours changes meanwhile
+ */
+export async function* bestChain(
+  ctx: ChainContext,
+  port: ChainPort,
+  { from, to }: { readonly from: number; readonly to: number },
+): AsyncGenerator<Place> {
+  if (from > to) return;
+  const last = await port.hashAt(to);
+  const check = async (): Promise<void> => {
+    const [ours] = await hashesDown(ctx.db, port.currency, to, 1);
+    // below our first block there is no header of ours to compare with
+    if (last === null || (ours?.height === to && ours.hash !== last))
+      throw new CursorMoved(`block ${to} of ${port.currency} is being replaced`);
+  };
+  await check();
+  for (let height = from; height <= to; ) {
+    const end = Math.min(to, height + PAGE - 1);
+    const rows = await hashesDown(ctx.db, port.currency, end, end - height + 1);
+    const ours = new Map(rows.map((row) => [row.height, row.hash]));
+    for (; height <= end; height++) {
+      const hash = ours.get(height) ?? (await port.hashAt(height));
+      if (hash === null) throw new CursorMoved(`the node of ${port.currency} has no block ${height}`);
+      yield { height, hash };
+    }
+  }
+  await check();
+}
+
+/** Each place with what was read there, in their order; a few are read ahead. */
+export async function* readAhead<T>(
+  places: AsyncIterable<Place>,
+  read: (place: Place) => Promise<T>,
+): AsyncGenerator<readonly [Place, T]> {
+  const ahead: (readonly [Place, Promise<T>])[] = [];
+  for await (const place of places) {
+    const reading = read(place);
+    reading.catch(() => undefined); // awaited below, or of no interest after an error before it
+    ahead.push([place, reading]);
+    if (ahead.length > READ_AHEAD) yield await first(ahead);
+  }
+  while (ahead.length > 0) yield await first(ahead);
+}
+
+async function first<T>(ahead: (readonly [Place, Promise<T>])[]): Promise<readonly [Place, T]> {
+  const [place, reading] = ahead.shift() as readonly [Place, Promise<T>];
+  return [place, await reading];
+}

@@ -1,0 +1,70 @@
+// Remembers, by block hash, a print of every output script of blocks that were read, so that "does this block pay one of these?" needs no
+// second reading of a block that is known, whatever is asked. A hash names its block's content for ever; nothing here knows which blocks are
+// in the best chain. Made once by the worker's jobs for each chain; filled and asked by rescan.ts.
+import type { WatchList } from '../core/ports.ts';
+import { hashOf } from './byte-set.ts';
+
+/** 32 bits of each different output script: never misses one, and now and then takes one for another. */
+export type BlockPrints = Uint32Array;
+
+export type BlockMemory = {
+  get(blockHash: string): BlockPrints | undefined;
+  set(blockHash: string, prints: BlockPrints): void;
+};
+
+/** 16 MB: some two weeks of full Bitcoin blocks. */
+const MOST_PRINTS = 4_000_000;
+/** What an entry takes besides its prints, in prints. */
+const ENTRY = 64;
+
+/** Forgets what was used longest ago. */
+export function createBlockMemory(mostPrints = MOST_PRINTS): BlockMemory {
+  const known = new Map<string, BlockPrints>();
+  let held = 0;
+  return {
+    get(blockHash) {
+      const prints = known.get(blockHash);
+      if (prints !== undefined) {
+        known.delete(blockHash);
+        known.set(blockHash, prints);
+      }
+      return prints;
+    },
+    set(blockHash, prints) {
+      held += ENTRY + prints.length - sizeOf(known.get(blockHash));
+      known.delete(blockHash);
+      known.set(blockHash, prints);
+      for (const [oldest, its] of known) {
+        if (held <= mostPrints) return;
+        known.delete(oldest);
+        held -= sizeOf(its);
+      }
+    },
+  };
+}
+
+function sizeOf(prints: BlockPrints | undefined): number {
+  return prints === undefined ? 0 : ENTRY + prints.length;
+}
+
+/** A watch list that watches nothing and takes the print of every output script; `also` is asked about each too. */
+export function createPrinter(also?: WatchList): { readonly watch: WatchList; prints(): BlockPrints } {
+  const seen = new Set<number>();
+  return {
+    watch: {
+      hasScript(bytes, start, end) {
+        if (end > start) seen.add(hashOf(bytes, start, end));
+        return also?.hasScript(bytes, start, end) ?? false;
+      },
+      hasOutpoint: (bytes, start) => also?.hasOutpoint(bytes, start) ?? false,
+      fresh: async () => also?.fresh(),
+    },
+    prints: () => Uint32Array.from(seen),
+  };
+}
+
+/** Tells of a block's prints whether one of these scripts may be among them; false is certain. */
+export function printsOf(scripts: readonly Uint8Array[]): (prints: BlockPrints) => boolean {
+  const wanted = new Set(scripts.map((script) => hashOf(script, 0, script.length)));
+  return (prints) => prints.some((print) => wanted.has(print));
+}
