@@ -40,6 +40,24 @@ test('has every operation, with exactly its refusals', () => {
     [...Object.values(MERCHANT_API).map(({ path }) => path), '/healthz', '/readyz', '/openapi.json'].sort(),
   );
 });
+test('the key of a write is a field of its body too, and of no other', () => {
+  for (const endpoint of Object.values(MERCHANT_API)) {
+    const { properties } = document.paths[endpoint.path].post.requestBody.content['application/json'].schema;
+    expect([endpoint.path, 'idempotency_key' in properties]).toEqual([endpoint.path, endpoint.keyKept !== null]);
+  }
+});
+test('limits are documented where calls are counted, and there only', () => {
+  const counted = (path: string) =>
+    Object.values(document.paths[path].get.responses as Record<string, { headers: object }>).map(
+      ({ headers }) => 'X-RateLimit-Limit' in headers,
+    );
+  for (const path of ['/healthz', '/readyz']) {
+    expect(document.paths[path].get.responses[429]).toBeUndefined();
+    expect(new Set(counted(path))).toEqual(new Set([false]));
+  }
+  expect(document.paths['/openapi.json'].get.responses[429]).toBeDefined();
+  expect(new Set(counted('/openapi.json'))).toEqual(new Set([true]));
+});
 test('answers have exactly the documented fields', async () => {
   const created = await api.call('/create_transaction', {
     amount: '5',

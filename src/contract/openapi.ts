@@ -5,7 +5,7 @@ import { type Endpoint, refusalsOf } from './endpoint.ts';
 import type { Field, JsonSchema } from './fields.ts';
 import { documentSchema } from './json-schema.ts';
 import { MERCHANT_API } from './merchant-api.ts';
-import { SYSTEM_PATHS } from './system-api.ts';
+import { SYSTEM_PATHS, type SystemPath } from './system-api.ts';
 
 type Node = Record<string, unknown>;
 const ref = (kind: string, name: string): Node => ({ $ref: `#/components/${kind}/${name}` });
@@ -78,7 +78,7 @@ function operation(id: string, endpoint: Endpoint): Node {
         content: json(documentSchema(endpoint.reply)),
         ...(id === 'createTransaction' ? { links: LINKS } : {}),
       },
-      ...refusalResponses(refusalsOf(endpoint)),
+      ...refusalResponses(refusalsOf(endpoint), COUNTED),
     },
   };
 }
@@ -106,6 +106,12 @@ function bodySchema(endpoint: Endpoint): Node {
       description: 'The access token, unless it is in the Authorization header.',
     };
   }
+  if (endpoint.keyKept !== null) {
+    properties.idempotency_key = {
+      ...orNull(KEY_SCHEMA),
+      description: 'The same as the Idempotency-Key header; both may be sent if they are equal.',
+    };
+  }
   for (const [name, field] of fields)
     properties[name] = { ...(field.required ? field.schema : orNull(field.schema)), description: field.about };
   const required = fields.filter(([, field]) => field.required).map(([name]) => name);
@@ -120,18 +126,18 @@ function orNull(schema: JsonSchema): JsonSchema {
 }
 
 /** One response for each HTTP status, naming its codes. */
-export function refusalResponses(codes: readonly RefusalCode[]): Node {
+function refusalResponses(codes: readonly RefusalCode[], headers: Node): Node {
   const byStatus = new Map<number, RefusalCode[]>();
   for (const code of codes) byStatus.set(REFUSALS[code][0], [...(byStatus.get(REFUSALS[code][0]) ?? []), code]);
-  return Object.fromEntries([...byStatus].map(([status, listed]) => [status, refusalResponse(status, listed)]));
+  return Object.fromEntries([...byStatus].map(([status, listed]) => [status, refusalResponse(status, listed, headers)]));
 }
 
-function refusalResponse(status: number, codes: readonly RefusalCode[]): Node {
+function refusalResponse(status: number, codes: readonly RefusalCode[], headers: Node): Node {
   const waits = status === 429 || status === 503 ? { 'Retry-After': ref('headers', 'RetryAfter') } : {};
   const allow = status === 405 ? { Allow: text('The method that this path takes.') } : {};
   return {
     description: codes.map((code) => `\`${code}\`: ${REFUSALS[code][1]}`).join('\n\n'),
-    headers: { ...COUNTED, ...waits, ...allow },
+    headers: { ...headers, ...waits, ...allow },
     content: json({
       type: 'object',
       required: ['error', 'message'],
@@ -145,18 +151,19 @@ function refusalResponse(status: number, codes: readonly RefusalCode[]): Node {
 }
 
 function systemPaths(): Node {
-  const headers = { 'X-Request-Id': ref('headers', 'RequestId') };
-  const entries = Object.entries(SYSTEM_PATHS).map(([path, { summary, reply, refusals }]) => [
-    path,
-    {
-      get: {
-        operationId: path.slice(1).replace('.', '_'),
-        tags: ['system'],
-        summary,
-        security: [],
-        responses: { 200: { description: 'Yes.', headers, content: json(documentSchema(reply)) }, ...refusalResponses(refusals) },
-      },
-    },
-  ]);
+  const uncounted = { 'X-Request-Id': ref('headers', 'RequestId') };
+  const entries = Object.entries<SystemPath>(SYSTEM_PATHS).map(([path, { summary, reply, refusals }]) => {
+    // who is not counted is not told of limits
+    const headers = refusals.includes('rate_limited') ? COUNTED : uncounted;
+    const done = { description: 'Yes.', headers, content: json(documentSchema(reply)) };
+    const get = {
+      operationId: path.slice(1).replace('.', '_'),
+      tags: ['system'],
+      summary,
+      security: [],
+      responses: { 200: done, ...refusalResponses(refusals, headers) },
+    };
+    return [path, { get }];
+  });
   return Object.fromEntries(entries);
 }

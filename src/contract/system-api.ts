@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { CURRENCY_CODES } from '../core/currency.ts';
 import type { RefusalCode } from '../core/refusal.ts';
 
-type SystemPath = { readonly summary: string; readonly reply: z.ZodType; readonly refusals: readonly RefusalCode[] };
+export type SystemPath = { readonly summary: string; readonly reply: z.ZodType; readonly refusals: readonly RefusalCode[] };
 
 export const readiness = z.object({
   status: z.literal('ready'),

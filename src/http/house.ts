@@ -54,6 +54,8 @@ export type House = ServerOptions & {
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; what counts the call writes its headers. */
   fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted<Key>): void;
+  /** Answers an error of a call that is exempt from limits. */
+  failUncounted(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
   /** Answers an error of a call that is not signed in: it is counted by address, and refused when that is used up. */
   failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
 };
@@ -82,6 +84,12 @@ export function createHouse(options: ServerOptions, closing: AbortSignal): House
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
       house.sign(request, reply);
       limiter.describe(reply, key, clock.now());
+      sendRefusal(reply, refusal);
+    },
+    failUncounted(request, reply, error) {
+      const refusal = refusalOf(error);
+      if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
+      house.sign(request, reply);
       sendRefusal(reply, refusal);
     },
     failAnonymous(request, reply, error) {

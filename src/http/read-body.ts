@@ -8,7 +8,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_BYTES = 65_536;
 /** What is read and thrown away after a refusal, so that the client gets to read the answer; beyond it the connection is cut. */
-const MAX_DISCARDED = 8 * 1024 * 1024;
+const MAX_DISCARDED = 32 * 1024 * 1024;
 const MAX_DEPTH = 5;
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)/i;

@@ -11,7 +11,7 @@ import { Refusal } from '../core/refusal.ts';
 import { createHouse, type House, type ServerOptions } from './house.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount } from './mount.ts';
-import { errorBody } from './reply-error.ts';
+import { answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 /** Receiving a request may take this long; answering it may take longer (wait_seconds). */
@@ -35,7 +35,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     keepAliveTimeout: KEEP_ALIVE_MS,
     frameworkErrors: (_error, request, reply) =>
       house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler(error: Error & { code?: string }, socket: Socket) {
+      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+      else answerOnSocket(house, socket, brokenRequest(error, REQUEST_TIMEOUT_MS / 1000));
+    },
   });
   // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one
   for (const method of BODY_METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
@@ -46,6 +49,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done();
   });
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
+  app.server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', () => socket.destroy());
+    answerOnSocket(house, socket, new Refusal('method_not_allowed', { message: 'This server is no proxy.' }), {
+      allow: 'GET, HEAD, POST',
+    });
+  });
   app.setErrorHandler((error, request, reply) => house.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
@@ -59,6 +68,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
+/** Not counted, whatever the method; nor are the sandbox's controls. */
+const UNCOUNTED: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+
 /** 405 for a path that takes another method, 404 for all else. */
 function nothingHere(house: House): (request: FastifyRequest, reply: FastifyReply) => void {
   const allowed = new Map<string, string>();
@@ -66,16 +78,20 @@ function nothingHere(house: House): (request: FastifyRequest, reply: FastifyRepl
   for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
     const path = decoded(request.url.split('?')[0] as string);
-    const control = house.sandbox !== null && /^\/sandbox\/[^/]+$/.test(path);
+    const inSandbox = house.sandbox !== null && path.startsWith('/sandbox/');
+    const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
     // outside the sandbox its controls do not exist, over whatever
     const insecure = path.startsWith('/sandbox/') ? null : house.insecure(request);
     if (allow === undefined || insecure !== null) {
-      house.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
+      if (inSandbox) house.failUncounted(request, reply, new Refusal('not_found'));
+      else house.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
       return;
     }
     reply.header('allow', allow);
-    house.failAnonymous(request, reply, new Refusal('method_not_allowed', { message: `This path takes ${allow}.` }));
+    const refusal = new Refusal('method_not_allowed', { message: `This path takes ${allow}.` });
+    if (control || UNCOUNTED.has(path)) house.failUncounted(request, reply, refusal);
+    else house.failAnonymous(request, reply, refusal);
   };
 }
 
@@ -93,21 +109,4 @@ function requestIds(): () => string {
   const prefix = `req_${randomBytes(9).toString('base64url')}`;
   let count = 0;
   return () => `${prefix}${(++count).toString(36)}`;
-}
-
-/** What is not HTTP, or too much of it: answered on the socket, which is closed. */
-function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const message =
-    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? `The request did not arrive within ${REQUEST_TIMEOUT_MS / 1000} seconds.`
-      : 'This is not a well-formed HTTP request.';
-  const body = errorBody(new Refusal('invalid_request', { message }));
-  const id = `req_${randomBytes(12).toString('base64url')}`;
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,
-  );
 }

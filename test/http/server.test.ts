@@ -78,18 +78,53 @@ describe('paths and methods', () => {
   });
 });
 
+const LIMIT_HEADERS = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
+
 describe('on the socket', () => {
   test('what is not HTTP is answered 400 as JSON', async () => {
     for (const bytes of [
       'NONSENSE\r\n\r\n',
       'POST /auth HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
+      'POST /auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n',
+      'BREW / HTTP/1.1\r\nHost: x\r\n\r\n',
       `GET / HTTP/1.1\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`,
     ]) {
       const answer = await speak(api.base, bytes);
       expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-      expect(answer).toContain('\r\nX-Request-Id: req_');
+      expect(answer).toContain('\r\nx-request-id: req_');
+      for (const name of LIMIT_HEADERS) expect(answer).toContain(`\r\n${name}: `);
       expect(JSON.parse(answer.split('\r\n\r\n')[1] as string).error).toBe('invalid_request');
     }
+  });
+  test('CONNECT is answered 405, and the connection ends', async () => {
+    const answer = await speak(api.base, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 405 /);
+    for (const name of [...LIMIT_HEADERS, 'allow', 'x-request-id']) expect(answer).toContain(`\r\n${name}: `);
+    expect(answer).toContain('"method_not_allowed"');
+  });
+  test('what is not HTTP is counted by address too', async () => {
+    const world = await makeApi({ rateLimitScale: 1 });
+    for (let n = 0; n < 60; n++)
+      expect(await speak(world.base, 'NONSENSE\r\n\r\n')).toContain(`x-ratelimit-remaining: ${59 - n}`);
+    const refused = await speak(world.base, 'NONSENSE\r\n\r\n');
+    expect(refused).toMatch(/^HTTP\/1\.1 429 /);
+    expect(refused).toContain('\r\nretry-after: 1\r\n');
+    await world.end();
+  });
+  test('a client that sends 20 MB before it reads gets to read the refusal', async () => {
+    const socket = connect(Number(new URL(api.base).port), '127.0.0.1');
+    const size = 20 * 1024 * 1024;
+    socket.write(`POST /auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`);
+    socket.pause();
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.write(Buffer.alloc(size, 'x'), () => resolve());
+    });
+    const answered = once(socket, 'data');
+    socket.resume();
+    const [answer] = (await answered) as [Buffer];
+    expect(String(answer)).toContain('"payload_too_large"');
+    socket.destroy();
   });
   test('a body that says it is too large is refused before it is sent; one that does not, when it is', async () => {
     const head = 'POST /auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
@@ -155,6 +190,19 @@ describe('TLS and proxies', () => {
     await open.end();
     await proxied.end();
   });
+});
+
+test('whoever is exempt from limits is so with every method and at every control', async () => {
+  for (const [path, method] of [
+    ['/healthz', 'POST'],
+    ['/readyz', 'DELETE'],
+    ['/sandbox/pay', 'GET'],
+    ['/sandbox/a/b', 'POST'],
+  ] as const) {
+    const reply = await api.send(path, undefined, {}, method);
+    expect([reply.status, reply.headers.get('x-ratelimit-limit')]).toEqual([path === '/sandbox/a/b' ? 404 : 405, null]);
+    expect(reply.headers.get('x-request-id')).not.toBeNull();
+  }
 });
 
 describe('the controls of the sandbox', () => {

@@ -1,0 +1,44 @@
+// Answers written onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like every call
+// without a token; the connection ends with the answer. Called by server.ts.
+import { randomBytes } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { Refusal } from '../core/refusal.ts';
+import { addressKey } from './client-address.ts';
+import { type House, takeCall } from './house.ts';
+import { errorBody, JSON_TYPE } from './reply-error.ts';
+
+/** @param headers besides those of every answer */
+export function answerOnSocket(
+  house: House,
+  socket: Socket,
+  refusal: Refusal,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const counted = { limiter: house.anonymous, key: addressKey(socket.remoteAddress) };
+  const nowMs = house.now();
+  takeCall(counted, nowMs, (refused) => {
+    const told = refused ?? refusal;
+    const lines = [`HTTP/1.1 ${told.httpStatus} ${STATUS_CODES[told.httpStatus]}`];
+    const line = { header: (name: string, value: string) => lines.push(`${name}: ${value}`) };
+    const body = errorBody(told);
+    line.header('content-type', JSON_TYPE);
+    line.header('content-length', String(Buffer.byteLength(body)));
+    line.header('x-request-id', `req_${randomBytes(12).toString('base64url')}`);
+    line.header('connection', 'close');
+    house.anonymous.describe(line, counted.key, nowMs);
+    for (const [name, value] of Object.entries(headers)) line.header(name, value);
+    if (told.retryAfterSeconds !== null) line.header('retry-after', String(told.retryAfterSeconds));
+    if (socket.writable) socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+    else socket.destroy();
+  });
+}
+
+/** What the parser of HTTP refused. */
+export function brokenRequest(error: { readonly code?: string | undefined }, withinSeconds: number): Refusal {
+  const message =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? `The request did not arrive within ${withinSeconds} seconds.`
+      : 'This is not a well-formed HTTP request.';
+  return new Refusal('invalid_request', { message });
+}
