@@ -28,7 +28,10 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === 'string' && PASSING.has(code)) return new Refusal('overloaded');
-  if (typeof message === 'string' && /^(Connection terminated|timeout exceeded when trying to connect)/.test(message)) {
+  if (
+    typeof message === 'string' &&
+    /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout)/.test(message)
+  ) {
     return new Refusal('overloaded');
   }
   return new Refusal('internal_error');

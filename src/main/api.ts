@@ -14,12 +14,18 @@ import { wire } from './wire.ts';
 import { untilWorldIsSeen } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
+/** A database that does not answer a call of the API in this time makes it 503. */
+const ANSWERS_WITHIN_MS = 5_000;
 const WORLD_WITHIN_MS = 20_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
   const log = openLog('api');
-  const wired = await wire(config, { applicationName: 'bursar api', maxConnections: DATABASE_SESSIONS });
+  const wired = await wire(config, {
+    applicationName: 'bursar api',
+    maxConnections: DATABASE_SESSIONS,
+    answersWithinMs: ANSWERS_WITHIN_MS,
+  });
   const { ctx } = wired;
   const authenticator = createAuthenticator(ctx);
   const { neighbours, join, leave } = openNeighbours(ctx.db, ctx.ports.clock.now, (error) =>

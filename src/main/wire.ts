@@ -22,6 +22,8 @@ export type WireOptions = {
   /** What the database's list of sessions shows. */
   readonly applicationName: string;
   readonly maxConnections: number;
+  /** How long a database that does not answer is waited for; as long as it takes when it is left out. */
+  readonly answersWithinMs?: number;
   /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
   readonly clock?: Clock;
   /** How long a sandbox that is being made is waited for. */
@@ -35,9 +37,9 @@ const ADDRESS_RANGE = 200;
 
 /** What it takes to make merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
-  const { applicationName, maxConnections } = options;
-  const db = connect({ url: databaseUrl(config), role: 'bursar_app', applicationName, maxConnections });
-  const clock = options.clock === undefined ? serviceClock(config) : { ...options.clock, close: () => undefined };
+  const { clock: given, sandboxWithinMs: _within, ...session } = options;
+  const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...session });
+  const clock = given === undefined ? serviceClock(config) : { ...given, close: () => undefined };
   const ports = {
     clock,
     rng: systemRng,

@@ -53,7 +53,8 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
     });
 }
 
-/** Whether the statement is known to have left nothing: the server refused it, and said so. */
+/** Whether the statement is known to have left nothing (the server refused it, and said so), and not for want of time. */
 function isRolledBack(error: unknown): boolean {
-  return (error as { severity?: unknown } | null)?.severity === 'ERROR';
+  const { severity, code } = error as { severity?: unknown; code?: unknown };
+  return severity === 'ERROR' && code !== '57014';
 }

@@ -42,17 +42,28 @@ export type ConnectOptions = {
   readonly role: string | null;
   readonly maxConnections: number;
   readonly applicationName: string;
+  /**
+   * Milliseconds in which a free session and the answer to a statement must come; without it a statement may take 30 s, and a server that
+   * is there but does not answer is waited for. Past it the server ends the statement; one that does not even do that is given up, and
+   * nobody knows whether what it was told has happened.
+   */
+  readonly answersWithinMs?: number;
 };
 
 const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
+const LONGEST_STATEMENT_MS = 30_000;
 
 /** Opens a pool; nothing is connected until the first statement. */
 export function connect(options: ConnectOptions): Database {
+  const { answersWithinMs } = options;
+  // the server's own limit comes first: its refusal says that nothing has happened, and costs no connection
+  const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
   const base = {
     connectionString: options.url,
     application_name: options.applicationName,
-    options: `-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000${options.role === null ? '' : ` -c role=${options.role}`}`,
+    ...(answersWithinMs === undefined ? {} : { query_timeout: answersWithinMs, connectionTimeoutMillis: answersWithinMs }),
+    options: `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${options.role === null ? '' : ` -c role=${options.role}`}`,
   };
   const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: 60_000 });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
@@ -84,9 +95,12 @@ export function connect(options: ConnectOptions): Database {
       await client.query('commit');
       return result;
     } catch (error) {
-      await client.query('rollback').catch((failure: Error) => {
-        broken = failure;
-      });
+      if (isUnanswered(error)) broken = error;
+      else {
+        await client.query('rollback').catch((failure: Error) => {
+          broken = failure;
+        });
+      }
       throw error;
     } finally {
       client.release(broken);
@@ -119,6 +133,11 @@ function isConnectionLost(error: Error): boolean {
   return severity !== 'ERROR';
 }
 
+/** Whether the server did not answer in time: the session still waits for that answer, and takes no further statement. */
+function isUnanswered(error: unknown): error is Error {
+  return error instanceof Error && error.message === 'Query read timeout';
+}
+
 function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => void = () => undefined): SessionLock {
   let session: pg.Client | null = null;
   let held = false;
@@ -140,8 +159,15 @@ function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => vo
   }
   async function take(lock: string): Promise<boolean> {
     const client = session ?? (await open());
-    const { rows } = await client.query<{ taken: boolean }>(`select ${lock}(hashtextextended($1, 0)) as taken`, [name]);
-    return session === client && rows[0]?.taken === true;
+    try {
+      const { rows } = await client.query<{ taken: boolean }>(`select ${lock}(hashtextextended($1, 0)) as taken`, [name]);
+      return session === client && rows[0]?.taken === true;
+    } catch (error) {
+      // what the session holds now nobody knows: it is given up with all it may hold
+      dropped(client);
+      client.end().catch(() => undefined);
+      throw error;
+    }
   }
   return {
     async acquire() {
@@ -157,7 +183,14 @@ function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => vo
     async yield() {
       if (!held || session === null) return;
       held = false;
-      await session.query('select pg_advisory_unlock(hashtextextended($1, 0))', [name]);
+      const client = session;
+      try {
+        await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [name]);
+      } catch (error) {
+        dropped(client);
+        client.end().catch(() => undefined);
+        throw error;
+      }
     },
     async release() {
       const client = session;

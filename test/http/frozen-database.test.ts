@@ -1,0 +1,124 @@
+// A database that is there and does not answer: calls are refused within the time that was given, nothing is called a failure that may have
+// happened, and when it answers again everything goes on.
+import { once as event } from 'node:events';
+import { createServer, connect as openSocket, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { once } from '../../src/flow/once.ts';
+import { refusalOf } from '../../src/http/reply-error.ts';
+import { connect, type Database } from '../../src/store/connect.ts';
+import { portsFor } from '../support/ports.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const WITHIN_MS = 600;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let relay: Awaited<ReturnType<typeof openRelay>>;
+let db: Database;
+
+/** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
+async function openRelay(url: string) {
+  const target = new URL(url);
+  const path = `${target.searchParams.get('host')}/.s.PGSQL.${target.searchParams.get('port') ?? (target.port || '5432')}`;
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  const server = createServer((near) => {
+    const far = openSocket(path);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+      one.on('close', () => other.destroy());
+      one.on('data', (bytes) => other.write(bytes));
+      if (frozen) one.pause();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await event(server, 'listening');
+  const relayed = new URL(url);
+  relayed.hostname = '127.0.0.1';
+  relayed.port = String((server.address() as { port: number }).port);
+  relayed.searchParams.delete('host');
+  relayed.searchParams.delete('port');
+  return {
+    url: relayed.href,
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+beforeEach(async () => {
+  database = await freshDatabase();
+  relay = await openRelay(database.url);
+  db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', answersWithinMs: WITHIN_MS });
+});
+afterEach(async () => {
+  relay.close();
+  await db.close();
+  await database.drop();
+});
+
+/** What a call that fails this way is answered with, and after how long. */
+async function answered(work: Promise<unknown>): Promise<[string, boolean]> {
+  const startedMs = performance.now();
+  const error = await work.then(
+    () => null,
+    (failure: unknown) => failure,
+  );
+  return [error === null ? 'done' : refusalOf(error).code, performance.now() - startedMs < 3 * WITHIN_MS];
+}
+
+test('statements, transactions and who waits for a session are all refused in time, and go on afterwards', async () => {
+  const ask = () => db.query({ text: 'select 1' });
+  const insert = () => db.transaction((sql) => sql.query({ text: 'select 1' }));
+  await Promise.all([ask(), insert()]);
+  relay.freeze();
+  expect(await Promise.all([ask(), insert(), ask(), insert(), ask()].map(answered))).toEqual(
+    new Array(5).fill(['overloaded', true]),
+  );
+  expect(await answered(ask())).toEqual(['overloaded', true]);
+  relay.thaw();
+  expect(await Promise.all([ask(), insert(), ask()].map(answered))).toEqual(new Array(3).fill(['done', true]));
+});
+
+test('a statement that takes too long is ended by the database, and its session stays', async () => {
+  const pid = async () => (await db.query<{ pid: number }>({ text: 'select pg_backend_pid() as pid' })).rows[0]?.pid;
+  const before = await pid();
+  expect(await answered(db.query({ text: 'select pg_sleep(20)' }))).toEqual(['overloaded', true]);
+  expect(await pid()).toBe(before);
+});
+
+test('a write whose commit was not answered is told as overloaded, and its key says later what became of it', async () => {
+  const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }) } as unknown as Parameters<typeof once>[0];
+  await database.db.query({
+    text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
+           values (1, 'aff_' || repeat('0', 22), 'a@example.com', 'A', now())`,
+  });
+  const key = { merchantId: 1n, operation: '/cancel_transaction', key: 'k', bodyHash: Buffer.alloc(32), kept: 'a day' } as const;
+  const write = (effect: () => Promise<string>) =>
+    once({ ...ctx, desk: {} } as Parameters<typeof once>[0], key, effect, () => '');
+  const first = write(async () => {
+    relay.freeze();
+    return '{"n":1}';
+  });
+  expect(await answered(first)).toEqual(['overloaded', true]);
+  relay.thaw();
+  const second = await write(async () => '{"n":2}');
+  // either it happened, and the answer is the stored one, or it did not, and it is done now
+  expect(second).toEqual(
+    second.replayed
+      ? { httpStatus: 200, text: '{"n":1}', replayed: true }
+      : { httpStatus: 200, text: '{"n":2}', replayed: false },
+  );
+  expect((await write(async () => '{"n":3}')).replayed).toBe(true);
+});
