@@ -58,7 +58,7 @@ export async function followFork(
     if (hash === cursor.hash) return null;
     if (hash === null) return MOVED(cursor);
   }
-  const fork = await findFork(ctx, port, Math.min(cursor.height, tip.height));
+  const fork = await findFork(ctx, port, cursor.height, tip.height);
   if (fork === null) return MOVED(cursor);
   // restored from an old copy, or still reading: its chain is ours, only shorter
   if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false, behind: true };
@@ -66,7 +66,8 @@ export async function followFork(
 }
 
 /** The highest block that the node's best chain and ours share; null when the node's chain changed while it was searched. */
-async function findFork(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<Fork | null> {
+async function findFork(ctx: ChainContext, port: ChainPort, ourHeight: number, tipHeight: number): Promise<Fork | null> {
+  const fromHeight = Math.min(ourHeight, tipHeight);
   let lowest: Fork | null = null;
   for (let height = fromHeight; ; ) {
     const page = await hashesDown(ctx.db, port.currency, height, PAGE);
@@ -79,9 +80,8 @@ async function findFork(ctx: ChainContext, port: ChainPort, fromHeight: number):
     if (page.length < PAGE) break;
     height = (page[page.length - 1] as Fork).height - 1;
   }
-  // below the first block that we ever read there is nothing of ours: all that we read is replaced
-  const height = (lowest?.height ?? fromHeight + 1) - 1;
-  if (height < 0) return null;
+  // All that we ever read is replaced, and where the branches part lies below it: what double-spends our payments may stand there too.
+  const height = lowest === null ? fromHeight : Math.max(0, Math.min(lowest.height - 1, ourHeight - WHOLE_DEPTH));
   const hash = await port.hashAt(height);
   return hash === null ? null : { height, hash };
 }
@@ -116,8 +116,10 @@ async function takeBranch(
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }
-    if (isTip)
-      await recordMempoolChanges(sql, port.currency, compareWithMempool(await readUnmined(sql, port.currency, 0), mempool, atMs));
+    if (isTip) {
+      const unmined = await readUnmined(sql, port.currency, 0);
+      await recordMempoolChanges(sql, port.currency, compareWithMempool(unmined, mempool, atMs, cursor.height));
+    }
     await wakeJudge(sql, port.currency);
   });
   const next = { ...cursor, height: end.height, hash: end.hash, epoch: cursor.epoch + 1n };

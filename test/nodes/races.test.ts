@@ -47,6 +47,25 @@ async function interrupted(method: 'mempool' | 'hashAt' | 'readBlock', happens: 
   chain.watcher = createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx) });
 }
 
+test.each([3, 6, 10])(
+  'a double spend in a reorganisation of depth %i, deeper than the first block that was ever read, is found',
+  async (depth) => {
+    node.mine(20);
+    await chain.close();
+    chain = await watchChain('BTC', node.url);
+    await chain.catchUp();
+    const owed = await chain.owe();
+    node.pay([{ script: owed.script, minor: 9_000n }]);
+    node.mine(1);
+    await chain.catchUp();
+    node.reorg(depth, { drop: true });
+    await chain.catchUp();
+    const [lost] = await chain.facts(owed);
+    expect(lost).toMatchObject({ state: 'conflicted', height: null });
+    expect(lost?.conflictTxid).toMatch(/^[0-9a-f]{64}$/);
+  },
+);
+
 test('a block that comes while the mempool is listed takes no payment away', async () => {
   const owed = await chain.owe();
   node.pay([{ script: owed.script, minor: 9_000n }]);
