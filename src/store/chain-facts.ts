@@ -121,14 +121,23 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number)
 /**
  * Compares what is not in a block with the whole mempool of a node whose tip is our cursor: what left is gone, what came back is there,
  * and a payment whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
+ * @param seenHeight the tip below which the payments in the mempool were last seen; null = nobody knows
  */
-export function compareWithMempool(unmined: UnminedFacts, mempool: ReadonlySet<string>, atMs: number): MempoolChanges {
+export function compareWithMempool(
+  unmined: UnminedFacts,
+  mempool: ReadonlySet<string>,
+  atMs: number,
+  seenHeight: number | null = null,
+): MempoolChanges {
   const departed = new Set(unmined.rivals.filter((txid) => !mempool.has(txid)));
   const changed: PaymentFacts[] = [];
   for (const row of unmined.payments) {
     const listed = mempool.has(row.txid);
-    if (row.state === 'mempool' && !listed) changed.push({ ...row, state: 'gone', goneSinceMs: atMs });
-    else if (row.state === 'gone' && listed) changed.push({ ...row, state: 'mempool', goneSinceMs: null });
+    if (row.state === 'mempool' && !listed) {
+      const lastHeight = seenHeight === null ? row.lastHeight : Math.max(row.lastHeight ?? 0, seenHeight);
+      changed.push({ ...row, state: 'gone', goneSinceMs: atMs, lastHeight });
+    }
+    if (row.state === 'gone' && listed) changed.push({ ...row, state: 'mempool', goneSinceMs: null });
     else if (row.state === 'conflicted' && (listed || (row.conflictTxid !== null && departed.has(row.conflictTxid)))) {
       changed.push({ ...row, state: listed ? 'mempool' : 'gone', goneSinceMs: listed ? null : atMs, conflictTxid: null });
     }

@@ -98,7 +98,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
-    const caughtUp = complete && (await setCaughtUp(ctx.db, currency, followed.cursor, atMs));
+    const caughtUp = complete && (await ctx.db.transaction((sql) => setCaughtUp(sql, currency, followed.cursor, atMs)));
     epoch = followed.cursor.epoch;
     const { blocksRead, more, behind = false } = followed;
     const alarms = [...alarmsOf(condition), ...proofs, ...(followed.notices ?? [])];

@@ -118,7 +118,8 @@ export function createMempoolWatcher(
       await holdCursor(sql, currency, cursor);
       let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
       if (listing !== null) {
-        const changes = compareWithMempool(await readUnmined(sql, currency, atMs - GONE_COMPARED_MS), listing, atMs);
+        const unmined = await readUnmined(sql, currency, atMs - GONE_COMPARED_MS);
+        const changes = compareWithMempool(unmined, listing, atMs, cursor.height);
         await recordMempoolChanges(sql, currency, changes);
         changed += changes.changed.length;
       }

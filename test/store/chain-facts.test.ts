@@ -247,3 +247,14 @@ test('a lock is of the txid and of the place where our node told of it: whatever
   await record([twin], block(102));
   expect(await locks()).toEqual([null]);
 });
+
+test('a payment that leaves the mempool was last seen below the tip of then', async () => {
+  const { id, script } = await owe();
+  await record([facts('p', ['c'], [[script, 5n]])], null);
+  await db.transaction(async (sql) =>
+    recordMempoolChanges(sql, 'BTC', compareWithMempool(await readUnmined(sql, 'BTC', 0), new Set(), T0, 100)),
+  );
+  expect(await payments(id)).toMatchObject([{ state: 'gone', height: null }]);
+  const { rows } = await db.query({ text: 'select last_height from payments' });
+  expect(rows).toEqual([{ last_height: 100 }]);
+});
