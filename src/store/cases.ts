@@ -121,6 +121,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
        where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [transactionId],
   });
+  const spends = await readSpends(sql, rows);
   return rows.map((row) => ({
     id: row.id,
     currency: row.currency,
@@ -139,6 +140,7 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     goneSinceMs: row.gone_since?.getTime() ?? null,
     lastHeight: row.last_height,
     conflictTxid: row.conflict_txid,
+    spends: spends.get(row.txid) ?? [],
     arrivalRate: row.arrival_rate === null ? null : parseRate(row.arrival_rate),
     classified: row.noticed_at !== null,
     present: row.present,
@@ -161,6 +163,21 @@ export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]
     dueHeight: row.due_height,
     dueAtMs: row.due_at?.getTime() ?? null,
   }));
+}
+
+/** What the payments spend that were replaced by another one of the same transaction. */
+async function readSpends(sql: Sql, coins: readonly CoinRow[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  const txids = new Set(coins.map((coin) => coin.txid));
+  const replaced = coins.filter((coin) => coin.conflict_txid !== null && txids.has(coin.conflict_txid));
+  if (replaced.length === 0) return new Map();
+  const { rows } = await sql.query<{ txid: string; spends: string[] }>({
+    name: 'read_spends',
+    text: `select i.txid, array_agg(i.prev_txid || ':' || i.prev_vout order by i.prev_txid, i.prev_vout) as spends
+             from (select distinct * from unnest($1::text[], $2::text[]) as t(currency, txid)) w join payment_inputs i using (currency, txid)
+            group by i.txid`,
+    values: [replaced.map((coin) => coin.currency), replaced.map((coin) => coin.txid)],
+  });
+  return new Map(rows.map((row) => [row.txid, row.spends]));
 }
 
 /**

@@ -188,6 +188,17 @@ describe('a fee replacement', () => {
     expect(world.coins[1]!.onTimeMinor).toBe(HALF);
   });
 
+  test('of two payments in one transaction inherits from both', () => {
+    const world = newWorld();
+    const one = world.pay({ amount: HALF });
+    const two = world.pay({ amount: HALF });
+    world.afterGrace();
+    world.rate(80_000n);
+    world.pay({ inputs: [...one.inputs, ...two.inputs] });
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+  });
+
   test('of a replacement inherits once, not twice', () => {
     const world = newWorld();
     const tx = world.pay({ amount: HALF });

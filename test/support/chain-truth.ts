@@ -152,6 +152,7 @@ export function watch(
           seenAtMs: options.nowMs,
           caughtUpAtMs,
           foundMined: tx.height !== null,
+          spends: tx.inputs,
           arrivalRate: options.arrivalRate,
         });
       }

@@ -27,6 +27,8 @@ export type Coin = {
   readonly lastHeight: number | null;
   /** The rival that spends the same outpoint, when this coin is conflicted. */
   readonly conflictTxid: string | null;
+  /** The outpoints that its transaction spends; known only where it matters (it was replaced, or replaces another). */
+  readonly spends: readonly string[];
   /** Arrival rate of its currency, when one is known. */
   readonly arrivalRate: Rate | null;
   /** Classified as on time or late; stays when the coin goes and comes back. */

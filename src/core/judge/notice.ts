@@ -55,13 +55,27 @@ function inherited(it: Case, coin: Coin): bigint {
   const replaced = kin.filter((other) => other.conflictTxid === coin.txid);
   // what was replaced before it was ever judged was on time or late all the same
   const onTime = (other: Coin) => (other.classified ? other.onTimeMinor : isOnTime(it.transaction, other) ? other.amount : 0n);
-  // the last of a row of replacements makes all before it conflicted: they are one payment, not several
-  let most = 0n;
-  for (const txid of new Set(replaced.map((other) => other.txid))) {
-    most = greatest(most, sum(replaced.filter((other) => other.txid === txid).map(onTime)));
-  }
+  const most = sum(
+    rowsOf(replaced).map((row) =>
+      [...new Set(row.map((other) => other.txid))]
+        .map((txid) => sum(row.filter((other) => other.txid === txid).map(onTime)))
+        .reduce(greatest),
+    ),
+  );
   const taken = sum(kin.filter((other) => other.txid === coin.txid && other.classified).map((other) => other.onTimeMinor));
   return atLeastZero(minus(most, taken));
+}
+
+/** Replaced payments that spend the same outpoint are a row of replacements, one payment; those that share none are several. */
+function rowsOf(replaced: readonly Coin[]): (readonly Coin[])[] {
+  let rows: (readonly Coin[])[] = [];
+  for (const coin of replaced) {
+    const touching = rows.filter((row) =>
+      row.some((other) => other.txid === coin.txid || other.spends.some((outpoint) => coin.spends.includes(outpoint))),
+    );
+    rows = [...rows.filter((row) => !touching.includes(row)), [...touching.flat(), coin]];
+  }
+  return rows;
 }
 
 /**
