@@ -115,6 +115,24 @@ test('a payment 120 blocks deep is double-spent by a branch that a new watcher r
   expect(await chain.facts(owed)).toMatchObject([{ state: 'conflicted', height: null }]);
 });
 
+test.each([{ watcher: 'the same watcher' }, { watcher: 'a new one' }])(
+  'a payment that was out of the mempool for five days and comes back is there again for $watcher',
+  async ({ watcher }) => {
+    const owed = await chain.owe({ ageDays: 29 });
+    const paid = node.pay([{ script: owed.script, minor: 9_000n }]) as Transaction;
+    await chain.catchUp();
+    node.deny(paid, true);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'gone', gone: true }]);
+    chain.skew += 5 * 86_400_000; // its address is older than thirty days now
+    await chain.catchUp();
+    if (watcher === 'a new one') await chain.restart();
+    node.deny(paid, false);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid: paid.txid, state: 'mempool', gone: false }]);
+  },
+);
+
 /** Another watcher on the same database, whose node answers in its own way. */
 function watcherOn(changed: (port: ChainPort) => Partial<ChainPort>) {
   const port = chain.ctx.ports.chains.get('BTC') as ChainPort;
