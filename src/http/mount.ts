@@ -89,7 +89,7 @@ function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyR
 function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
   const { limit, keyKept } = endpoint;
   const limiter = createLimiter<bigint>(endpoint.path.slice(1), limit, house.rateLimitScale, house.neighbours, BigInt);
-  const authenticate = access.askNow ? house.authenticator.authenticateNow : house.authenticator.authenticate;
+  const { authenticate, authenticateNow } = house.authenticator;
 
   function proceed(request: FastifyRequest, reply: FastifyReply, body: JsonObject, caller: Caller): void {
     const counted = { limiter, key: caller.merchantId };
@@ -113,7 +113,9 @@ function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: '
   return (request, reply, body) => {
     let caller: Caller | Promise<Caller>;
     try {
-      caller = authenticate(presentedToken(body, request.raw.headers.authorization));
+      const token = presentedToken(body, request.raw.headers.authorization);
+      // what another server has revoked is known here a moment later only: what is remembered is good for a server that is alone
+      caller = access.askNow || !house.neighbours.alone ? authenticateNow(token) : authenticate(token);
     } catch (error) {
       house.failAnonymous(request, reply, error);
       return;

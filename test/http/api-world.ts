@@ -13,7 +13,7 @@ import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
 import type { SandboxForward } from '../../src/http/house.ts';
-import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
+import { type Neighbours, NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
 import { openStatusBell } from '../../src/main/status-bell.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
@@ -40,6 +40,7 @@ export type ApiOptions = {
   readonly rateLimitScale?: number;
   readonly trustedProxies?: readonly string[];
   readonly sandbox?: SandboxForward | null;
+  readonly neighbours?: Neighbours;
 };
 
 async function context(network: Network, now: () => number) {
@@ -107,7 +108,7 @@ export async function makeApi(options: ApiOptions = {}) {
     network,
     publicUrl: null,
     rateLimitScale: options.rateLimitScale ?? 10_000,
-    neighbours: NO_NEIGHBOURS,
+    neighbours: options.neighbours ?? NO_NEIGHBOURS,
     trustedProxies: options.trustedProxies ?? [],
     sandbox: options.sandbox ?? null,
     report: ({ error }) => bugs.push(error),

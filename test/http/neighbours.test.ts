@@ -2,12 +2,14 @@
 // that is alone counts at once and leaves the database in peace.
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { guardedSignIn } from '../../src/flow/guarded-sign-in.ts';
+import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createLimiter, type Limiter } from '../../src/http/rate-limit.ts';
 import { openNeighbours } from '../../src/main/neighbours.ts';
 import { connect } from '../../src/store/connect.ts';
 import { makeWorld, PASSWORD, refusalOf, type World } from '../flow/sign-in-world.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
+import { makeApi } from './api-world.ts';
 
 type Server = { readonly auth: Limiter<string>; readonly create: Limiter<bigint>; isAlone(): boolean; leave(): Promise<void> };
 
@@ -141,6 +143,15 @@ async function operator(text: string): Promise<void> {
   await db.query({ text });
   await db.close();
 }
+
+test('what another server revoked is refused by the next call, before any word of it has come', async () => {
+  const api = await makeApi({ neighbours: { ...NO_NEIGHBOURS, alone: false } });
+  expect((await api.call('/get_account_info', {})).status).toBe(200);
+  await api.sql('alter table sign_ins disable trigger announce');
+  await api.sql(`update sign_ins set revoked_at = now(), revoked_because = 'signed_out'`);
+  expect((await api.call('/get_account_info', {})).json.error).toBe('invalid_token');
+  await api.end();
+});
 
 describe('failed sign-ins', () => {
   let world: World;
