@@ -10,7 +10,7 @@ import { open } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { clockFile, sandboxFolder } from './sandbox-place.ts';
-import { settle } from './settle.ts';
+import { settle, untilRead } from './settle.ts';
 import { StartRefused } from './start-refused.ts';
 import { wire } from './wire.ts';
 
@@ -64,6 +64,7 @@ function serviceSide(context: () => Promise<Awaited<ReturnType<typeof wire>>['ct
       await addUser(await context(), { affiliateId, username, password, scopes });
       return { affiliate_id: affiliateId, username, scopes };
     },
+    untilRead: async (currency, timeoutMs) => untilRead(await context(), currency, timeoutMs),
     settle: async (timeoutMs) => settle(await context(), timeoutMs),
     refreshRates: async () => pollRates(await context()),
   };

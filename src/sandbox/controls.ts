@@ -29,14 +29,17 @@ const MOST_BLOCKS = 10_000;
 const MOST_DEPTH = 1_000;
 /** The clock stays in this century: a block's time has 32 bits. */
 const LAST_MS = Date.UTC(2100, 0, 1);
-const SETTLE_MS = 45_000;
+/** How long the clock's control waits before it moves, and after it. A client waits for five minutes. */
+const READ_MS = 90_000;
+const SETTLE_MS = 150_000;
 
-/** After a move of coins: the service looks at once, unless it cannot reach the node. */
+/** After a move of coins: answered when the service has seen it, unless it cannot reach the node. */
 async function seen(
   world: World,
   { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
 ): Promise<unknown> {
-  if (!node.state.trouble.down) await world.nudge();
+  const { down, fault } = node.state.trouble;
+  if (!down && fault !== 'hang') await world.nudge(node.dialect.code);
   return answer;
 }
 
@@ -79,17 +82,27 @@ async function trouble(world: World, body: Body): Promise<unknown> {
   const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
   node.setTrouble(after);
   const answer = { currency: node.dialect.code, down: after.down, fault: after.fault, for: after.left };
-  if (before.down !== after.down) await world.nudge();
+  if (before.down !== after.down) await world.nudge(node.dialect.code);
   return answer;
 }
 
 async function advanceClock(world: World, body: Body): Promise<unknown> {
   const room = Math.max(0, Math.floor((LAST_MS - world.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
+  // what the sandbox has answered for belongs to the time before
+  if (!(await world.service.untilRead(null, READ_MS))) {
+    throw impossible(
+      `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, ask again when it has`,
+    );
+  }
   world.clock.advance(seconds * 1000);
   await world.service.refreshRates();
-  await world.service.settle(SETTLE_MS);
-  return { now: new Date(world.clock.now()).toISOString() };
+  const isDone = await world.service.settle(SETTLE_MS);
+  const now = new Date(world.clock.now()).toISOString();
+  if (isDone) return { now };
+  throw impossible(
+    `the clock was moved, it is ${now}; what is due has not all been done within ${SETTLE_MS / 1000} s: advance_seconds 0 waits for the rest`,
+  );
 }
 
 function pricesOf(code: string, value: unknown): Prices {

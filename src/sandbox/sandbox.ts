@@ -15,7 +15,7 @@ import { openSimulatedNode, type SimulatedNode } from './simulated-node.ts';
 /** How long the sandbox that was here before may take to let go of its port. */
 const PREDECESSOR_MS = 6_000;
 /** How long a control waits until the service has seen what it did. */
-const NUDGE_MS = 2_000;
+const NUDGE_MS = 10_000;
 
 type Endpoint = { readonly url: string; readonly secret: string };
 
@@ -36,7 +36,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   try {
     const nodes = openNodes(options);
     const exchanges = openExchanges({ folder, now: () => clock.now() });
-    const nudge = coalesced(() => service.settle(NUDGE_MS));
+    const nudge = coalesced((currency: UtxoCode) => service.untilRead(currency, NUDGE_MS));
     handler = sandboxHandler({ secret, nodes: nodes.values(), world: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
@@ -123,28 +123,33 @@ function forgiving(service: SandboxService, log: (line: string) => void): Sandbo
   };
   return {
     ...service,
+    untilRead: (currency, timeoutMs) => service.untilRead(currency, timeoutMs).catch(told),
     settle: (timeoutMs) => service.settle(timeoutMs).catch(told),
     refreshRates: () => service.refreshRates().catch((error: Error) => void told(error)),
   };
 }
 
-/** Runs one at a time; who comes meanwhile waits for one more run, which all of them share. */
-function coalesced(run: () => Promise<unknown>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  let next: Promise<void> | null = null;
-  const start = (): Promise<void> => {
-    const current = run().then(() => {
-      if (running === current) running = null;
+/** Runs one at a time for each key; who comes meanwhile waits for one more run, which all of them share. */
+function coalesced<K>(run: (key: K) => Promise<unknown>): (key: K) => Promise<void> {
+  const running = new Map<K, Promise<void>>();
+  const next = new Map<K, Promise<void>>();
+  function start(key: K): Promise<void> {
+    const current = run(key).then(() => {
+      if (running.get(key) === current) running.delete(key);
     });
-    running = current;
+    running.set(key, current);
     return current;
-  };
-  return () => {
-    if (running === null) return start();
-    next ??= running.then(() => {
-      next = null;
-      return start();
-    });
-    return next;
+  }
+  return (key) => {
+    const before = running.get(key);
+    if (before === undefined) return start(key);
+    const waiting =
+      next.get(key) ??
+      before.then(() => {
+        next.delete(key);
+        return start(key);
+      });
+    next.set(key, waiting);
+    return waiting;
   };
 }

@@ -1,6 +1,6 @@
 // What the controls of the sandbox need of the service, types only: main hands these functions over, so that the sandbox itself knows
 // nothing of databases or transactions. Called by the controls; fulfilled in src/main.
-import type { CurrencyCode } from '../core/currency.ts';
+import type { CurrencyCode, UtxoCode } from '../core/currency.ts';
 
 /** What a transaction of the service asks for, as far as someone who wants to pay it must know. */
 export type PayableTransaction = {
@@ -29,6 +29,11 @@ export type SandboxService = {
     readonly password: string;
     readonly scopes: readonly string[];
   }): Promise<Readonly<Record<string, unknown>>>;
+  /**
+   * Waits until the service has read this chain (null: every one) after now, and what came of it was judged, at most so long; whether it has.
+   * A chain that it cannot read counts as read.
+   */
+  untilRead(currency: UtxoCode | null, timeoutMs: number): Promise<boolean>;
   /** Waits until everything that is due on the current clock has been done once, at most so long; whether it was. */
   settle(timeoutMs: number): Promise<boolean>;
   /** Asks all rate sources now, so that the next quote uses what they say. */

@@ -1,4 +1,5 @@
 // What the controls reach, types only: the simulated coins and exchanges, and the service's side. Put together by the sandbox.
+import type { UtxoCode } from '../core/currency.ts';
 import type { Nodes } from './control-fields.ts';
 import type { Exchanges } from './rates.ts';
 import type { SandboxOptions, SandboxService } from './service-side.ts';
@@ -8,6 +9,6 @@ export type World = {
   readonly exchanges: Exchanges;
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
-  /** Lets the service look now, and waits a moment until it has. */
-  readonly nudge: () => Promise<void>;
+  /** Lets the service look at a chain now, and waits until it has; not for ever. */
+  readonly nudge: (currency: UtxoCode) => Promise<void>;
 };

@@ -68,26 +68,46 @@ export async function hurry(sql: Sql): Promise<void> {
   await sql.query({ name: 'hurry', text: `select pg_notify('hurry', '')`, values: [] });
 }
 
+const READ = `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
+                           where ($2::text is null or n.currency = $2)
+                             and (n.checked_at < $1 or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < $1))))`;
+
+/** Whether a chain (null: every one) was read to its end at or after this time; of one that cannot be read, whether that was tried. */
+export async function isRead(sql: Sql, currency: CurrencyCode | null, sinceMs: number): Promise<boolean> {
+  const { rows } = await sql.query<{ read: boolean }>({
+    name: 'is_read',
+    text: `select ${READ} as read`,
+    values: [new Date(sinceMs), currency],
+  });
+  return rows[0]?.read ?? false;
+}
+
+/** Whether nothing waits for the judge. */
+export async function isJudged(sql: Sql): Promise<boolean> {
+  return (await dueTransactions(sql, { limit: 1, except: [] })).length === 0;
+}
+
 /**
  * Whether all that was due at `sinceMs` has been done once: every chain that can be read was read since then, no scheduled reading of a chain
- * is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Audits change nothing that a caller sees:
- * nobody waits for them.
+ * is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Of a second reading, which only audits ask,
+ * the first part will do. Audits change nothing that a caller sees: nobody waits for them.
  */
 export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ settled: boolean }>({
     name: 'is_settled',
+    // one statement: what the judge and a look-up hand to each other is seen with the one or with the other
     text: `
-      select not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
-                          where n.checked_at < $1 or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < $1)))
+      select ${READ}
          and not exists (select 1 from schedules s
                           where (s.name like 'deep scan %' or s.name like 'reconcile %')
-                            and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000)))
+                            and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000))
+                            and not exists (select 1 from chain_reconciled r where s.name = 'reconcile ' || r.currency and r.updated_at >= $1))
          and not exists (select 1 from chain_cursors c where
                exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at)
             or exists (select 1 from payments p where p.currency = c.currency and (p.due_height <= c.height or p.due_at <= c.caught_up_at))
             or exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
                         where t.currency = c.currency and t.lookup_wanted)) as settled`,
-    values: [new Date(sinceMs)],
+    values: [new Date(sinceMs), null],
   });
   return rows[0]?.settled ?? false;
 }

@@ -53,10 +53,11 @@ describe('pay', () => {
     expect(await paidTo('btc', again, 1)).toEqual([0.001]);
   });
 
-  it('lets the service look before it answers', async () => {
-    const before = calls.settled;
+  it('is answered when the service has read the chain', async () => {
+    calls.read = [];
     await ask('pay', { transaction_id: 'txn_btc_2' });
-    expect(calls.settled).toBeGreaterThan(before);
+    await ask('pay', { transaction_id: 'txn_btc_2', currency: 'LTC', amount: '1' });
+    expect(calls.read).toEqual(['BTC', 'LTC']);
   });
 
   it('pays in another coin to the same script', async () => {
@@ -215,8 +216,10 @@ describe('the rest', () => {
 
   it('moves the clock, and blocks carry the new time', async () => {
     const before = calls.settled;
+    calls.read = [];
     const { now } = await ask('clock', { advance_seconds: 3600 });
     expect(Date.parse(now as string)).toBeGreaterThan(Date.now() + 3_590_000);
+    expect(calls.read).toEqual([null]);
     expect(calls.settled).toBe(before + 1);
     const { hash } = await ask('mine', { currency: 'BTC', blocks: 1 });
     const { time } = (await rpc(sandbox, 'btc', 'getblockheader', hash)) as { time: number };
@@ -224,13 +227,35 @@ describe('the rest', () => {
     expect(readFileSync(join(folder, 'clock-offset')).readBigInt64LE()).toBe(3_600_000n);
   });
 
+  it('does not move the clock before what was answered for is read, and says when not all that is due was done', async () => {
+    const offset = () => readFileSync(join(folder, 'clock-offset')).readBigInt64LE();
+    const before = offset();
+    calls.canRead = false;
+    expect(await refused('clock', { advance_seconds: 60 })).toEqual([409, 'not_possible', undefined]);
+    expect(offset()).toBe(before);
+    Object.assign(calls, { canRead: true, canSettle: false });
+    expect(await refused('clock', { advance_seconds: 60 })).toEqual([409, 'not_possible', undefined]);
+    expect(offset()).toBe(before + 60_000n);
+    calls.canSettle = true;
+    await ask('clock', { advance_seconds: 0 });
+  });
+
+  it('pays and mines while a node hangs, and does not wait for what cannot be read', async () => {
+    await ask('node', { currency: 'BTC', fault: 'hang' });
+    calls.read = [];
+    await ask('pay', { transaction_id: 'txn_btc_31' });
+    await ask('mine', { currency: 'BTC', blocks: 1 });
+    expect(calls.read).toEqual([]);
+    await ask('node', { currency: 'BTC', fault: null });
+  });
+
   it('pays and mines while a node is down, and does not make the service wait', async () => {
     expect(await ask('node', { currency: 'BTC', down: true })).toEqual({ currency: 'BTC', down: true, fault: null, for: null });
-    const before = calls.settled;
+    calls.read = [];
     const { txid } = await ask('pay', { transaction_id: 'txn_btc_30' });
     await ask('mine', { currency: 'BTC', blocks: 2 });
     await ask('reorg', { currency: 'BTC', depth: 1 });
-    expect(calls.settled).toBe(before);
+    expect(calls.read).toEqual([]);
     await expect(rpc(sandbox, 'btc', 'getblockcount')).rejects.toThrow();
     await ask('node', { currency: 'BTC', down: false });
     expect((await seen('btc', txid)).confirmations).toBe(3);

@@ -72,6 +72,16 @@ test.each([
   expect(await isSettled(base.db, nowMs + 30 * SECOND)).toBe(isSettledMeanwhile);
 });
 
+test('of a second reading that takes long the clock control waits for the first part only', async () => {
+  expect(await takeDue(base.db, 'reconcile BTC', 30 * SECOND, nowMs)).toBe(true);
+  const read = `insert into chain_reconciled (currency, from_height, height, hash, updated_at) values ('BTC', 1, 1, '', $1)
+                  on conflict (currency) do update set updated_at = excluded.updated_at`;
+  await base.db.query({ text: read, values: [new Date(nowMs - 1)] });
+  expect(await isSettled(base.db, nowMs)).toBe(false);
+  await base.db.query({ text: read, values: [new Date(nowMs)] });
+  expect(await isSettled(base.db, nowMs)).toBe(true);
+});
+
 test('a job whose worker died is taken over when it is due again, or ten minutes later at the latest', async () => {
   for (const [name, everyMs, lostAfterMs] of [
     ['reconcile BTC', 30 * SECOND, 30 * SECOND],

@@ -12,11 +12,19 @@ function payable(id: string): PayableTransaction | null {
   return { currency: code.toUpperCase() as 'BTC', script, address: '', needMinor: NEED, receivedMinor: 0n };
 }
 
-export type Calls = { settled: number; refreshed: number; merchants: unknown[]; users: unknown[] };
+export type Calls = {
+  read: (string | null)[];
+  settled: number;
+  canRead: boolean;
+  canSettle: boolean;
+  refreshed: number;
+  merchants: unknown[];
+  users: unknown[];
+};
 
 /** The service's side, and what was asked of it. */
 export function tableService(): { readonly service: SandboxService; readonly calls: Calls } {
-  const calls: Calls = { settled: 0, refreshed: 0, merchants: [], users: [] };
+  const calls: Calls = { read: [], settled: 0, canRead: true, canSettle: true, refreshed: 0, merchants: [], users: [] };
   const service: SandboxService = {
     findTransaction: async (id) => payable(id),
     addMerchant: async (merchant) => {
@@ -31,9 +39,13 @@ export function tableService(): { readonly service: SandboxService; readonly cal
       calls.users.push(user);
       return { affiliate_id: user.affiliateId, username: user.username, scopes: user.scopes };
     },
+    untilRead: async (currency) => {
+      calls.read.push(currency);
+      return calls.canRead;
+    },
     settle: async () => {
       calls.settled += 1;
-      return true;
+      return calls.canSettle;
     },
     refreshRates: async () => {
       calls.refreshed += 1;
