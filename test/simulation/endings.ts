@@ -1,6 +1,6 @@
 // Where a purchase must end, as far as the specification leaves no choice: worked out from what was sent, when, and what it was worth,
 // without any of the product's rules. For tangled histories only the bounds are asked for.
-import { COINS, type Coin, centsDown, DAY } from './law.ts';
+import { COINS, type Coin, DAY } from './law.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 
 export type Life = {
@@ -21,8 +21,9 @@ function enoughOf({ need, price, merchant }: Purchase): { enough: bigint; most: 
   const tolerance = least((need * bps) / 10_000n, (5_00n * 10n ** 8n) / price);
   return { enough: need - tolerance, most: need + tolerance, cents: bps };
 }
-const enoughCents = ({ cents, merchant }: Purchase): bigint =>
-  cents - least((cents * BigInt(merchant.toleranceBps)) / 10_000n, 5_00n);
+/** usd − tol as base units × price in cents for one coin: nothing is rounded. */
+const enoughExactly = ({ cents, merchant }: Purchase): bigint =>
+  cents * 10n ** 8n - least(cents * BigInt(merchant.toleranceBps) * 10n ** 4n, 5_00n * 10n ** 8n);
 
 /** What is wrong with the status and the credit of a purchase at rest. */
 export function expectedEnd(model: Model, purchase: Purchase, life: Life, given: Given): string[] {
@@ -38,8 +39,8 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
   if (credited < 0n) found.push(`the merchant was given ${credited}`);
   const byWord = words.accepted || words.acceptedExcess;
   if (life.status === 'settled' && !byWord) {
-    const worth = centsDown(creditedRight, model.highest(purchase.coin)) + 1n;
-    if (rules.has(11) ? worth < enoughCents(purchase) : creditedRight < enough) {
+    const worth = creditedRight * model.highest(purchase.coin);
+    if (rules.has(11) ? worth < enoughExactly(purchase) : creditedRight < enough) {
       found.push(`it is settled with ${creditedRight} credited of ${enough} at least`);
     }
     if (!rules.has(11) && creditedRight > enoughOf(purchase).most)
@@ -103,10 +104,9 @@ function lateEnding(
 ): string[] {
   if (purchase.merchant.policy === 'review') return must('review');
   const worth = total(
-    right.flatMap((one) => amountsTo(one, purchase).map((amount) => centsDown(amount, priceOf(model, one, purchase.coin)))),
+    right.flatMap((one) => amountsTo(one, purchase).map((amount) => amount * priceOf(model, one, purchase.coin))),
   );
-  const wanted = enoughCents(purchase);
-  return worth >= wanted ? must('settled') : must('review');
+  return worth >= enoughExactly(purchase) ? must('settled') : must('review');
 }
 
 const amountsTo = (sent: Sent, purchase: Purchase): bigint[] =>

@@ -90,6 +90,5 @@ export const AT_REST: ReadonlySet<string> = new Set([
   'reimbursed',
 ]);
 
-/** Cents for base units of a coin (8 decimals) at a price in cents for one coin. */
-export const centsDown = (minor: bigint, price: bigint): bigint => (minor * price) / 10n ** 8n;
+/** Cents for base units of a coin (8 decimals) at a price in cents for one coin, rounded up. */
 export const centsUp = (minor: bigint, price: bigint): bigint => -((-minor * price) / 10n ** 8n);

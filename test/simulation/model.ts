@@ -184,7 +184,8 @@ function firstSeen(world: World, one: Sent, atMs: number, caughtUpBefore: number
   const seenAt = block === null ? Math.min(enteredAt, atMs) : atMs;
   const evidence = block === null ? seenAt : block.time * SECOND;
   return {
-    at: seenAt,
+    // what is found in a block arrived by its date
+    at: Math.min(seenAt, evidence),
     onTime: ({ windowEnd }) =>
       seenAt <= windowEnd + MINUTE || (caughtUpBefore < windowEnd + MINUTE && evidence <= windowEnd + 120 * MINUTE),
   };
