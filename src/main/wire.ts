@@ -65,7 +65,7 @@ export async function wire(config: Config, options: WireOptions): Promise<Wired<
   const ports: Ports = {
     ...signIn.ctx.ports,
     chains: nodes.chains,
-    rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox) }),
+    rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox), tradesAll: sandbox !== null }),
     addresses: createAddressDerivers(config.network),
     destinations: createDestinations(config.network),
   };

@@ -5,12 +5,15 @@ import { type FeedOptions, type GetJson, type Json, member, price, readEach } fr
 
 const CODES: readonly CurrencyCode[] = ['BTC', 'LTC', 'ETH', 'BCH', 'DOGE', 'USDT'];
 
-/** GET /api/v2/ticker/btcusd/ → {bid, ask, timestamp (seconds), …}. */
-export function bitstampFeed(get: GetJson, { deadline }: FeedOptions): RateFeed {
+/**
+ * GET /api/v2/ticker/btcusd/ → {bid, ask, timestamp (seconds), …}.
+ * @param codes what it is asked for: what it trades
+ */
+export function bitstampFeed(get: GetJson, { deadline }: FeedOptions, codes = CODES): RateFeed {
   return {
     source: 'bitstamp',
     read: () =>
-      readEach(CODES, deadline(), async (code, signal) =>
+      readEach(codes, deadline(), async (code, signal) =>
         sampleOf(code, (await get(`/api/v2/ticker/${code.toLowerCase()}usd/`, signal)).body),
       ),
   };

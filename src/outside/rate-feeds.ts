@@ -1,5 +1,6 @@
 // The four exchanges whose prices the service trusts together (core/rate-median judges them): made once by main/wire. In the sandbox
 // the same clients talk to simulated exchanges, under other base addresses.
+import { CURRENCY_CODES } from '../core/currency.ts';
 import type { Clock, RateFeed } from '../core/ports.ts';
 import { bitfinexFeed } from './rate-bitfinex.ts';
 import { bitstampFeed } from './rate-bitstamp.ts';
@@ -28,14 +29,21 @@ export const PUBLIC_RATE_URLS: Readonly<Record<RateSourceName, string>> = {
  * One feed for each exchange. A reading throws when the exchange answers nothing usable within the time-out; a currency that it cannot say is
  * left out. Nothing is asked before the first `read`.
  * @param options.urls base address of each exchange, before its own paths; {@link PUBLIC_RATE_URLS} outside the sandbox
+ * @param options.tradesAll every exchange there trades every currency (the simulated ones do); the real Bitstamp has no DASH
  * @param options.timeoutMs for one whole reading, 5000 when absent
  */
 export function rateFeeds(options: {
   readonly clock: Clock;
   readonly urls: Readonly<Record<RateSourceName, string>>;
+  readonly tradesAll?: boolean;
   readonly timeoutMs?: number;
 }): readonly RateFeed[] {
-  const { clock, urls, timeoutMs = 5000 } = options;
+  const { clock, urls, tradesAll = false, timeoutMs = 5000 } = options;
   const deadline = () => AbortSignal.timeout(timeoutMs);
-  return (Object.keys(MAKERS) as RateSourceName[]).map((name) => MAKERS[name](jsonReader(urls[name]), { clock, deadline }));
+  const makers = tradesAll ? { ...MAKERS, bitstamp: bitstampOfAll } : MAKERS;
+  return (Object.keys(makers) as RateSourceName[]).map((name) => makers[name](jsonReader(urls[name]), { clock, deadline }));
+}
+
+function bitstampOfAll(get: GetJson, options: FeedOptions): RateFeed {
+  return bitstampFeed(get, options, CURRENCY_CODES);
 }

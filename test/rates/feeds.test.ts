@@ -88,7 +88,9 @@ describe('the shapes of the exchanges', () => {
   });
 
   test('Bitstamp: one call for each pair, dated by its second', async () => {
+    const asked: (string | undefined)[] = [];
     const bitstamp = await feed('bitstamp', (request, response) => {
+      asked.push(request.url);
       if (request.url !== '/rates/bitstamp/api/v2/ticker/ltcusd/') response.statusCode = 404;
       response.end(
         '{"timestamp":"1799999990","last":"80","bid":"79.99","ask":"80.01","vwap":"80","volume":"1","high":"81","low":"79","open":"80"}',
@@ -97,6 +99,8 @@ describe('the shapes of the exchanges', () => {
     expect(await bitstamp.read()).toEqual([
       { source: 'bitstamp', currency: 'LTC', bid: 7999000000n, ask: 8001000000n, atMs: 1_799_999_990_000 },
     ]);
+    const pairs = ['bchusd', 'btcusd', 'dogeusd', 'ethusd', 'ltcusd', 'usdtusd'];
+    expect(asked.sort()).toEqual(pairs.map((pair) => `/rates/bitstamp/api/v2/ticker/${pair}/`));
   });
 
   test('Bitfinex: one call, JSON numbers read without loss, rows it does not know left out', async () => {

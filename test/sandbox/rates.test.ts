@@ -23,7 +23,7 @@ async function samples(): Promise<Record<string, [string, string, number][]>> {
   const urls = { kraken: '', coinbase: '', bitstamp: '', bitfinex: '' };
   for (const source of SOURCES) urls[source] = `${base}/${source}`;
   const found: Record<string, [string, string, number][]> = {};
-  for (const feed of rateFeeds({ clock, urls })) {
+  for (const feed of rateFeeds({ clock, urls, tradesAll: true })) {
     const read = await feed.read().catch(() => []);
     for (const { source, currency, bid, ask, atMs } of read) {
       found[currency] ??= [];
@@ -34,12 +34,11 @@ async function samples(): Promise<Record<string, [string, string, number][]>> {
 }
 
 describe('the simulated exchanges', () => {
-  it('quote all seven currencies, DASH on three of them, around exactly the price', async () => {
+  it('quote all seven currencies, each of the four, around exactly the price', async () => {
     const found = await samples();
     expect(Object.keys(found).sort()).toEqual(['BCH', 'BTC', 'DASH', 'DOGE', 'ETH', 'LTC', 'USDT']);
-    expect(found.BTC).toEqual(SOURCES.map((source) => [source, '65000.00', 0]));
-    expect(found.DASH?.map(([source]) => source)).toEqual(['kraken', 'coinbase', 'bitfinex']);
-    expect(found.DOGE?.every(([, price]) => price === '0.16')).toBe(true);
+    for (const [code, price] of Object.entries({ BTC: '65000.00', DASH: '30.00', DOGE: '0.16' }))
+      expect(found[code]).toEqual(SOURCES.map((source) => [source, price, 0]));
   });
 
   it('quote what they are set to, each its own price, to the last decimal', async () => {
@@ -47,6 +46,7 @@ describe('the simulated exchanges', () => {
       LTC: ['80.00', '80.04', null, '80000.00'],
       DOGE: SOURCES.map(() => '0.12345678'),
       BTC: SOURCES.map(() => null),
+      DASH: [null, null, '30.00', '30.10'],
     });
     nowMs += 3_600_000;
     const found = await samples();
@@ -57,6 +57,10 @@ describe('the simulated exchanges', () => {
     ]);
     expect(found.DOGE?.map(([, price]) => price)).toEqual(SOURCES.map(() => '0.12345678'));
     expect(found.BTC).toBeUndefined();
+    expect(found.DASH).toEqual([
+      ['bitstamp', '30.00', 0],
+      ['bitfinex', '30.10', 0],
+    ]);
   });
 
   it('keep a small spread', () => {
@@ -73,7 +77,7 @@ describe('the simulated exchanges', () => {
     expect(await status('/bitstamp/api/v2/ticker/ethusd/')).toBe(503);
     expect(await status('/kraken/0/public/Ticker?pair=ETHUSD')).toBe(503);
     expect(await status('/bitfinex/v2/tickers?symbols=tETHUSD')).toBe(503);
-    expect(await status('/bitstamp/api/v2/ticker/dashusd/')).toBe(404);
+    expect(await status('/bitstamp/api/v2/ticker/xmrusd/')).toBe(404);
     expect(await (await fetch(`${base}/kraken/0/public/Ticker?pair=NONSENSE`)).json()).toEqual({
       error: ['EQuery:Unknown asset pair'],
     });
