@@ -8,6 +8,13 @@ import { findUser, insertUser, updateUser } from '../store/users.ts';
 import { forgetMerchant, forgetSignIn } from './sign-in.ts';
 import type { SignInContext } from './token-pair.ts';
 
+/** Somebody has this username already. */
+export class UsernameTaken extends Refusal {
+  constructor(username: string) {
+    super('invalid_request', { message: `username ${username} is taken.`, param: 'username' });
+  }
+}
+
 export type NewMerchant = {
   readonly username: string;
   /** 12 to 128 characters, at most 512 bytes. */
@@ -18,7 +25,7 @@ export type NewMerchant = {
 
 /**
  * Makes a merchant with its settings and a first user who may do everything.
- * Refused: `invalid_request` with the field in `param`, also for a username that is taken.
+ * Refused: `invalid_request` with the field in `param`; {@link UsernameTaken}.
  */
 export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Promise<{ readonly affiliateId: string }> {
   const key = checkedUsername(merchant.username);
@@ -32,7 +39,7 @@ export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Pr
   await ctx.db.transaction(async (sql) => {
     const merchantId = await insertMerchant(sql, { affiliateId, email, businessName, createdAt });
     const user = { merchantId, username: merchant.username, usernameKey: key, passwordHash, scopes: SCOPES, createdAt };
-    if (!(await insertUser(sql, user))) throw usernameTaken(merchant.username);
+    if (!(await insertUser(sql, user))) throw new UsernameTaken(merchant.username);
   });
   return { affiliateId };
 }
@@ -62,7 +69,7 @@ export async function addUser(
     scopes,
     createdAt,
   });
-  if (!inserted) throw usernameTaken(user.username);
+  if (!inserted) throw new UsernameTaken(user.username);
 }
 
 /** Changes a user's password or scopes and revokes all of the user's sign-ins. Refused: `not_found`, else as {@link addMerchant}. */
@@ -134,8 +141,6 @@ async function changeSuspension(ctx: SignInContext, affiliateId: string, at: Dat
 
 const unknownMerchant = (): Refusal =>
   new Refusal('not_found', { message: 'There is no merchant with this affiliate_id.', param: 'affiliate_id' });
-const usernameTaken = (username: string): Refusal =>
-  new Refusal('invalid_request', { message: `username ${username} is taken.`, param: 'username' });
 /** PostgreSQL's text cannot hold NUL: what has one is nobody's id. */
 const storable = (text: string): string => text.replaceAll('\0', '?');
 

@@ -1,6 +1,6 @@
 // The sandbox's own process: simulated nodes, exchanges and controls on loopback. It hands the controls what they need of the service: the
 // transaction to pay, merchants and users, and the wait until what is due has been done. Started by `npm start` in the sandbox only.
-import { addMerchant, addUser } from '../flow/merchants.ts';
+import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
@@ -57,17 +57,30 @@ function serviceSide(context: () => Promise<Awaited<ReturnType<typeof wire>>['ct
     findTransaction: async (id) => findPayable((await context()).db, id),
     async addMerchant({ username, password, email, businessName }) {
       const given = { email: email ?? 'merchant@example.com', businessName: businessName ?? 'Sandbox Shop' };
-      const { affiliateId } = await addMerchant(await context(), { username, password, ...given });
-      return { affiliate_id: affiliateId };
+      return unlessTaken(async () => {
+        const { affiliateId } = await addMerchant(await context(), { username, password, ...given });
+        return { affiliate_id: affiliateId };
+      });
     },
     async addUser({ affiliateId, username, password, scopes }) {
-      await addUser(await context(), { affiliateId, username, password, scopes });
-      return { affiliate_id: affiliateId, username, scopes };
+      return unlessTaken(async () => {
+        await addUser(await context(), { affiliateId, username, password, scopes });
+        return { affiliate_id: affiliateId, username, scopes };
+      });
     },
     untilRead: async (currency, timeoutMs) => untilRead(await context(), currency, timeoutMs),
     settle: async (timeoutMs) => settle(await context(), timeoutMs),
     refreshRates: async () => pollRates(await context()),
   };
+}
+
+async function unlessTaken<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof UsernameTaken) return null;
+    throw error;
+  }
 }
 
 await runProcess('sandbox', start);

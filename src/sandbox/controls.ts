@@ -131,13 +131,19 @@ async function rates(world: World, body: Body): Promise<unknown> {
   return { rates: world.exchanges.prices() };
 }
 
+const taken = (username: string): ControlRefusal =>
+  new ControlRefusal(409, 'not_possible', `username: ${username} is taken`, 'username');
+
 async function merchant(world: World, body: Body): Promise<unknown> {
-  return world.service.addMerchant({
-    username: requiredText(body, 'username'),
+  const username = requiredText(body, 'username');
+  const made = await world.service.addMerchant({
+    username,
     password: requiredText(body, 'password'),
     email: optionalText(body, 'email'),
     businessName: optionalText(body, 'business_name'),
   });
+  if (made === null) throw taken(username);
+  return made;
 }
 
 function scopesOf(body: Body): readonly string[] {
@@ -151,12 +157,15 @@ function scopesOf(body: Body): readonly string[] {
 }
 
 async function user(world: World, body: Body): Promise<unknown> {
-  return world.service.addUser({
-    affiliateId: requiredText(body, 'affiliate_id'),
-    username: requiredText(body, 'username'),
+  const [affiliateId, username] = [requiredText(body, 'affiliate_id'), requiredText(body, 'username')];
+  const made = await world.service.addUser({
+    affiliateId,
+    username,
     password: requiredText(body, 'password'),
     scopes: scopesOf(body),
   });
+  if (made === null) throw taken(username);
+  return made;
 }
 
 /** A control whose world (Lightning, the bank) this version does not simulate. */

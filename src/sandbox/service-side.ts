@@ -15,20 +15,20 @@ export type PayableTransaction = {
 export type SandboxService = {
   /** The transaction with this public id (`txn_…`), any merchant's; null when there is none. */
   findTransaction(transactionId: string): Promise<PayableTransaction | null>;
-  /** Adds a merchant with one user that may do everything. Throws a Refusal for a name that is taken or a field that does not fit. */
+  /** Adds a merchant with one user that may do everything; null when the name is taken. Throws a Refusal for a field that does not fit. */
   addMerchant(merchant: {
     readonly username: string;
     readonly password: string;
     readonly email: string | null;
     readonly businessName: string | null;
-  }): Promise<{ readonly affiliate_id: string }>;
-  /** Adds a user to a merchant; the answer goes out as it is. Throws a Refusal as {@link addMerchant} does. */
+  }): Promise<{ readonly affiliate_id: string } | null>;
+  /** Adds a user to a merchant; the answer goes out as it is, null when the name is taken. Throws a Refusal as {@link addMerchant} does. */
   addUser(user: {
     readonly affiliateId: string;
     readonly username: string;
     readonly password: string;
     readonly scopes: readonly string[];
-  }): Promise<Readonly<Record<string, unknown>>>;
+  }): Promise<Readonly<Record<string, unknown>> | null>;
   /**
    * Waits until the service has read this chain (null: every one) after now, and what came of it was judged, at most so long; whether it has.
    * A chain that it cannot read counts as read.

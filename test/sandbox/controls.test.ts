@@ -273,11 +273,13 @@ describe('the rest', () => {
   it('adds merchants and users through the service', async () => {
     expect(await ask('merchant', { username: 'shop', password: 'long enough' })).toEqual({ affiliate_id: 'aff_1' });
     expect(calls.merchants).toEqual([{ username: 'shop', password: 'long enough', email: null, businessName: null }]);
-    expect(await refused('merchant', { username: 'taken', password: 'x' })).toEqual([400, 'invalid_request', 'username']);
+    expect(await refused('merchant', { username: 'taken', password: 'x' })).toEqual([409, 'not_possible', 'username']);
+    expect(await refused('merchant', { username: 'shop', password: 'short' })).toEqual([400, 'invalid_request', 'password']);
     expect(await refused('merchant', { username: 'shop' })).toEqual([400, 'missing_field', 'password']);
     const user = { affiliate_id: 'aff_1', username: 'clerk', password: 'x', scopes: ['read'] };
     expect(await ask('user', user)).toMatchObject({ username: 'clerk', scopes: ['read'] });
     expect(await ask('user', { ...user, scopes: 'read,payments' })).toMatchObject({ scopes: ['read', 'payments'] });
+    expect(await refused('user', { ...user, username: 'taken' })).toEqual([409, 'not_possible', 'username']);
     expect((await refused('user', { ...user, affiliate_id: 'aff_2' }))[0]).toBe(404);
     expect((await refused('user', { ...user, scopes: ['all'] }))[0]).toBe(409);
     expect(await refused('user', { ...user, scopes: [1] })).toEqual([400, 'invalid_request', 'scopes']);

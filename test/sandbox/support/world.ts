@@ -28,13 +28,15 @@ export function tableService(): { readonly service: SandboxService; readonly cal
   const service: SandboxService = {
     findTransaction: async (id) => payable(id),
     addMerchant: async (merchant) => {
-      if (merchant.username === 'taken')
-        throw new Refusal('invalid_request', { message: 'username is taken', param: 'username' });
+      if (merchant.username === 'taken') return null;
+      if (merchant.password === 'short')
+        throw new Refusal('invalid_request', { message: 'password is short', param: 'password' });
       calls.merchants.push(merchant);
       return { affiliate_id: 'aff_1' };
     },
     addUser: async (user) => {
       if (user.affiliateId !== 'aff_1') throw new Refusal('not_found');
+      if (user.username === 'taken') return null;
       if (user.scopes.includes('all')) throw new Refusal('insufficient_balance');
       calls.users.push(user);
       return { affiliate_id: user.affiliateId, username: user.username, scopes: user.scopes };
