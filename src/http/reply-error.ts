@@ -23,17 +23,16 @@ const PASSING = new Set([
   '55P03',
 ]);
 
+/** What the driver says, without a code, of a session that broke, was closed or does not answer. */
+const LOST =
+  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed))/;
+
 /** The refusal that answers an error: itself, or `overloaded` where a retry may help, or `internal_error` (a bug). */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === 'string' && PASSING.has(code)) return new Refusal('overloaded');
-  if (
-    typeof message === 'string' &&
-    /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout)/.test(message)
-  ) {
-    return new Refusal('overloaded');
-  }
+  if (typeof message === 'string' && LOST.test(message)) return new Refusal('overloaded');
   return new Refusal('internal_error');
 }
 
