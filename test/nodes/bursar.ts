@@ -1,5 +1,6 @@
 // The whole service on nodes of one currency, without its API: merchant, keys, a rate, workers that a test lets pass, the judge. Used by the
 // tests that follow money from a real wallet into the books.
+import { setTimeout as delay } from 'node:timers/promises';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import type { UtxoCode } from '../../src/core/currency.ts';
@@ -20,6 +21,9 @@ import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
+
+const SETTLES_WITHIN_MS = 30_000;
+const NEXT_PASS_MS = 50;
 
 /**
  * @param urls RPC URLs of the currency's nodes
@@ -68,13 +72,15 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
       watchers.push(watcher);
       return watcher;
     },
+    /** Passes until the watcher has caught up and nothing is due. A chain may change under a pass, and a busy node be late: it has time. */
     async settle(watcher: ChainWatcher) {
-      for (let i = 0; i < 40; i++) {
+      for (const until = performance.now() + SETTLES_WITHIN_MS; ; ) {
         const result = await watcher.pass();
         while (await judge());
         if (result.caughtUp) return;
+        if (!result.more) await delay(NEXT_PASS_MS);
+        if (performance.now() > until) throw new Error(`the watcher did not catch up: ${JSON.stringify(result)}`);
       }
-      throw new Error('the watcher did not catch up');
     },
     judge,
     /** A payment request; the coin costs 50,000 dollars. */
