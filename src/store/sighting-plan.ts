@@ -3,7 +3,15 @@
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../core/currency.ts';
 import type { Outpoint, TransactionFacts } from '../core/ports.ts';
-import type { KnownFacts, NewPayment, NewSpend, PaymentFacts, Sighting, SightingsContext } from './payment-facts.ts';
+import type {
+  KnownFacts,
+  NewPayment,
+  NewSpend,
+  PaymentFacts,
+  PlaceOfBlock,
+  Sighting,
+  SightingsContext,
+} from './payment-facts.ts';
 
 export type Plan = {
   readonly currency: UtxoCode;
@@ -57,6 +65,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     if (twin !== undefined) {
       // what the best chain has decided is not unmade by a look at the mempool: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
+      if (isAsKnown(twin, facts.txid, block)) continue;
       replace(plan, twin, {
         ...twin,
         txid: facts.txid,
@@ -89,6 +98,13 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     noteSpends(plan, facts);
   }
   beatRivals(plan, facts);
+}
+
+/** Seen again where it was seen before: nothing has changed. */
+function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null): boolean {
+  return (
+    row.txid === txid && (block === null ? row.state === 'mempool' : row.state === 'mined' && row.block?.hash === block.hash)
+  );
 }
 
 type OurOutput = {

@@ -258,3 +258,13 @@ test('a payment that leaves the mempool was last seen below the tip of then', as
   const { rows } = await db.query({ text: 'select last_height from payments' });
   expect(rows).toEqual([{ last_height: 100 }]);
 });
+
+test('what is seen again where it was seen before changes nothing, and wakes nobody', async () => {
+  const { script } = await owe();
+  const paid = facts('p', ['c'], [[script, 5n]]);
+  expect(await record([paid], null)).toBe(1);
+  expect(await record([paid], null)).toBe(0);
+  expect(await record([paid], block(101))).toBe(1);
+  expect(await record([paid], block(101))).toBe(0);
+  expect(await record([paid], block(101, 'b'))).toBe(1);
+});
