@@ -68,7 +68,7 @@ function serviceSide(context: () => Promise<Awaited<ReturnType<typeof wire>>['ct
         return { affiliate_id: affiliateId, username, scopes };
       });
     },
-    untilRead: async (currency, timeoutMs) => untilRead(await context(), currency, timeoutMs),
+    untilRead: async (currencies, timeoutMs) => untilRead(await context(), currencies, timeoutMs),
     settle: async (timeoutMs) => settle(await context(), timeoutMs),
     refreshRates: async () => pollRates(await context()),
   };

@@ -22,14 +22,14 @@ export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
 }
 
 /**
- * Waits until a chain (null: every one) was read after this moment, as far as it can be, and for a moment until what came of it was judged.
+ * Waits until these chains were read after this moment, as far as they can be, and for a moment until what came of it was judged.
  * @param timeoutMs real time after which it gives up
- * @returns whether it was read
+ * @returns whether they were read
  */
-export async function untilRead(ctx: Waiting, currency: UtxoCode | null, timeoutMs: number): Promise<boolean> {
+export async function untilRead(ctx: Waiting, currencies: readonly UtxoCode[], timeoutMs: number): Promise<boolean> {
   // a pass of this very millisecond may have begun before what is waited for
   const sinceMs = ctx.ports.clock.now() + 1;
-  if (!(await until(ctx, () => isRead(ctx.db, currency, sinceMs), timeoutMs))) return false;
+  if (!(await until(ctx, () => isRead(ctx.db, currencies, sinceMs), timeoutMs))) return false;
   await until(ctx, () => isJudged(ctx.db), JUDGE_WITHIN_MS);
   return true;
 }

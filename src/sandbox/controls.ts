@@ -33,13 +33,14 @@ const LAST_MS = Date.UTC(2100, 0, 1);
 const READ_MS = 90_000;
 const SETTLE_MS = 150_000;
 
+const isReadable = ({ state }: SimulatedNode): boolean => !state.trouble.down && state.trouble.fault !== 'hang';
+
 /** After a move of coins: answered when the service has seen it, unless it cannot reach the node. */
 async function seen(
   world: World,
   { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
 ): Promise<unknown> {
-  const { down, fault } = node.state.trouble;
-  if (!down && fault !== 'hang') await world.nudge(node.dialect.code);
+  if (isReadable(node)) await world.nudge(node.dialect.code);
   return answer;
 }
 
@@ -90,7 +91,8 @@ async function advanceClock(world: World, body: Body): Promise<unknown> {
   const room = Math.max(0, Math.floor((LAST_MS - world.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
   // what the sandbox has answered for belongs to the time before
-  if (!(await world.service.untilRead(null, READ_MS))) {
+  const readable = [...world.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
+  if (!(await world.service.untilRead(readable, READ_MS))) {
     throw impossible(
       `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, ask again when it has`,
     );

@@ -36,7 +36,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   try {
     const nodes = openNodes(options);
     const exchanges = openExchanges({ folder, now: () => clock.now() });
-    const nudge = coalesced((currency: UtxoCode) => service.untilRead(currency, NUDGE_MS));
+    const nudge = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS));
     handler = sandboxHandler({ secret, nodes: nodes.values(), world: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
@@ -123,7 +123,7 @@ function forgiving(service: SandboxService, log: (line: string) => void): Sandbo
   };
   return {
     ...service,
-    untilRead: (currency, timeoutMs) => service.untilRead(currency, timeoutMs).catch(told),
+    untilRead: (currencies, timeoutMs) => service.untilRead(currencies, timeoutMs).catch(told),
     settle: (timeoutMs) => service.settle(timeoutMs).catch(told),
     refreshRates: () => service.refreshRates().catch((error: Error) => void told(error)),
   };

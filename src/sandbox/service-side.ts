@@ -30,10 +30,10 @@ export type SandboxService = {
     readonly scopes: readonly string[];
   }): Promise<Readonly<Record<string, unknown>> | null>;
   /**
-   * Waits until the service has read this chain (null: every one) after now, and what came of it was judged, at most so long; whether it has.
+   * Waits until the service has read these chains after now, and what came of it was judged, at most so long; whether it has.
    * A chain that it cannot read counts as read.
    */
-  untilRead(currency: UtxoCode | null, timeoutMs: number): Promise<boolean>;
+  untilRead(currencies: readonly UtxoCode[], timeoutMs: number): Promise<boolean>;
   /** Waits until everything that is due on the current clock has been done once, at most so long; whether it was. */
   settle(timeoutMs: number): Promise<boolean>;
   /** Asks all rate sources now, so that the next quote uses what they say. */

@@ -69,15 +69,15 @@ export async function hurry(sql: Sql): Promise<void> {
 }
 
 const READ = `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
-                           where ($2::text is null or n.currency = $2)
+                           where ($2::text[] is null or n.currency = any ($2))
                              and (n.checked_at < $1 or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < $1))))`;
 
-/** Whether a chain (null: every one) was read to its end at or after this time; of one that cannot be read, whether that was tried. */
-export async function isRead(sql: Sql, currency: CurrencyCode | null, sinceMs: number): Promise<boolean> {
+/** Whether these chains were read to their end at or after this time; of one that cannot be read, whether that was tried. */
+export async function isRead(sql: Sql, currencies: readonly CurrencyCode[], sinceMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ read: boolean }>({
     name: 'is_read',
     text: `select ${READ} as read`,
-    values: [new Date(sinceMs), currency],
+    values: [new Date(sinceMs), currencies],
   });
   return rows[0]?.read ?? false;
 }

@@ -219,7 +219,7 @@ describe('the rest', () => {
     calls.read = [];
     const { now } = await ask('clock', { advance_seconds: 3600 });
     expect(Date.parse(now as string)).toBeGreaterThan(Date.now() + 3_590_000);
-    expect(calls.read).toEqual([null]);
+    expect(calls.read).toEqual(['BTC LTC BCH DASH DOGE']);
     expect(calls.settled).toBe(before + 1);
     const { hash } = await ask('mine', { currency: 'BTC', blocks: 1 });
     const { time } = (await rpc(sandbox, 'btc', 'getblockheader', hash)) as { time: number };
@@ -246,6 +246,8 @@ describe('the rest', () => {
     await ask('pay', { transaction_id: 'txn_btc_31' });
     await ask('mine', { currency: 'BTC', blocks: 1 });
     expect(calls.read).toEqual([]);
+    await ask('clock', { advance_seconds: 0 });
+    expect(calls.read).toEqual(['LTC BCH DASH DOGE']);
     await ask('node', { currency: 'BTC', fault: null });
   });
 

@@ -13,7 +13,7 @@ function payable(id: string): PayableTransaction | null {
 }
 
 export type Calls = {
-  read: (string | null)[];
+  read: string[];
   settled: number;
   canRead: boolean;
   canSettle: boolean;
@@ -41,8 +41,8 @@ export function tableService(): { readonly service: SandboxService; readonly cal
       calls.users.push(user);
       return { affiliate_id: user.affiliateId, username: user.username, scopes: user.scopes };
     },
-    untilRead: async (currency) => {
-      calls.read.push(currency);
+    untilRead: async (currencies) => {
+      calls.read.push(currencies.join(' '));
       return calls.canRead;
     },
     settle: async () => {
