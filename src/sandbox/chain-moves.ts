@@ -115,7 +115,10 @@ export function replace(draft: Draft, original: Transaction, outputs: readonly O
   return transaction;
 }
 
-/** Conflicts with each of these that is still in the mempool and comes from the faucet; the ids of the conflicting transactions. */
+/**
+ * Conflicts with each of these that is still in the mempool and comes from the faucet; the conflicting transactions. One that spent what a
+ * later original brought has left the mempool with it.
+ */
 export function doubleSpendAll(draft: Draft, originals: readonly Transaction[]): readonly Transaction[] {
   const made: Transaction[] = [];
   for (const original of originals) {
@@ -125,7 +128,7 @@ export function doubleSpendAll(draft: Draft, originals: readonly Transaction[]):
     enter(draft, conflict);
     made.push(conflict);
   }
-  return made;
+  return made.filter((conflict) => draft.state.mempool.has(conflict.txid));
 }
 
 /**

@@ -119,6 +119,16 @@ describe('a simulated chain', () => {
     expect(amounts(node, 3)).toEqual([[300n, 5]]);
   });
 
+  it.each(['BTC', 'BCH'] as const)('drops a lost block of %s in which payments spend the change of others', (currency) => {
+    const node = openSimulatedNode({ currency, folder: null, now: () => 1_800_000_000_000 });
+    for (let n = 0; n < 1100; n++) node.pay([{ minor: 1000n, script: script(1) }]);
+    node.mine(1);
+    expect(node.received(hexOf(1))).toHaveLength(1100);
+    node.reorg(1, { drop: true });
+    node.mine(2);
+    expect(amounts(node, 1)).toEqual([]);
+  });
+
   it('can be reorganised a hundred blocks deep right after it began', () => {
     const node = fresh();
     node.pay([{ minor: 1000n, script: script(1) }]);
