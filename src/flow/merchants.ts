@@ -104,14 +104,18 @@ export async function resumeMerchant(ctx: SignInContext, of: { readonly affiliat
   await changeSuspension(ctx, of.affiliateId, null);
 }
 
+type DemoMerchant = { readonly affiliateId: string; readonly made: boolean; readonly hasPassword: boolean };
+
 /**
- * Sees to it that the sandbox's merchant `demo` exists and can sign in with this password. Several processes may do so at once.
- * @returns its affiliate_id, and whether it was made now
+ * Sees to it that the sandbox's merchant `demo` exists; a new one gets this password. Several processes may do so at once.
+ * @param ofAnother what becomes of the password of one that has another: it is set to this one (which ends the sign-ins), or kept
+ * @returns `hasPassword`: whether this password is the one that it has now
  */
 export async function ensureDemoMerchant(
   ctx: SignInContext,
   password: string,
-): Promise<{ readonly affiliateId: string; readonly made: boolean }> {
+  ofAnother: 'set' | 'keep' = 'set',
+): Promise<DemoMerchant> {
   const username = 'demo';
   const existing = await findUser(ctx.db, username);
   if (existing === null) {
@@ -122,15 +126,16 @@ export async function ensureDemoMerchant(
         email: 'demo@example.com',
         businessName: 'Demo Shop',
       });
-      return { affiliateId, made: true };
+      return { affiliateId, made: true, hasPassword: true };
     } catch (error) {
       const other = error instanceof Refusal && error.param === 'username' ? await findUser(ctx.db, username) : null;
       if (other === null) throw error;
-      return { affiliateId: other.affiliateId, made: false };
+      return { affiliateId: other.affiliateId, made: false, hasPassword: true };
     }
   }
-  if (!(await ctx.ports.passwords.verify(existing.passwordHash, password))) await setUser(ctx, { username, password });
-  return { affiliateId: existing.affiliateId, made: false };
+  const isSame = await ctx.ports.passwords.verify(existing.passwordHash, password);
+  if (!isSame && ofAnother === 'set') await setUser(ctx, { username, password });
+  return { affiliateId: existing.affiliateId, made: false, hasPassword: isSame || ofAnother === 'set' };
 }
 
 async function changeSuspension(ctx: SignInContext, affiliateId: string, at: Date | null): Promise<void> {

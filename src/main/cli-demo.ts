@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { CommandFailed, EXIT, leaf, print } from './cli-output.ts';
 import { readConfig } from './config.ts';
+import { DEMO_PASSWORD } from './config-table.ts';
 import { liveGroup } from './group-file.ts';
 
 type DemoOptions = {
@@ -36,7 +37,7 @@ export function addDemoCommand(bursar: Command): void {
   leaf(bursar, 'demo', 'Creates a payment in the sandbox, pays it, and shows its life; exit code 1 when it does not succeed.')
     .option('--url <base>', 'base address of the API; default: of the server that runs on BURSAR_DATA_DIR, else of PORT and HOST')
     .option('--username <name>', 'a user with the scopes read and payments', 'demo')
-    .option('--password <text>', 'default: BURSAR_DEMO_PASSWORD')
+    .option('--password <text>', `default: BURSAR_DEMO_PASSWORD, else ${DEMO_PASSWORD}`)
     .option('--amount <usd>', 'amount in USD', '25.00')
     .option('--crypto <code>', 'what to pay with', 'BTC')
     .action(demo);
@@ -49,7 +50,7 @@ async function demo(options: DemoOptions): Promise<void> {
   const say = (line: string): void => {
     if (options.json !== true) process.stdout.write(`${line}\n`);
   };
-  const credentials = { username: options.username, password: options.password ?? config.demoPassword };
+  const credentials = { username: options.username, password: options.password ?? config.demoPassword ?? DEMO_PASSWORD };
   const { access_token } = await post<{ access_token: string }>(base, '/auth', credentials);
   const bought = { access_token, amount: options.amount, crypto_selected: options.crypto, label: 'bursar demo' };
   const created = await post<Created>(base, '/create_transaction', bought);

@@ -100,6 +100,9 @@ const password: Reader<string> = (value) => {
   return value;
 };
 
+/** The demo merchant's password when BURSAR_DEMO_PASSWORD gives none. */
+export const DEMO_PASSWORD = 'demo-demo-demo';
+
 let section = '';
 const rows: Variable<unknown>[] = [];
 function required<T>(name: string, fallback: string, read: Reader<T>, help: string, secret = false): Required<T> {
@@ -210,11 +213,10 @@ export const VARIABLES = {
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 
   ...inSection('The sandbox'),
-  demoPassword: required(
+  demoPassword: optional(
     'BURSAR_DEMO_PASSWORD',
-    'demo-demo-demo',
     password,
-    'password of the demo merchant (username demo)',
+    `password of the demo merchant (username demo), set at every start; unset: ${DEMO_PASSWORD}, and a changed one is kept`,
     true,
   ),
   sandboxBlockSeconds: required(
