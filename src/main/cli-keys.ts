@@ -14,7 +14,7 @@ import { importKey, listKeys, type StoredKey } from '../store/xpubs.ts';
 import { withBooks } from './cli-books.ts';
 import { CommandFailed, EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
 import type { Opened } from './opened.ts';
-import { keyringOptions, signerSocket } from './signer-place.ts';
+import { keyringOptions, signerFolder, signerSocket } from './signer-place.ts';
 
 type JsonOption = { readonly json?: boolean };
 type Config = Opened['config'];
@@ -185,7 +185,7 @@ function judge(key: StoredKey, own: ReadonlyMap<UtxoCode, string>): KeyVerdict {
 /** A mismatch found here is acted on at once: nothing is derived from that key any more. */
 async function noteMismatch(ctx: Context, config: Config, own: ReadonlyMap<UtxoCode, string>): Promise<void> {
   if (own.size === 0) return;
-  const { folder } = keyringOptions(config, config.dataFolder);
+  const folder = signerFolder(config.dataFolder);
   const accounts = [...own].map(([currency, xpub]) => ({
     currency,
     network: ctx.network,

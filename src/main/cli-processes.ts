@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { formatAmount } from '../core/money.ts';
 import { migrate } from '../store/migrate.ts';
 import { EXIT, group, leaf, print } from './cli-output.ts';
-import { readConfig } from './config.ts';
+import { readConfig, readConfigOfAll, readSignerSecrets } from './config.ts';
 import { TABLE, VARIABLES } from './config-table.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { openDatabase } from './postgres.ts';
@@ -60,7 +60,7 @@ async function migrateNow(): Promise<readonly string[]> {
 
 /** Every setting by its variable's name; of secrets only whether they are set. */
 function shownSettings(): Record<string, string | null> {
-  const config = readConfig();
+  const config = { ...readConfigOfAll(), ...readSignerSecrets() };
   const keys = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
   return Object.fromEntries(
     keys.map((key, index) => {

@@ -15,11 +15,14 @@ export type Variable<T> = {
   readonly read: Reader<T>;
   /** May also be given as the path of a file in `<name>_FILE`, and is never printed. */
   readonly secret: boolean;
+  /** The only process that is told it and reads it; null = every one. */
+  readonly owner: 'signer' | null;
   readonly help: string;
 };
 
-type Required<T> = Variable<T> & { readonly fallback: string };
-type Optional<T> = Variable<T> & { readonly fallback: null };
+type Required<T> = Variable<T> & { readonly fallback: string; readonly owner: null };
+type Optional<T> = Variable<T> & { readonly fallback: null; readonly owner: null };
+type SignerOnly<T> = Variable<T> & { readonly fallback: null; readonly owner: 'signer' };
 
 function integer(low: number, high: number): Reader<number> {
   return (text) => {
@@ -106,12 +109,18 @@ export const DEMO_PASSWORD = 'demo-demo-demo';
 let section = '';
 const rows: Variable<unknown>[] = [];
 function required<T>(name: string, fallback: string, read: Reader<T>, help: string, secret = false): Required<T> {
-  const row = { name, section, fallback, read, secret, help };
+  const row = { name, section, fallback, read, secret, owner: null, help };
   rows.push(row);
   return row;
 }
 function optional<T>(name: string, read: Reader<T>, help: string, secret = false): Optional<T> {
-  const row = { name, section, fallback: null, read, secret, help };
+  const row = { name, section, fallback: null, read, secret, owner: null, help };
+  rows.push(row);
+  return row;
+}
+/** A secret that can spend, or opens what can. */
+function signerOnly<T>(name: string, read: Reader<T>, help: string): SignerOnly<T> {
+  const row = { name, section, fallback: null, read, secret: true, owner: 'signer', help } as const;
   rows.push(row);
   return row;
 }
@@ -155,11 +164,10 @@ export const VARIABLES = {
     'accepted, not used: several servers share their rate limits through the database',
     true,
   ),
-  signerPassphrase: optional(
+  signerPassphrase: signerOnly(
     'BURSAR_SIGNER_PASSPHRASE',
     password,
     'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
-    true,
   ),
 
   ...inSection('The network and its nodes'),
@@ -179,12 +187,7 @@ export const VARIABLES = {
   lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND'),
   lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file'),
   lndMacaroon: optional('BURSAR_LND_MACAROON', text, 'macaroon for invoices only', true),
-  lndPayMacaroon: optional(
-    'BURSAR_LND_PAY_MACAROON',
-    text,
-    'macaroon of the payout driver; without it no Lightning payouts',
-    true,
-  ),
+  lndPayMacaroon: signerOnly('BURSAR_LND_PAY_MACAROON', text, 'macaroon of the payout driver; without it no Lightning payouts'),
 
   ...inSection('The business'),
   feeBps: required(

@@ -5,7 +5,7 @@ import { lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { KeyringOptions } from '../signer/keyring.ts';
-import type { Config } from './config.ts';
+import { type Config, readSignerSecrets } from './config.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** sun_path holds 108 bytes with the closing zero. */
@@ -43,9 +43,12 @@ function inOwnFolder(folder: string): string {
   return join(folder, SOCKET);
 }
 
-/** How the seed of this configuration is opened, and whether a missing one is made by the signer itself. */
-export function keyringOptions(config: Pick<Config, 'network' | 'signerPassphrase'>, dataFolder: string): KeyringOptions {
-  const { network, signerPassphrase: text } = config;
+/**
+ * How the seed of this configuration is opened, and whether a missing one is made by the signer itself. Reads the passphrase: for the
+ * signer's process and the key commands only.
+ */
+export function keyringOptions({ network }: Pick<Config, 'network'>, dataFolder: string): KeyringOptions {
+  const { signerPassphrase: text } = readSignerSecrets();
   const worthless = network === 'sandbox' || network === 'regtest';
   return {
     folder: signerFolder(dataFolder),

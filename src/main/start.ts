@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../store/migrate.ts';
 import { type Child, startChild } from './child.ts';
-import { type Config, childEnvironment, readConfig } from './config.ts';
+import { type Config, childEnvironment, readConfigOfAll } from './config.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { prepareDemo, printDemo } from './demo-merchant.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
@@ -150,7 +150,7 @@ async function stopChildren(...names: readonly string[]): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const config = readConfig();
+  const config = readConfigOfAll();
   dataFolder = makeDataFolder(config.dataFolder);
   const lock = await takeDataFolder(dataFolder);
   await checkPort(config);
@@ -172,7 +172,8 @@ async function main(): Promise<void> {
   );
   watchDatabase(database);
   if (stopping) return;
-  const environment = () => childEnvironment({ DATABASE_URL: database.url, DATABASE_URL_FILE: null });
+  const toDatabase = { DATABASE_URL: database.url, DATABASE_URL_FILE: null };
+  const environment = () => childEnvironment('other', toDatabase);
   const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   await timed(
     (applied: readonly string[]) =>
@@ -181,7 +182,7 @@ async function main(): Promise<void> {
   );
   if (stopping) return;
 
-  const signer = child('signer', 'signer.ts', environment);
+  const signer = child('signer', 'signer.ts', () => childEnvironment('signer', toDatabase));
   const worker = child('worker', 'worker.ts', environment);
   // started again, it answers where it did before, also where any free port was asked for
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readConfig } from '../../src/main/config.ts';
+import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config.ts';
 import { envExample, TABLE } from '../../src/main/config-table.ts';
 
 function problems(environment: Record<string, string>): string[] {
@@ -56,6 +56,20 @@ test('a secret is never printed, and may come from a file', () => {
     expect(problems({ DATABASE_URL_FILE: join(folder, 'missing') })[0]).toContain('cannot be read');
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('what belongs to the signer is read by the signer only, and who starts it is told early what is wrong', () => {
+  const missing = { BURSAR_SIGNER_PASSPHRASE_FILE: join(tmpdir(), 'bursar-no-such-file') };
+  const short = { BURSAR_SIGNER_PASSPHRASE: 'short' };
+  const given = { BURSAR_SIGNER_PASSPHRASE: 'opens the seed' };
+  expect(readConfig(given)).not.toHaveProperty('signerPassphrase');
+  expect(Object.values(readConfigOfAll(given))).not.toContain('opens the seed');
+  expect(readSignerSecrets(given).signerPassphrase).toBe('opens the seed');
+  for (const wrong of [missing, short, { ...missing, ...given }]) {
+    expect(problems(wrong)).toEqual([]);
+    for (const read of [readConfigOfAll, readSignerSecrets])
+      expect(() => read(wrong)).toThrow(/^BURSAR_SIGNER_PASSPHRASE[^\n]*(cannot be read|12 to 128|both set)[^\n]*$/);
   }
 });
 

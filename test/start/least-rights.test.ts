@@ -1,0 +1,65 @@
+// What each process of a running group is given: no more than its own work needs. Read from outside, as the system shows it.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
+
+const TIMEOUT = 60_000;
+const PASSPHRASE = 'only the signer may know this';
+const { folder, remove } = dataFolderFor();
+let service: Service;
+
+beforeAll(async () => {
+  service = startService({
+    dataFolder: folder,
+    environment: { BURSAR_SIGNER_PASSPHRASE: PASSPHRASE, BURSAR_LND_PAY_MACAROON: 'this one spends too' },
+  });
+  await service.ready;
+}, TIMEOUT);
+afterAll(async () => {
+  await service.stop();
+  remove();
+}, TIMEOUT);
+
+const environmentOf = (entry: string): string => readFileSync(`/proc/${service.processOf(entry)}/environ`, 'latin1');
+const isLinux = process.platform === 'linux';
+
+test.runIf(isLinux)('what can spend is in the environment of the signer only', { timeout: TIMEOUT }, async () => {
+  expect(environmentOf('signer')).toContain(PASSPHRASE);
+  const check = () => {
+    for (const entry of ['api', 'worker', 'sandbox-process']) {
+      expect(environmentOf(entry)).toContain('BURSAR_DATA_DIR=');
+      expect(environmentOf(entry)).not.toMatch(/SIGNER_PASSPHRASE|LND_PAY|only the signer|spends too/);
+    }
+  };
+  check();
+  // also when it was started again
+  const pid = service.processOf('api')!;
+  process.kill(pid, 'SIGKILL');
+  await eventually('another API', () => ![null, pid].includes(service.processOf('api')));
+  check();
+});
+
+test('a passphrase file that cannot be read is told before anything is started', { timeout: TIMEOUT }, async () => {
+  const other = dataFolderFor();
+  const BURSAR_SIGNER_PASSPHRASE_FILE = join(folder, 'no-such-file');
+  const refused = startService({ dataFolder: other.folder, environment: { BURSAR_SIGNER_PASSPHRASE_FILE } });
+  expect(await refused.ended).toBe(1);
+  expect(refused.output().trim()).toBe(`BURSAR_SIGNER_PASSPHRASE_FILE: ${BURSAR_SIGNER_PASSPHRASE_FILE} cannot be read (ENOENT)`);
+  other.remove();
+});
+
+test('a passphrase in a file opens the seed, and the processes that may not know it are not told of the file', {
+  timeout: TIMEOUT,
+}, async () => {
+  await service.stop();
+  const BURSAR_SIGNER_PASSPHRASE_FILE = join(folder, 'my-passphrase');
+  writeFileSync(BURSAR_SIGNER_PASSPHRASE_FILE, `${PASSPHRASE}\n`, { mode: 0o600 });
+  service = startService({ dataFolder: folder, environment: { BURSAR_SIGNER_PASSPHRASE_FILE } });
+  await service.ready;
+  if (isLinux) {
+    expect(environmentOf('signer')).toContain('my-passphrase');
+    for (const entry of ['api', 'worker', 'sandbox-process']) expect(environmentOf(entry)).not.toContain('my-passphrase');
+  }
+  rmSync(BURSAR_SIGNER_PASSPHRASE_FILE);
+});
