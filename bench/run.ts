@@ -18,11 +18,41 @@ import { type Figure, figureTable, loadTable, machine, type Row } from './report
 import { scanBlock } from './scan.ts';
 import { watchMemory } from './watch-memory.ts';
 
-const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean' }, write: { type: 'boolean' }, profile: { type: 'boolean' }, only: { type: 'string' } },
-});
+const USAGE = `usage: npm run bench -- [options]
+
+Starts an instance and the bare limit beside it, drives both and prints what a request costs.
+
+  --quick         a few seconds, figures without meaning: to see that it works
+  --write         also into bench/RESULTS.md
+  --profile       CPU profiles of every process of the service into bench/profiles
+  --only <names>  those rows alone (check,create,auth,...), nothing else is measured
+  --help          this text
+`;
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        quick: { type: 'boolean' },
+        write: { type: 'boolean' },
+        profile: { type: 'boolean' },
+        only: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+    if (values.only !== undefined && values.write) throw new Error('--only measures a part, --write wants the whole');
+    return values;
+  } catch (error) {
+    process.stderr.write(`bench: ${(error as Error).message.split('\n')[0]}\n`);
+    process.exit(2);
+  }
+}
+const options = readOptions();
+if (options.help) {
+  process.stdout.write(USAGE);
+  process.exit(0);
+}
 const only = options.only?.split(',');
-if (only !== undefined && options.write) throw new Error('--only measures a part, --write wants the whole');
 const SIZE = options.quick
   ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000, behind: 20 }
   : {

@@ -27,3 +27,13 @@ test('npm run bench starts an instance of its own, measures every row and leaves
   expect(stdout).toMatch(/200 distinct addresses, 0 errors/);
   expect(stdout).toMatch(/; 43 found/);
 });
+
+test('--help prints the usage; what it does not know is one line, exit code 2', async () => {
+  const run = (...args: string[]) => promisify(execFile)(process.execPath, ['bench/run.ts', ...args], { cwd: ROOT });
+  expect((await run('--help')).stdout).toMatch(/^usage: npm run bench/);
+  for (const wrong of [['--loud'], ['extra'], ['--only'], ['--only', 'auth', '--write']]) {
+    const refused = (await run(...wrong).catch((error) => error)) as { code: number; stdout: string; stderr: string };
+    expect([refused.code, refused.stdout]).toEqual([2, '']);
+    expect(refused.stderr).toMatch(/^bench: .+\n$/);
+  }
+});
