@@ -10,10 +10,19 @@ export async function verifyAddress(ctx: AddressContext, given: GivenAddress, ke
   const script = Buffer.from(given.script);
   for (const key of keys) {
     if (key.currency !== given.currency || given.index >= key.nextIndex) continue;
-    const second = await ctx.ports.addresses.rederive(key.currency, key.xpub, given.index);
-    if (second.address === given.address && script.equals(second.script)) return true;
+    const second = await rederive(ctx, key, given.index);
+    if (second !== null && second.address === given.address && script.equals(second.script)) return true;
   }
   return false;
+}
+
+/** What a stored key gives at an index; null when it is no key at all, and so gives nothing. */
+async function rederive(ctx: AddressContext, key: StoredKey, index: number) {
+  try {
+    return await ctx.ports.addresses.rederive(key.currency, key.xpub, index);
+  } catch {
+    return null;
+  }
 }
 
 export type AddressCheck = {
