@@ -9,7 +9,7 @@ import { isSupervised } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type Opened = {
-  /** With the database's URL and the real path of the data folder. */
+  /** With the URL of the service's own sessions and the real path of the data folder. */
   readonly config: Config & { readonly databaseUrl: string };
   readonly database: OpenDatabase;
 };
@@ -25,7 +25,7 @@ export async function open(): Promise<Opened> {
     await database.close();
     throw error instanceof MigrationRefused ? new StartRefused(error.message) : error;
   }
-  return { config: { ...given, dataFolder, databaseUrl: database.url }, database };
+  return { config: { ...given, dataFolder, databaseUrl: database.serviceUrl }, database };
 }
 
 /** Runs a process's start on what was opened; when it fails or refuses, leaves the database again, so that no server outlives it. */

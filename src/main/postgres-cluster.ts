@@ -49,9 +49,9 @@ const NOT_DURABLE: Readonly<Record<string, string>> = {
 
 export type ClusterOptions = { readonly place: Place; readonly durable: boolean; readonly logFile: string };
 
-/** The connection URL of a database of the cluster. */
-export function clusterUrl(place: Place, database: string): string {
-  return `postgresql://${LOGIN}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
+/** The connection URL of a database of the cluster; its superuser's unless another login is named. */
+export function clusterUrl(place: Place, database: string, login: string = LOGIN): string {
+  return `postgresql://${login}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
 }
 
 /** Makes the cluster when it is missing; one that broke off half-way is made anew. Returns whether it was made. */

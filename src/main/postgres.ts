@@ -2,7 +2,7 @@
 // one is started by whoever comes first and stopped by whoever leaves last; one that outlived a kill -9 of its users is taken over.
 import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureDatabase, serverVersion } from '../store/server.ts';
+import { ensureDatabase, ensureServiceLogin, serverVersion } from '../store/server.ts';
 import type { Config } from './config.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './postgres-cluster.ts';
 import { placePostgres } from './postgres-place.ts';
@@ -12,6 +12,8 @@ import { StartRefused } from './start-refused.ts';
 export type OpenDatabase = {
   /** URL of the database; its user may migrate it. */
   readonly url: string;
+  /** URL for the service's own sessions. In the embedded database its login is a member of bursar_app only; else it is `url`. */
+  readonly serviceUrl: string;
   /** One line for the operator: what it is. */
   readonly description: string;
   /** Whether the embedded server is alive; always true for DATABASE_URL (its sessions tell). */
@@ -23,6 +25,8 @@ export type OpenDatabase = {
 };
 
 const DATABASE = 'bursar';
+/** A login of the embedded database; only the socket's folder lets it in. */
+const SERVICE_LOGIN = 'bursar_service';
 const LOCK = 'postgres';
 
 /** Opens the database; returns when it takes statements. Throws StartRefused with one clear line when it cannot be had. */
@@ -37,6 +41,7 @@ async function openGiven(url: string): Promise<OpenDatabase> {
       throw new StartRefused(`DATABASE_URL: PostgreSQL ${version.text} is too old; accepted is 15 or newer`);
     return {
       url,
+      serviceUrl: url,
       description: `PostgreSQL ${version.text} of DATABASE_URL`,
       isAlive: () => true,
       restart: () => Promise.resolve(),
@@ -71,10 +76,12 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
     const running = runningServer(place);
     await startCluster(options);
     await ensureDatabase(clusterUrl(place, 'postgres'), DATABASE);
+    await ensureServiceLogin(clusterUrl(place, 'postgres'), SERVICE_LOGIN);
     return made ? 'made' : running === null ? 'started' : 'joined';
   });
   return {
     url: clusterUrl(place, DATABASE),
+    serviceUrl: clusterUrl(place, DATABASE, SERVICE_LOGIN),
     description: `embedded PostgreSQL, ${how}`,
     isAlive: () => runningServer(place) !== null,
     restart: () =>

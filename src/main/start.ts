@@ -172,7 +172,7 @@ async function main(): Promise<void> {
   );
   watchDatabase(database);
   if (stopping) return;
-  const toDatabase = { DATABASE_URL: database.url, DATABASE_URL_FILE: null };
+  const toDatabase = { DATABASE_URL: database.serviceUrl, DATABASE_URL_FILE: null };
   const environment = () => childEnvironment('other', toDatabase);
   const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   await timed(
@@ -187,7 +187,7 @@ async function main(): Promise<void> {
   // started again, it answers where it did before, also where any free port was asked for
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
   const api = child('api', 'api.ts', apiEnvironment, API_FLAGS);
-  const demo = config.network === 'sandbox' ? prepareDemo(config, database.url) : Promise.resolve(null);
+  const demo = config.network === 'sandbox' ? prepareDemo(config, database.serviceUrl) : Promise.resolve(null);
   demo.catch(() => undefined);
   await Promise.all([
     sandbox === null ? null : timed('sandbox', () => sandbox.ready),

@@ -17,6 +17,25 @@ export async function ensureDatabase(url: string, name: string): Promise<void> {
   if (found.length === 0) await ask({ connectionString: url }, { text: `create database ${name}` });
 }
 
+/**
+ * Makes the login of the service when it is missing: a member of bursar_app and of nothing else, so that leaving that role (`reset role`)
+ * gains nothing. `url` is that of an administrator of the server.
+ */
+export async function ensureServiceLogin(url: string, login: string): Promise<void> {
+  const member = `select 1 from pg_auth_members m where m.member = to_regrole($1) and m.roleid = to_regrole('bursar_app')`;
+  const found = await ask({ connectionString: url }, { text: member, values: [login] });
+  if (found.length > 0) return;
+  // the first migration makes the same role where it is not there yet
+  for (const [role, can] of [
+    ['bursar_app', 'nologin'],
+    [login, 'login'],
+  ] as const) {
+    const known = await ask({ connectionString: url }, { text: 'select 1 from pg_roles where rolname = $1', values: [role] });
+    if (known.length === 0) await ask({ connectionString: url }, { text: `create role ${role} ${can}` });
+  }
+  await ask({ connectionString: url }, { text: `grant bursar_app to ${login}` });
+}
+
 async function ask<R extends pg.QueryResultRow>(config: pg.ClientConfig, statement: pg.QueryConfig): Promise<readonly R[]> {
   const client = new pg.Client({ ...config, application_name: 'bursar start' });
   client.on('error', () => undefined);

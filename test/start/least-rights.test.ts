@@ -1,7 +1,9 @@
 // What each process of a running group is given: no more than its own work needs. Read from outside, as the system shows it.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../src/main/postgres.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 60_000;
@@ -23,6 +25,35 @@ afterAll(async () => {
 
 const environmentOf = (entry: string): string => readFileSync(`/proc/${service.processOf(entry)}/environ`, 'latin1');
 const isLinux = process.platform === 'linux';
+
+test('in the embedded database no session of the service can do more than its role, not even after leaving it', {
+  timeout: TIMEOUT,
+}, async () => {
+  const database = await openDatabase({ databaseUrl: null, dataFolder: folder });
+  const owner = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: database.serviceUrl });
+  await owner.connect();
+  await client.connect();
+  const { rows } = await owner.query<{ who: string; what: string }>(
+    "select distinct usename as who, application_name as what from pg_stat_activity where application_name like 'bursar %'",
+  );
+  expect(rows.map(({ what }) => what).sort()).toEqual(expect.arrayContaining(['bursar api', 'bursar worker']));
+  expect(new Set(rows.map(({ who }) => who))).toEqual(new Set(['bursar_service']));
+  for (const statement of [
+    'set role bursar_ledger',
+    'set role bursar',
+    'set session authorization bursar',
+    'update ledger.balance set amount = amount + 1',
+    'alter table ledger.posting disable trigger user',
+    'create table mine (n int)',
+    "select pg_read_file('postmaster.pid')",
+  ]) {
+    await expect(client.query(`reset role; ${statement}`), statement).rejects.toThrow(/permission denied|must be owner/);
+  }
+  await client.end();
+  await owner.end();
+  await database.close();
+});
 
 test.runIf(isLinux)('what can spend is in the environment of the signer only', { timeout: TIMEOUT }, async () => {
   expect(environmentOf('signer')).toContain(PASSPHRASE);
