@@ -129,11 +129,14 @@ export type ChainPort = {
   readBlock(hash: string, watch: WatchList): Promise<BlockFacts>;
   /** All txids of the mempool. */
   mempool(): Promise<readonly string[]>;
-  /** The facts of those of the transactions that touch something watched; one that the node no longer has is left out of `found`. */
+  /**
+   * The facts of those of the transactions that touch something watched. `missing`: not read, because the node says that it does not have
+   * them (any more); one that is still listed must be asked for again.
+   */
   readMempoolTransactions(
     txids: readonly string[],
     watch: WatchList,
-  ): Promise<{ readonly read: number; readonly touched: readonly TransactionFacts[] }>;
+  ): Promise<{ readonly missing: readonly string[]; readonly touched: readonly TransactionFacts[] }>;
   /** Facts of a raw transaction that a push brought; null when it touches nothing watched. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
   /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */

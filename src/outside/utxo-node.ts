@@ -32,6 +32,10 @@ const MEMPOOL_BATCH = 250;
 /** A tip older than this many block times, with peers that know more, is a stuck node. */
 const STUCK_BLOCKS = 10;
 const HASH = /^[0-9a-f]{64}$/;
+/** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
+const NOT_THERE = -5;
+/** A transaction that the node lists, and says this often in a row that it does not have it: one of the two is not true. */
+const DENIED_OFTEN = 4;
 /** A node that says nothing for this long is down: to a question for a block or the mempool, and to one that costs it nothing. */
 const SILENCE_MS = 15_000;
 const QUICK_SILENCE_MS = 5_000;
@@ -48,6 +52,8 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for
   const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
+  /** Listed at the last look and not to be had: how often in a row. */
+  let denied = new Map<string, number>();
 
   return {
     currency,
@@ -69,17 +75,21 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       if (!Array.isArray(answer) || !answer.every((txid) => typeof txid === 'string' && HASH.test(txid))) {
         throw new NodeTrouble('bad_answer', `${rpc.name}: getrawmempool did not answer a list of transactions`);
       }
+      if (denied.size > 0) denied = stillListed(denied, answer);
       return answer;
     },
     async readMempoolTransactions(txids, watch) {
       const raws = await fetchTransactions(rpc, txids);
+      const missing = txids.filter((txid) => !raws.has(txid));
+      for (const txid of raws.keys()) denied.delete(txid);
+      for (const txid of missing) countDenial(rpc, denied, txid);
       await watch.fresh();
       const touched: TransactionFacts[] = [];
       for (const [txid, raw] of raws) {
         const facts = understood(rpc, `transaction ${txid}`, () => readTransactionBytes(raw, txid, features, watch));
         if (facts !== null) touched.push(facts);
       }
-      return { read: raws.size, touched };
+      return { missing, touched };
     },
     readRaw: (raw, watch) =>
       understood(rpc, 'a pushed transaction', () => readTransactionBytes(Buffer.from(raw), null, features, watch)),
@@ -182,7 +192,10 @@ async function fetchTransactions(rpc: Rpc, txids: readonly string[]): Promise<Ma
     const part = txids.slice(from, from + MEMPOOL_BATCH);
     const answers = await rpc.batch(part.map((txid) => ({ method: 'getrawtransaction', params: [txid] })));
     for (const [i, answer] of answers.entries()) {
-      if (answer instanceof RpcRefusal) continue;
+      if (answer instanceof RpcRefusal) {
+        if (answer.code === NOT_THERE) continue;
+        throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message} (transaction ${part[i]})`, { cause: answer });
+      }
       const bytes = typeof answer === 'string' ? Buffer.from(answer, 'hex') : null;
       if (bytes === null || bytes.length * 2 !== (answer as string).length) {
         throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
@@ -191,6 +204,19 @@ async function fetchTransactions(rpc: Rpc, txids: readonly string[]): Promise<Ma
     }
   }
   return found;
+}
+
+function stillListed(denied: ReadonlyMap<string, number>, listing: readonly string[]): Map<string, number> {
+  const listed = new Set(listing);
+  return new Map([...denied].filter(([txid]) => listed.has(txid)));
+}
+
+function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void {
+  const times = (denied.get(txid) ?? 0) + 1;
+  denied.set(txid, times);
+  if (times < DENIED_OFTEN) return;
+  const reason = `${rpc.name}: its mempool lists transaction ${txid}, and ${times} times in a row it said that it does not have it`;
+  throw new NodeTrouble('bad_answer', reason);
 }
 
 function asHash(rpc: Rpc, method: string, value: unknown): string {

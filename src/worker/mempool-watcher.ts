@@ -37,7 +37,7 @@ export function createMempoolWatcher(
   options: { readonly isPushed: () => boolean; readonly onHit: () => void },
 ): MempoolWatcher {
   const { currency } = port;
-  /** Txids of the last compared list: looked at already. */
+  /** Txids of the last compared list that were read: one that the node did not have is asked for again as long as it is listed. */
   let seen: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
   let hits = new Map<string, TransactionFacts>();
@@ -67,13 +67,16 @@ export function createMempoolWatcher(
     }
   }
 
-  async function readNew(listing: ReadonlySet<string>): Promise<TransactionFacts[]> {
+  async function readNew(listing: ReadonlySet<string>): Promise<{ touched: TransactionFacts[]; missing: string[] }> {
     const unread = [...listing].filter((txid) => !seen.has(txid));
     const touched: TransactionFacts[] = [];
+    const missing: string[] = [];
     for (let from = 0; from < unread.length; from += READ_AT_ONCE) {
-      touched.push(...(await port.readMempoolTransactions(unread.slice(from, from + READ_AT_ONCE), watch)).touched);
+      const part = await port.readMempoolTransactions(unread.slice(from, from + READ_AT_ONCE), watch);
+      touched.push(...part.touched);
+      missing.push(...part.missing);
     }
-    return touched;
+    return { touched, missing };
   }
 
   async function sightings(
@@ -155,17 +158,25 @@ export function createMempoolWatcher(
       const listing = new Set(await port.mempool());
       const read = await readNew(listing);
       const isTip = (await port.hashAt(cursor.height)) === cursor.hash && (await port.hashAt(cursor.height + 1)) === null;
-      const facts = new Map(read.map((one) => [one.txid, one]));
+      const facts = new Map(read.touched.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
       await record(cursor, atMs, await sightings(facts.values(), wanted, ctx.ports.clock.now()), isTip ? listing : null);
       if (!isTip) return false;
+      seen = withoutThem(listing, read.missing);
+      if (read.missing.length > 0) return false;
       if (isPushed) pushedUpToMs = atMs;
-      seen = listing;
       const endedMs = ctx.ports.clock.now();
       nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, Math.max(0, endedMs - beganMs) * LISTING_SHARE);
       return true;
     },
   };
+}
+
+function withoutThem(listing: ReadonlySet<string>, missing: readonly string[]): ReadonlySet<string> {
+  if (missing.length === 0) return listing;
+  const rest = new Set(listing);
+  for (const txid of missing) rest.delete(txid);
+  return rest;
 }
 
 function isNothing(changes: MempoolChanges): boolean {

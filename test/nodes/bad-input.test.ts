@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 import type { PassResult } from '../../src/worker/chain-watcher.ts';
-import { type Interruption, type Lie, type TamperedNode, tamperWith } from './tampered-node.ts';
+import { type Interruption, type Lie, Refused, type TamperedNode, tamperWith } from './tampered-node.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 let node: ServedNode;
@@ -131,6 +131,24 @@ describe('the mempool', () => {
   test.each(lies)('%s', async (_, reason, lie) => {
     liar.lie = lie;
     await survives(owed, reason, waiting);
+  });
+  test.each([-32603, -1])('a transaction that it refuses with %s', async (code) => {
+    liar.lie = (call, honest) => (call.method === 'getrawtransaction' ? new Refused(code, 'internal error') : honest);
+    await survives(owed, /getrawtransaction: internal error/, waiting);
+  });
+  test('a transaction that it lists and once does not have is asked for again', async () => {
+    let refused = 0;
+    liar.lie = (call, honest) =>
+      call.method === 'getrawtransaction' && refused++ === 0 ? new Refused(-5, 'No such mempool transaction') : honest;
+    expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: false });
+    expect(await chain.facts(owed)).toEqual([]);
+    expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([waiting]);
+  });
+  test('a transaction that it lists pass by pass and never has', async () => {
+    liar.lie = (call, honest) => (call.method === 'getrawtransaction' ? new Refused(-5, 'No such mempool transaction') : honest);
+    for (let i = 0; i < 3; i++) expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: false });
+    await survives(owed, /lists transaction [0-9a-f]{64}, and \d+ times in a row it said that it does not have it/, waiting);
   });
   test('a negative and a raised amount', async () => {
     liar.lie = ofTransaction(amountAs(owed, '00000000000000ff'));

@@ -4,8 +4,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 type Call = { readonly id: unknown; readonly method: string; readonly params: readonly unknown[] };
-/** The lie about one call: another result. */
+/** The lie about one call: another result, or a refusal. */
 export type Lie = (call: Call, honest: unknown) => unknown;
+/** What a lie answers for a call that it refuses. */
+export class Refused {
+  readonly error: { readonly code: number; readonly message: string };
+  constructor(code: number, message: string) {
+    this.error = { code, message };
+  }
+}
 /** Answers a whole request in the node's place, or leaves it to the node (false). */
 export type Interruption = (methods: readonly string[], response: ServerResponse) => boolean;
 
@@ -50,7 +57,8 @@ export async function tamperWith(honest: string): Promise<TamperedNode> {
       const call = calls.find(({ id }) => id === one.id);
       if (call === undefined || node.lie === null) continue;
       const said = node.lie(call, one.result);
-      if (said !== one.result) Object.assign(one, { result: said, error: null });
+      if (said instanceof Refused) Object.assign(one, { result: null, error: said.error });
+      else if (said !== one.result) Object.assign(one, { result: said, error: null });
     }
     response.statusCode = Array.isArray(answer) || answers[0]?.error == null ? 200 : reply.status;
     response.end(JSON.stringify(answer));

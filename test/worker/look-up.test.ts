@@ -32,7 +32,7 @@ function jobs(): (name: string) => Job {
       await new Promise((resolve) => setTimeout(resolve, mempoolTakesMs));
       return [];
     },
-    readMempoolTransactions: async () => ({ read: 0, touched: [] }),
+    readMempoolTransactions: async () => ({ missing: [], touched: [] }),
   } as unknown as ChainPort;
   const ctx = { ...house.ctx, ports: { ...house.ctx.ports, chains: new Map([['BTC' as const, port]]) } };
   const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
