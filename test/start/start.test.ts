@@ -181,6 +181,9 @@ describe('what is refused', { timeout: TIMEOUT }, () => {
     expect(await refusal({ BURSAR_DATA_DIR: '/dev/null/data' })).toMatch(
       /^BURSAR_DATA_DIR: \/dev\/null\/data cannot be made or written \(ENOTDIR\)/,
     );
+    expect(await refusal({ BURSAR_DATA_DIR: '/proc/bursar/data' })).toMatch(
+      /^BURSAR_DATA_DIR: \/proc\/bursar\/data cannot be made or written \(\w+\)[^\n]*$/,
+    );
   });
 });
 
