@@ -48,7 +48,7 @@ async function init({ json }: JsonOption): Promise<void> {
     const { folder, network, passphrase } = keyringOptions(config, config.dataFolder);
     if (passphrase === null) {
       throw new CommandFailed(
-        `BURSAR_SIGNER_PASSPHRASE (or _FILE) is not set: on ${network} it seals the seed; accepted is 8 to 200 characters`,
+        `BURSAR_SIGNER_PASSPHRASE (or _FILE) is not set: on ${network} it seals the seed; accepted is 12 to 128 characters`,
       );
     }
     const foreign = (await listKeys(ctx.db)).filter((key) => key.origin === 'signer' && key.retiredAt === null);
