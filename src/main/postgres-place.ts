@@ -83,9 +83,7 @@ function userFor(folder: string): OsUser | null {
   if (process.getuid?.() !== 0) {
     const owner = existsSync(folder) ? statSync(folder).uid : process.getuid?.();
     if (owner !== process.getuid?.()) {
-      throw new StartRefused(
-        `${folder} belongs to another user (uid ${owner}): start as that user or as root, or set BURSAR_DATA_DIR`,
-      );
+      throw new StartRefused(`${folder} belongs to another user (uid ${owner}): start as that user, or set BURSAR_DATA_DIR`);
     }
     return null;
   }
