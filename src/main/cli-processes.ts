@@ -38,13 +38,35 @@ export function addProcessCommands(bursar: Command): void {
   });
 }
 
-/** What the process says goes to standard error; standard output gets one JSON line when it is ready. */
+/**
+ * What the process says goes to standard error; standard output gets one JSON line when it is ready. When it fails, the last line on
+ * standard error is the reason in JSON, as of every command.
+ */
 function speakJson(name: string): void {
+  let isReady = false;
+  // before it is ready the last line is held back: it may be the reason, which is told once
+  let last: string | null = null;
+  const flush = (): void => {
+    if (last !== null && !isReady) process.stderr.write(`${last}\n`);
+  };
+  console.error = (line: unknown) => {
+    flush();
+    last = String(line);
+    if (isReady) process.stderr.write(`${last}\n`);
+  };
   console.log = (line: string) => {
     const ready = /(?:^|: )ready (\S+)/.exec(line);
+    if (ready !== null) {
+      flush();
+      isReady = true;
+    }
     process.stderr.write(`${line}\n`);
     if (ready !== null) process.stdout.write(`${JSON.stringify({ process: name, ready: ready[1] })}\n`);
   };
+  process.on('exit', (code) => {
+    if (code === 0) flush();
+    else process.stderr.write(`${JSON.stringify({ error: 'failed', message: last ?? `${name} ended with ${code}` })}\n`);
+  });
 }
 
 async function migrateNow(): Promise<readonly string[]> {

@@ -33,27 +33,30 @@ function program(): Command {
   return bursar;
 }
 
-/** The commands below the deepest one that was named, for the message. */
-function acceptedCommands(bursar: Command, words: readonly string[]): string {
+/** The deepest command that was named. */
+function namedCommand(bursar: Command, words: readonly string[]): Command {
   let at = bursar;
   for (const word of words) {
     const next = at.commands.find((command) => command.name() === word);
     if (next === undefined) break;
     at = next;
   }
-  return at.commands.map((command) => command.name()).join(', ');
+  return at;
 }
 
 async function main(): Promise<number> {
   const bursar = program();
-  const words = process.argv.slice(2);
+  const given = process.argv.slice(2);
+  // --json belongs to the commands; where none was named it must not hide that
+  const words = given.filter((word) => word !== '--json');
+  const groups = namedCommand(bursar, words).commands;
   try {
-    await bursar.parseAsync(words, { from: 'user' });
+    await bursar.parseAsync(groups.length > 0 ? words : given, { from: 'user' });
     return Number(process.exitCode ?? EXIT.done);
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportFailure(error, json);
     if (error.exitCode === 0) return EXIT.done;
-    const accepted = acceptedCommands(bursar, words);
+    const accepted = groups.map((command) => command.name()).join(', ');
     const message =
       error.code === 'commander.help'
         ? `a command is missing; accepted: ${accepted}`
