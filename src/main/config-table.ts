@@ -67,6 +67,10 @@ function urls(...schemes: readonly string[]): Reader<readonly string[]> {
   };
 }
 
+/** libpq leaves the host out where `?host=` names a socket's folder; a URL with a user must have one. */
+const postgresUrl: Reader<string> = (value) =>
+  url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
+
 const text: Reader<string> = (value) => value;
 
 const host: Reader<string> = (value) => {
@@ -157,7 +161,7 @@ export const VARIABLES = {
     (path) => resolve(path),
     'folder of the embedded database, keys and the sandbox',
   ),
-  databaseUrl: optional('DATABASE_URL', url('postgresql', 'postgres'), 'PostgreSQL to use instead of the embedded one', true),
+  databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', true),
   valkeyUrl: optional(
     'BURSAR_VALKEY_URL',
     url('redis', 'rediss', 'valkey', 'valkeys'),

@@ -126,11 +126,15 @@ function checkSecret(environment: Environment, row: Variable<unknown>): void {
 
 function unknownNames(environment: Environment): string[] {
   const known = TABLE.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+  const candidates = known.filter((name) => name.startsWith('BURSAR_'));
   return Object.keys(environment)
     .filter((name) => name.startsWith('BURSAR_') && !known.includes(name))
     .sort()
     .map((name) => {
-      const nearest = known.reduce((best, candidate) => (distance(name, candidate) < distance(name, best) ? candidate : best));
+      const plain = name.replace(/^BURSAR_/, '');
+      const nearest = known.includes(plain)
+        ? plain
+        : candidates.reduce((best, candidate) => (distance(name, candidate) < distance(name, best) ? candidate : best));
       return `${name} is not a variable of Bursar; the nearest known one is ${nearest}`;
     });
 }

@@ -29,6 +29,8 @@ test('an unknown BURSAR_ variable is refused and the nearest known one named', (
     'BURSAR_NETWROK is not a variable of Bursar; the nearest known one is BURSAR_NETWORK',
   ]);
   expect(problems({ BURSAR_BTC_RPC: 'x' })[0]).toContain('BURSAR_BTC_RPC_URL');
+  expect(problems({ BURSAR_X: '1' })[0]).toMatch(/the nearest known one is BURSAR_\w+$/);
+  expect(problems({ BURSAR_PORT: '1' })[0]).toMatch(/the nearest known one is PORT$/);
   expect(problems({ BURSARY: 'x', OTHER: 'y' })).toEqual([]);
 });
 
@@ -57,6 +59,13 @@ test('a secret is never printed, and may come from a file', () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test('a database may be named in the form of libpq, with the folder of its socket and no host', () => {
+  const read = (DATABASE_URL: string) => readConfig({ DATABASE_URL }).databaseUrl;
+  expect(read('postgresql://user:pw@/db?host=/socket')).toBe('postgresql://user:pw@localhost/db?host=/socket');
+  expect(read('postgres:///db?host=/socket')).toBe('postgres:///db?host=/socket');
+  expect(read('postgresql://user:pw@host/db')).toBe('postgresql://user:pw@host/db');
 });
 
 test('what belongs to the signer is read by the signer only, and who starts it is told early what is wrong', () => {
