@@ -17,9 +17,24 @@ export const readiness = z.object({
         .string()
         .nullable()
         .meta({ description: 'Why the nodes of this chain do not tell the same history; null while they do.' }),
+      node: z
+        .string()
+        .nullable()
+        .meta({ description: 'Which of several nodes is read, as host:port; null where there is only one.' }),
+      others: z.array(z.string()).meta({ description: 'What is wrong with the other nodes, a sentence for each.' }),
       checked_at: z.string().meta({ format: 'date-time' }),
     }),
   ),
+  breakers: z
+    .array(
+      z.object({
+        name: z.string().meta({ description: 'What is stopped.' }),
+        tripped_by: z.array(z.string()).meta({ description: 'The invariants that an audit found red.' }),
+        tripped_at: z.string().meta({ format: 'date-time' }),
+        seen_at: z.string().meta({ format: 'date-time', description: 'The last audit that was still red.' }),
+      }),
+    )
+    .meta({ description: 'What a red audit has stopped until an operator lets it go on; empty while all is well.' }),
 });
 
 export const SYSTEM_PATHS = {

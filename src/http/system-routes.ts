@@ -18,7 +18,7 @@ export function mountHealth(app: FastifyInstance, house: House): void {
   app.get('/readyz', async (request, reply) => {
     house.sign(request, reply);
     try {
-      const chains = await readReadiness(house.ctx);
+      const { chains, breakers } = await readReadiness(house.ctx);
       const currencies = chains.map((chain) => [
         chain.currency,
         {
@@ -26,10 +26,21 @@ export function mountHealth(app: FastifyInstance, house: House): void {
           reason: chain.reason,
           height: chain.nodeHeight,
           contested: chain.contested,
+          node: chain.node,
+          others: chain.others,
           checked_at: isoTime(chain.checkedAtMs),
         },
       ]);
-      return { status: 'ready', currencies: Object.fromEntries(currencies) };
+      return {
+        status: 'ready',
+        currencies: Object.fromEntries(currencies),
+        breakers: breakers.map((one) => ({
+          name: one.name,
+          tripped_by: one.trippedBy,
+          tripped_at: isoTime(one.trippedAtMs),
+          seen_at: isoTime(one.seenAtMs),
+        })),
+      };
     } catch (error) {
       house.report({ requestId: request.id, path: request.url, error }, 'not ready');
       const message = 'The database cannot be reached, or is not migrated yet.';

@@ -72,13 +72,7 @@ function tell(json: boolean | undefined, { report, breakers, cleared }: Audited)
     at: new Date(atMs).toISOString(),
     invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })),
     chains: chains.map((one) => ({ ...one, received: amount(one, one.received), booked: amount(one, one.booked) })),
-    breakers: breakers.map((one) => ({
-      name: one.name,
-      tripped_by: one.trippedBy,
-      findings: one.findings,
-      tripped_at: new Date(one.trippedAtMs).toISOString(),
-      seen_at: new Date(one.seenAtMs).toISOString(),
-    })),
+    breakers: breakers.map(breakerValue),
     cleared: cleared ?? 0,
   };
   print(json, value, [
@@ -88,12 +82,26 @@ function tell(json: boolean | undefined, { report, breakers, cleared }: Audited)
         `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}`,
     ),
     summary,
-    ...breakers.map(
-      (one) =>
-        `${verdict(false, 'stopped')}  ${one.name} since ${new Date(one.trippedAtMs).toISOString()} (${one.trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`,
-    ),
+    ...breakers.map(breakerLine),
     ...(cleared === null || cleared === 0 ? [] : ['Payouts go on.']),
   ]);
+}
+
+/** An open breaker in JSON; `chain status` shows it too. */
+export function breakerValue(one: Breaker): Record<string, unknown> {
+  return {
+    name: one.name,
+    tripped_by: one.trippedBy,
+    findings: one.findings,
+    tripped_at: new Date(one.trippedAtMs).toISOString(),
+    seen_at: new Date(one.seenAtMs).toISOString(),
+  };
+}
+
+/** An open breaker in one line. */
+export function breakerLine({ name, trippedAtMs, trippedBy }: Breaker): string {
+  const since = new Date(trippedAtMs).toISOString();
+  return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`;
 }
 
 function amount({ currency }: ChainTotals, minor: bigint): string {

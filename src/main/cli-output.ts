@@ -16,6 +16,11 @@ export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
 
+/** What stops a command whose arguments have a form that cannot be meant: one clear line, exit code 2. */
+export function calledWrongly(line: string): CommanderError {
+  return new CommanderError(EXIT.usage, 'usage', line);
+}
+
 /** Adds a command that takes --json. The action gets its arguments, then its options, then the command (as commander has it). */
 export function leaf(parent: Command, nameAndArguments: string, description: string): Command {
   const command = parent.command(nameAndArguments).description(description).option('--json', 'answer in JSON');

@@ -26,7 +26,7 @@ export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<San
 }
 
 async function isSeen(ctx: Context, sinceMs: number): Promise<boolean> {
-  const [chains, rates, asked, keys] = await Promise.all([
+  const [{ chains }, rates, asked, keys] = await Promise.all([
     readReadiness(ctx),
     getRates(ctx),
     rateChecks(ctx.db),

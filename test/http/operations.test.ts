@@ -1,5 +1,7 @@
 // The operations over real HTTP on a real database: exactly the fields of the contract, for every operation that exists.
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readiness } from '../../src/contract/system-api.ts';
 import { type ApiWorld, BTC_RATE, makeApi, PASSWORD } from './api-world.ts';
 
 let api: ApiWorld;
@@ -260,5 +262,23 @@ describe('health and documents', () => {
     expect(ready.json.status).toBe('ready');
     expect(ready.json.currencies.BTC).toMatchObject({ state: 'ready', reason: null, height: 100 });
     expect(ready.headers.get('x-request-id')).toMatch(/^req_/);
+  });
+  test('/readyz names the node in use, what is wrong with the others, and what an audit has stopped', async () => {
+    const before = await api.send('/readyz', undefined, {}, 'GET');
+    expect(before.json).toMatchObject({ breakers: [], currencies: { BTC: { others: [] } } });
+    await api.sql(
+      `update node_conditions set node = '10.0.0.7:8332', others = array['10.0.0.8:8332: ECONNREFUSED'] where currency = 'BTC'`,
+    );
+    await api.sql(
+      `insert into breakers (name, tripped_by, findings, tripped_at, seen_at) values ('payouts', '{INV-4}', '{INV-4: something}', now(), now())`,
+    );
+    const { json, status } = await api.send('/readyz', undefined, {}, 'GET');
+    expect([status, json.status]).toEqual([200, 'ready']);
+    expect(json.currencies.BTC).toMatchObject({ node: '10.0.0.7:8332', others: ['10.0.0.8:8332: ECONNREFUSED'] });
+    expect(json.breakers).toEqual([
+      { name: 'payouts', tripped_by: ['INV-4'], tripped_at: expect.stringMatching(TIME), seen_at: expect.stringMatching(TIME) },
+    ]);
+    expect(json).toEqual(readiness.parse(json));
+    await api.sql('delete from breakers');
   });
 });
