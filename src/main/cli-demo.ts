@@ -1,7 +1,7 @@
 // `bursar demo`: the life of one payment, over the public API and the sandbox's controls only, as a merchant's program would see it.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { CommandFailed, EXIT, leaf, print } from './cli-output.ts';
+import { CommandFailed, calledWrongly, EXIT, leaf, print } from './cli-output.ts';
 import { readConfig } from './config.ts';
 import { DEMO_PASSWORD } from './config-table.ts';
 import { liveGroup } from './group-file.ts';
@@ -46,7 +46,7 @@ export function addDemoCommand(bursar: Command): void {
 async function demo(options: DemoOptions): Promise<void> {
   const config = readConfig();
   const base = options.url ?? liveGroup(config.dataFolder)?.url ?? `http://${config.host}:${config.port}`;
-  if (!URL.canParse(base)) throw new CommandFailed(`--url: ${base} is no address; accepted is http://host:port`);
+  if (!URL.canParse(base)) throw calledWrongly(`--url: ${base} is no address; accepted is http://host:port`);
   const say = (line: string): void => {
     if (options.json !== true) process.stdout.write(`${line}\n`);
   };

@@ -28,6 +28,13 @@ describe('a command that is called in a wrong way', () => {
     [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
     [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
     [['audit', '--loud'], /unknown option '--loud'/],
+    [
+      ['chain', 'rescan', '--currency', 'XYZ', '--from', '1'],
+      /^bursar: --currency: XYZ is not one of BTC, LTC, BCH, DASH, DOGE$/,
+    ],
+    [['chain', 'rescan', '--currency', 'BTC', '--from', 'abc'], /^bursar: --from: abc is no height: a whole number from 0 on$/],
+    [['chain', 'rescan', '--currency', 'BTC', '--from', '-1'], /^bursar: --from: -1 is no height/],
+    [['demo', '--url', 'nowhere'], /^bursar: --url: nowhere is no address; accepted is http:\/\/host:port$/],
   ])('%j: one line names the argument and what is accepted, exit code 2', async (args, message) => {
     const ran = await runCli(args, NOWHERE);
     expect(ran.code).toBe(2);
