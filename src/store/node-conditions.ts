@@ -7,16 +7,18 @@ import type { Sql } from './connect.ts';
 /**
  * What the node says of itself now. A contradiction among several nodes stands until they are seen to agree (or only one is configured);
  * then every transaction that may have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
- * @param options.behind it is ready, and has fewer blocks than were read from it: the time does not count as one in which it was read
+ * @param options.behind it is ready, and has fewer blocks than were read from it: the reason that is told; the time does not count as one in
+ * which it was read
  */
 export async function recordCondition(
   sql: Sql,
   currency: UtxoCode,
   condition: NodeCondition,
   atMs: number,
-  options: { readonly behind?: boolean } = {},
+  options: { readonly behind?: string | null } = {},
 ): Promise<void> {
   const ready = condition.state === 'ready' ? condition : null;
+  const behind = options.behind ?? null;
   const accord = ready === null ? 'unknown' : (ready.accord?.state ?? 'agreed');
   await sql.query({
     name: 'record_condition',
@@ -24,7 +26,7 @@ export async function recordCondition(
       with was as (select contested from node_conditions where currency = $1),
       now as (
         insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested, outage)
-          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11::boolean)
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
             contested = case when $10 or (excluded.contested is null and node_conditions.checked_at > excluded.checked_at)
@@ -42,7 +44,7 @@ export async function recordCondition(
     values: [
       currency,
       condition.state,
-      condition.state === 'ready' ? null : condition.reason,
+      condition.state === 'ready' ? behind : condition.reason,
       condition.height,
       ready?.hash ?? null,
       new Date(atMs),
@@ -50,7 +52,7 @@ export async function recordCondition(
       ready?.others ?? [],
       ready?.accord?.state === 'contested' ? ready.accord.reason : null,
       accord === 'unknown',
-      options.behind ?? false,
+      behind !== null,
     ],
   });
 }
@@ -58,6 +60,7 @@ export async function recordCondition(
 export type ChainStatus = {
   readonly currency: UtxoCode;
   readonly state: string;
+  /** Why it is not ready; of a ready one, that it has fewer blocks than were read from it. */
   readonly reason: string | null;
   /** What the node has, and how far we have read. */
   readonly nodeHeight: number | null;

@@ -35,7 +35,7 @@ export type PassResult = {
   readonly caughtUp: boolean;
   /** There is more to read at once. */
   readonly more: boolean;
-  /** The node has fewer blocks than were read from it (restored, or still reading): it says nothing of what is there now. */
+  /** The node has fewer blocks than were read from it (restored, or still reading): what it does not show may be there all the same. */
   readonly behind: boolean;
 };
 
@@ -95,13 +95,19 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     const followed =
       (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
     if (followed.blocksRead > 0) mempool.lookAtAll();
+    if (followed.behind) await mempool.lookBehind(followed.cursor);
     const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
     const caughtUp = complete && (await ctx.db.transaction((sql) => setCaughtUp(sql, currency, followed.cursor, atMs)));
     epoch = followed.cursor.epoch;
     const { blocksRead, more, behind = false } = followed;
-    const alarms = [...alarmsOf(condition), ...proofs, ...(followed.notices ?? [])];
+    const alarms = [
+      ...alarmsOf(condition),
+      ...(behind ? [behindReason(condition, followed.cursor)] : []),
+      ...proofs,
+      ...(followed.notices ?? []),
+    ];
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });
   }
 
@@ -143,7 +149,10 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       }
       const atMs = clock.now();
       const done = await readOrTrouble(await ask(atMs), atMs);
-      await recordCondition(ctx.db, currency, done.condition, atMs, { behind: done.result.behind });
+      const { behind, height } = done.result;
+      await recordCondition(ctx.db, currency, done.condition, atMs, {
+        behind: behind ? behindReason(done.condition, { height }) : null,
+      });
       return done.result;
     },
     onHint(callback) {
@@ -170,6 +179,10 @@ function result(condition: NodeCondition, part: Partial<PassResult>): PassResult
     behind: false,
     ...part,
   };
+}
+
+function behindReason(node: { readonly height: number | null }, read: { readonly height: number | null }): string {
+  return `behind what was read: node ${node.height}, read ${read.height}`;
 }
 
 function isContested(condition: NodeCondition): boolean {

@@ -21,6 +21,8 @@ export type MempoolWatcher = {
   lookAtAll(): void;
   /** Reads and records the mempool of a node whose tip was `cursor`. True when everything that it held then has been recorded. */
   look(cursor: ChainCursor, atMs: number): Promise<boolean>;
+  /** Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what such a node does not list says nothing. */
+  lookBehind(cursor: ChainCursor): Promise<void>;
 };
 
 const READ_AT_ONCE = 2_000;
@@ -39,6 +41,8 @@ export function createMempoolWatcher(
   const { currency } = port;
   /** Txids of the last compared list that were read: one that the node did not have is asked for again as long as it is listed. */
   let seen: ReadonlySet<string> = new Set();
+  /** Txids that were read in the last list of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
+  let seenBehind: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
@@ -67,8 +71,11 @@ export function createMempoolWatcher(
     }
   }
 
-  async function readNew(listing: ReadonlySet<string>): Promise<{ touched: TransactionFacts[]; missing: string[] }> {
-    const unread = [...listing].filter((txid) => !seen.has(txid));
+  async function readNew(
+    listing: ReadonlySet<string>,
+    known = seen,
+  ): Promise<{ touched: TransactionFacts[]; missing: string[] }> {
+    const unread = [...listing].filter((txid) => !known.has(txid));
     const touched: TransactionFacts[] = [];
     const missing: string[] = [];
     for (let from = 0; from < unread.length; from += READ_AT_ONCE) {
@@ -140,6 +147,15 @@ export function createMempoolWatcher(
       void scanPushes();
     },
     lookAtAll() {
+      nextListingMs = 0;
+    },
+    async lookBehind(cursor) {
+      const nowMs = ctx.ports.clock.now();
+      const listing = new Set(await port.mempool());
+      const read = await readNew(listing, seenBehind);
+      const paying = read.touched.filter((one) => one.outputs.length > 0);
+      await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
+      seenBehind = withoutThem(listing, read.missing);
       nextListingMs = 0;
     },
     async look(cursor, atMs) {

@@ -2,6 +2,9 @@
 // ahead of us after we were away. Nothing is lost, nothing is booked twice.
 import { expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
+import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
+import { readChainStatus } from '../../src/store/node-conditions.ts';
+import { runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import { openBursar } from './bursar.ts';
 
@@ -67,5 +70,71 @@ test('an empty mempool, an old copy, and far ahead', async () => {
       values: [id],
     });
     return found.rows.map((row) => row.state);
+  }
+}, 60_000);
+
+test('a node that lost its newest blocks: it is told, its mempool is recorded, nothing is taken as gone and no time passes', async () => {
+  const node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
+  node.mine(5);
+  const bursar = await openBursar('BTC', `m/84'/1'/0'`, [node.url]);
+  try {
+    const worker = bursar.worker(100);
+    await bursar.settle(worker);
+    const pay = async (owed: { transactionId: string; cryptoMinor: bigint }) =>
+      node.pay([{ minor: owed.cryptoMinor, script: await bursar.scriptOf(owed.transactionId) }]);
+    const payment = async (id: string) => {
+      const text = 'select state, caught_up_at from payments where transaction_id = $1';
+      const { rows } = await bursar.ctx.db.query<{ state: string; caught_up_at: Date }>({ text, values: [id] });
+      return rows[0];
+    };
+    const status = async () => (await readChainStatus(bursar.ctx.db))[0];
+    const [booked, before, during] = [await bursar.owe(50_00n), await bursar.owe(60_00n), await bursar.owe(70_00n)];
+    await pay(booked);
+    node.mine(4);
+    const waiting = await pay(before);
+    await bursar.settle(worker);
+    const was = await status();
+    expect(was).toMatchObject({ state: 'ready', reason: null, nodeHeight: 119, height: 119 });
+
+    node.rewind(4);
+    node.deny(waiting as never, true); // not in its mempool any more, and that says nothing while it is behind
+    await pay(during);
+    for (let i = 0; i < 3; i++) {
+      const pass = await worker.pass();
+      expect(pass).toMatchObject({ state: 'ready', caughtUp: false, behind: true, height: 119 });
+      expect(pass.alarms).toEqual(['behind what was read: node 115, read 119']);
+      while (await bursar.judge());
+    }
+    expect(await status()).toMatchObject({
+      state: 'ready',
+      reason: 'behind what was read: node 115, read 119',
+      nodeHeight: 115,
+      height: 119,
+      caughtUpAtMs: was?.caughtUpAtMs,
+    });
+    expect((await bursar.story(during.transactionId)).statuses).toEqual(['started', 'pending']);
+    expect(await payment(during.transactionId)).toMatchObject({
+      state: 'mempool',
+      caught_up_at: new Date(was?.caughtUpAtMs as number),
+    });
+    expect(await payment(before.transactionId)).toMatchObject({ state: 'mempool' });
+    expect(await payment(booked.transactionId)).toMatchObject({ state: 'mined' });
+    expect((await bursar.owe(10_00n)).transactionId).toMatch(/^txn_/);
+
+    const told = await runCli(['chain', 'status'], { DATABASE_URL: bursar.url });
+    expect(told).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/BTC +ready +115 +119 +-4 .*behind what was read: node 115, read 119/),
+    });
+
+    node.deny(waiting as never, false);
+    node.mine(6);
+    await bursar.settle(worker);
+    expect(await status()).toMatchObject({ state: 'ready', reason: null });
+    expect((await bursar.story(booked.transactionId)).entries).toBe(1);
+    expect(await bursar.findings()).toEqual([]);
+  } finally {
+    await bursar.close();
+    await node.stop();
   }
 }, 60_000);

@@ -134,7 +134,7 @@ test('nor does the time in which the node had fewer blocks than we have read', a
     'BTC',
     { state: 'ready', height: 50, hash: hash(), tipTimeMs: house.now(), peers: 1 },
     house.now(),
-    { behind: true },
+    { behind: 'behind what was read' },
   );
   await unread(30 * MINUTE);
   await readToTheEnd();
