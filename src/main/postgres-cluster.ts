@@ -1,6 +1,6 @@
 // One PostgreSQL server of our own: made, started, found again and stopped by its data folder. Called by src/main/postgres.ts (durable)
 // and by the tests' global setup (not durable, so that tests are fast).
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import {
   chownSync,
   closeSync,
@@ -55,7 +55,7 @@ export function clusterUrl(place: Place, database: string, login: string = LOGIN
 }
 
 /** Makes the cluster when it is missing; one that broke off half-way is made anew. Returns whether it was made. */
-export function makeCluster({ place, durable }: ClusterOptions): boolean {
+export async function makeCluster({ place, durable }: ClusterOptions): Promise<boolean> {
   const { folder, bin, user } = place;
   if (existsSync(join(folder, 'PG_VERSION'))) {
     const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim();
@@ -84,9 +84,9 @@ export function makeCluster({ place, durable }: ClusterOptions): boolean {
     '--no-instructions',
     ...(durable ? [] : ['--no-sync']),
   ];
-  const run = spawnSync(join(bin, 'initdb'), flags, { encoding: 'utf8', cwd: '/', env: {}, ...asUser(place) });
-  if (run.status !== 0) {
-    const why = (run.error?.message ?? (run.stderr || run.stdout)).trim().split('\n').slice(-3).join(' ');
+  const failure = await runInitdb(join(bin, 'initdb'), flags, place);
+  if (failure !== null) {
+    const why = failure.trim().split('\n').slice(-3).join(' ');
     if (why.includes('could not look up effective user ID')) {
       throw new StartRefused(
         `PostgreSQL wants a user with a name, and uid ${process.getuid?.()} has none: start as another user, or set DATABASE_URL`,
@@ -98,6 +98,26 @@ export function makeCluster({ place, durable }: ClusterOptions): boolean {
   renameSync(making, folder);
   if (durable) syncFolder(dirname(folder));
   return true;
+}
+
+/** Returns what it said when it failed; null when it did its work. */
+function runInitdb(program: string, flags: readonly string[], place: Place): Promise<string | null> {
+  // a session of its own: Ctrl-C in a terminal is for the supervisor, which waits for it and then stops in order
+  const child = spawn(program, flags, {
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...asUser(place),
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, signal) => resolve(code === 0 ? null : said || `it ended with ${code ?? signal}`));
+  });
 }
 
 /** The number of the server that works in this data folder; null when none does. */
@@ -115,7 +135,16 @@ function isReady(place: Place): boolean {
   }
 }
 
-/** Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number. */
+/** Somebody killed the server while it started: it may be started again. */
+export class ServerKilled extends StartRefused {}
+
+type End = { readonly why: string; readonly isKilled: boolean };
+
+/** What single sessions are refused with, or lose their session by: never why a server ends. */
+const SESSIONS_LINE =
+  /the database system is |terminating |too many clients|connection slots|authentication failed|no pg_hba|role ".*" does not exist|database ".*" does not exist/;
+
+/** Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number. Throws ServerKilled, else StartRefused. */
 export async function startCluster(options: ClusterOptions): Promise<number> {
   const { place } = options;
   const until = performance.now() + 120_000;
@@ -129,12 +158,13 @@ export async function startCluster(options: ClusterOptions): Promise<number> {
       lastTry = performance.now();
       const failure = await untilReady(place, exited, until);
       if (failure === null) continue;
+      if (failure.isKilled) throw new ServerKilled(`PostgreSQL in ${place.folder} was killed while it started: ${failure.why}`);
       // the last server was killed and its children are still ending: PostgreSQL waits for them, and so do we
       if (
-        !/pre-existing shared memory|still in use|lock. already exists|pid. already exists/.test(failure) ||
+        !/pre-existing shared memory|still in use|lock. already exists|pid. already exists/.test(failure.why) ||
         performance.now() > until
       ) {
-        throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure} (see ${options.logFile})`);
+        throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure.why} (see ${options.logFile})`);
       }
     }
     if (performance.now() > until)
@@ -163,7 +193,7 @@ export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
     rmSync(place.socketFolder, { recursive: true, force: true });
 }
 
-function launch({ place, durable, logFile }: ClusterOptions): Promise<string> {
+function launch({ place, durable, logFile }: ClusterOptions): Promise<End> {
   if (existsSync(logFile) && statSync(logFile).size > LARGEST_LOG_BYTES) truncateSync(logFile);
   const log = openSync(logFile, 'a');
   const settings = { ...SETTINGS, unix_socket_directories: place.socketFolder, ...(durable ? {} : NOT_DURABLE) };
@@ -180,27 +210,31 @@ function launch({ place, durable, logFile }: ClusterOptions): Promise<string> {
   closeSync(log);
   child.unref();
   return new Promise((resolve) => {
-    child.once('error', (error) => resolve(error.message));
-    child.once('exit', (code, signal) => resolve(lastWords(logFile, from) ?? `it ended with ${code ?? signal}`));
+    child.once('error', (error) => resolve({ why: error.message, isKilled: false }));
+    child.once('exit', (code, signal) => {
+      if (signal !== null) resolve({ why: signal, isKilled: true });
+      else resolve({ why: lastWords(logFile, from) ?? `it ended with ${code}`, isKilled: false });
+    });
   });
 }
 
 function lastWords(logFile: string, from: number): string | undefined {
   if (!existsSync(logFile)) return undefined;
-  const said = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n').filter(Boolean);
+  const whole = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
+  const said = whole.filter((line) => line !== '' && !SESSIONS_LINE.test(line));
   return said.find((line) => line.includes('FATAL')) ?? said.at(-1);
 }
 
-async function untilReady(place: Place, exited: Promise<string>, until: number): Promise<string | null> {
-  let failure: string | null = null;
-  void exited.then((why) => {
-    failure = why;
+async function untilReady(place: Place, exited: Promise<End>, until: number): Promise<End | null> {
+  let failure: End | null = null;
+  void exited.then((end) => {
+    failure = end;
   });
   while (failure === null && performance.now() < until) {
     if (runningServer(place) !== null && isReady(place)) return null;
     await delay(5);
   }
-  return failure ?? 'it is not ready in time';
+  return failure ?? { why: 'it is not ready in time', isKilled: false };
 }
 
 // A server that was killed leaves children, which end by themselves: they are waited for. Then nobody works in the folder, and a lock

@@ -72,7 +72,7 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
 
   const how = await locked(async () => {
     writeFileSync(me, '');
-    const made = makeCluster(options);
+    const made = await makeCluster(options);
     const running = runningServer(place);
     await startCluster(options);
     await ensureDatabase(clusterUrl(place, 'postgres'), DATABASE);

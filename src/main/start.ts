@@ -10,6 +10,7 @@ import { prepareDemo, printDemo } from './demo-merchant.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
 import { listenRefused } from './listen-refused.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
+import { ServerKilled } from './postgres-cluster.ts';
 import { type Identity, identityOf } from './process-identity.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
@@ -122,7 +123,11 @@ function watchDatabase(database: OpenDatabase): void {
       () => {
         busy = false;
       },
-      (error: Error) => void stopAll(1, `the whole service stops: ${error.message}`),
+      (error: Error) => {
+        // its death is seen and counted at the next look
+        if (error instanceof ServerKilled) busy = false;
+        else void stopAll(1, `the whole service stops: ${error.message}`);
+      },
     );
   }, 200);
   timer.unref();

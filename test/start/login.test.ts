@@ -43,7 +43,7 @@ beforeAll(async () => {
   chmodSync(data, 0o711);
   place = placePostgres(data);
   const options = { place, durable: false, logFile: join(data, 'postgres.log') };
-  makeCluster(options);
+  await makeCluster(options);
   await startCluster(options);
 }, TIMEOUT);
 afterAll(async () => {

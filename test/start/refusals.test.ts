@@ -59,6 +59,24 @@ test('SIGTERM at any moment of a start ends it in order', { timeout: TIMEOUT }, 
   remove();
 });
 
+test('Ctrl-C while the database is being made ends the start in order', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder });
+  await eventually('the line of the configuration', () => service.output().includes('configuration'));
+  await delay(200);
+  expect(service.output()).not.toContain('PostgreSQL');
+  process.kill(-service.launcher.pid!, 'SIGINT');
+  expect({ ended: await service.ended, said: service.output() }).toEqual({
+    ended: 0,
+    said: expect.not.stringMatching(/initdb|signal|broke|^\s+at /m),
+  });
+  expect(livingProcesses(folder)).toEqual([]);
+  const again = startService({ dataFolder: folder });
+  await again.ready;
+  expect(await again.stop()).toBe(0);
+  remove();
+});
+
 test('after a kill of the supervisor each process says why it ends, and the launcher says it last', {
   timeout: TIMEOUT,
 }, async () => {

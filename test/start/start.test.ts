@@ -206,3 +206,26 @@ test('a process that dies again and again takes the group down with a clear last
   expect(livingProcesses(folder)).toEqual([]);
   remove();
 });
+
+test('PostgreSQL may be killed while it recovers: only the sixth death within a minute ends the group', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder });
+  await service.ready;
+  let last = 0;
+  let kills = 0;
+  const killer = setInterval(() => {
+    const pid = service.postgres();
+    if (pid === null || pid === last) return;
+    last = pid;
+    kills += 1;
+    process.kill(pid, 'SIGKILL');
+  }, 5);
+  expect(await service.ended).toBe(1);
+  clearInterval(killer);
+  expect(kills).toBeGreaterThanOrEqual(6);
+  expect(service.output().trim().split('\n').at(-1)).toBe('the whole service stops: PostgreSQL died too often within a minute');
+  expect(livingProcesses(folder)).toEqual([]);
+  remove();
+});

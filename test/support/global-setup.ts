@@ -28,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
   }
   try {
-    makeCluster(options);
+    await makeCluster(options);
     await startCluster(options);
     await ensureDatabase(clusterUrl(place, 'postgres'), TEMPLATE);
     await migrate({ url: clusterUrl(place, TEMPLATE) });
