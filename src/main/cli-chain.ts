@@ -2,12 +2,14 @@
 import type { Command } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
+import { readReadiness } from '../flow/readiness.ts';
 import { reconsider } from '../flow/transaction-life.ts';
-import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
+import type { ChainStatus } from '../store/node-conditions.ts';
 import { beginAgain } from '../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
+import { breakerLine, breakerValue } from './cli-audit.ts';
 import { withBooks, withNodes } from './cli-books.ts';
-import { CommandFailed, EXIT, group, leaf, print, table } from './cli-output.ts';
+import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table } from './cli-output.ts';
 
 type JsonOption = { readonly json?: boolean };
 
@@ -30,9 +32,8 @@ export function addChainCommands(bursar: Command): void {
 
 async function rescanChain(options: JsonOption & { currency: string; from: string }): Promise<void> {
   const currency = WATCHED_CODES.find((code) => code === options.currency.toUpperCase());
-  if (currency === undefined)
-    throw new CommandFailed(`--currency: ${options.currency} is not one of ${WATCHED_CODES.join(', ')}`);
-  if (!/^\d{1,9}$/.test(options.from)) throw new CommandFailed(`--from: ${options.from} is no height: a whole number from 0 on`);
+  if (currency === undefined) throw calledWrongly(`--currency: ${options.currency} is not one of ${WATCHED_CODES.join(', ')}`);
+  if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
   const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from)));
   const { fromHeight, toHeight, blocks, found } = done;
   const value = {
@@ -68,12 +69,12 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
 }
 
 async function showChains({ json }: JsonOption): Promise<void> {
-  const { chains, nowMs } = await withBooks(async (ctx) => ({
-    chains: await readChainStatus(ctx.db),
+  const { chains, breakers, nowMs } = await withBooks(async (ctx) => ({
+    ...(await readReadiness(ctx)),
     nowMs: ctx.ports.clock.now(),
   }));
   const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
-  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'reason'];
+  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
   const rows = seen.map((chain) => [
     chain.currency,
     chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
@@ -81,6 +82,7 @@ async function showChains({ json }: JsonOption): Promise<void> {
     String(chain.height ?? '-'),
     String(behind(chain) ?? '-'),
     new Date(chain.checkedAtMs).toISOString(),
+    chain.node ?? '-',
     chain.stale ? 'no worker has looked for a while' : remarks(chain),
   ]);
   const value = seen.map((chain) => ({
@@ -98,7 +100,10 @@ async function showChains({ json }: JsonOption): Promise<void> {
     caught_up_at: isoOf(chain.caughtUpAtMs),
     checked_at: isoOf(chain.checkedAtMs),
   }));
-  print(json, { chains: value }, rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows));
+  print(json, { chains: value, breakers: breakers.map(breakerValue) }, [
+    ...(rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows)),
+    ...breakers.map(breakerLine),
+  ]);
   const well = seen.every(
     (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
   );
