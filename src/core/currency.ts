@@ -31,6 +31,8 @@ export type UtxoParameters = {
   readonly address: ByNetwork<AddressParameters>;
   /** Hash of block 0 in display order; a node that answers another one is of the wrong network. */
   readonly genesis: ByNetwork<string>;
+  /** On mainnet, where another chain begins with the same blocks: the first block that only ours has (a checkpoint of the reference nodes). */
+  readonly split?: { readonly height: number; readonly hash: string };
   /** What a block of this chain can hold besides plain transactions; the parser refuses what the row does not name. */
   readonly blockFeatures: {
     readonly segwit: boolean;
@@ -111,6 +113,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
         regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
       },
+      split: { height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' },
       blockFeatures: { ...PLAIN_BLOCKS, segwit: true },
       coinbaseMaturity: 100,
       blockSeconds: 600,
@@ -175,6 +178,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
         regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
       },
+      split: { height: 478_559, hash: '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec' },
       blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
       coinbaseMaturity: 100,
       blockSeconds: 600,

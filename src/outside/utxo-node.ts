@@ -1,13 +1,14 @@
 // One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
 // ZMQ as a hint where it has one. Made by by-currency.ts; used by the watchers through Context.ports.
-import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
-import type { BlockFacts, ChainPort, Clock, NodeCondition, TransactionFacts } from '../core/ports.ts';
-import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
+import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import type { BlockFacts, ChainPort, Clock, TransactionFacts } from '../core/ports.ts';
+import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
+import { readCondition } from './utxo-condition.ts';
 import { isBeyondTip, UTXO_DIALECTS } from './utxo-dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
-import { createRpc, type Rpc } from './utxo-rpc.ts';
+import { asHash, createRpc, orRefusal, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
 
@@ -29,8 +30,6 @@ export type UtxoNode = ChainPort & {
 
 const CONNECTIONS = 4;
 const MEMPOOL_BATCH = 250;
-/** A tip older than this many block times, with peers that know more, is a stuck node. */
-const STUCK_BLOCKS = 10;
 const HASH = /^[0-9a-f]{64}$/;
 /** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
 const NOT_THERE = -5;
@@ -108,83 +107,6 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   };
 }
 
-/** What the node says of itself, in one request (and one more for the age of its tip). Never throws NodeTrouble: that is its answer. */
-async function readCondition(rpc: Rpc, options: UtxoNodeOptions): Promise<NodeCondition> {
-  try {
-    return await judgeCondition(rpc, options, 1);
-  } catch (error) {
-    if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
-    if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
-    throw error;
-  }
-}
-
-async function judgeCondition(rpc: Rpc, options: UtxoNodeOptions, attempt: 1 | 2): Promise<NodeCondition> {
-  const { currency, network, clock } = options;
-  const { utxo } = utxoRow(currency);
-  const [chain, genesis, connections] = (await rpc.batch([
-    { method: 'getblockchaininfo' },
-    { method: 'getblockhash', params: [0] },
-    { method: 'getconnectioncount' },
-  ])) as [unknown, unknown, unknown];
-  for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
-  const expected = utxo.genesis[chainNetwork(network)];
-  if (genesis !== expected)
-    return trouble(
-      'wrong_network',
-      null,
-      `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`,
-    );
-  const info = chainInfo(rpc, chain);
-  const peers = typeof connections === 'number' ? connections : 0;
-  const own = network === 'regtest' || network === 'sandbox';
-  if (!own && info.initialBlockDownload)
-    return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
-  if (info.headers > info.blocks + 1 && peers > 0) {
-    return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks`);
-  }
-  const header = await orRefusal(rpc.call('getblockheader', [info.hash]));
-  // bchd refuses a block that has just lost a reorganisation: what it says now is about the new tip
-  if (header instanceof RpcRefusal && attempt === 1) return judgeCondition(rpc, options, 2);
-  if (header instanceof RpcRefusal) throw header;
-  const time = (header as { time?: unknown } | null)?.time;
-  if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
-  const tipTimeMs = time * 1000;
-  const ageMs = clock.now() - tipTimeMs;
-  if (!own && peers > 0 && ageMs > STUCK_BLOCKS * utxo.blockSeconds * 1000) {
-    return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, with ${peers} peers`);
-  }
-  const pruned = info.pruneHeight === null ? {} : { prunedBelow: info.pruneHeight };
-  return { state: 'ready', height: info.blocks, hash: info.hash, tipTimeMs, peers, ...pruned };
-}
-
-function trouble(state: TroubleState, height: number | null, reason: string): NodeCondition {
-  return { state, height, reason };
-}
-
-type ChainInfo = {
-  readonly blocks: number;
-  readonly headers: number;
-  readonly hash: string;
-  readonly initialBlockDownload: boolean;
-  /** The lowest block that a pruned node has; null when it has all. */
-  readonly pruneHeight: number | null;
-};
-
-function chainInfo(rpc: Rpc, answer: unknown): ChainInfo {
-  const { blocks, headers, bestblockhash, initialblockdownload, pruned, pruneheight } = (answer ?? {}) as Record<string, unknown>;
-  if (typeof blocks !== 'number' || !Number.isSafeInteger(blocks) || blocks < 0) {
-    throw new NodeTrouble('bad_answer', `${rpc.name}: getblockchaininfo did not answer a height`);
-  }
-  return {
-    blocks,
-    headers: typeof headers === 'number' ? headers : blocks,
-    hash: asHash(rpc, 'getblockchaininfo', bestblockhash),
-    initialBlockDownload: initialblockdownload === true,
-    pruneHeight: pruned === true && typeof pruneheight === 'number' && pruneheight > 0 ? pruneheight : null,
-  };
-}
-
 /** The raw bytes of those that the node still has. */
 async function fetchTransactions(rpc: Rpc, txids: readonly string[]): Promise<Map<string, Buffer>> {
   const found = new Map<string, Buffer>();
@@ -219,11 +141,6 @@ function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void 
   throw new NodeTrouble('bad_answer', reason);
 }
 
-function asHash(rpc: Rpc, method: string, value: unknown): string {
-  if (typeof value === 'string' && HASH.test(value)) return value;
-  throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a block hash`);
-}
-
 /** What the node sent and we do not understand is the node's trouble: nothing is booked from it, and it is asked again. */
 function understood<T>(rpc: Rpc, what: string, read: () => T): T {
   try {
@@ -231,15 +148,6 @@ function understood<T>(rpc: Rpc, what: string, read: () => T): T {
   } catch (cause) {
     if (cause instanceof Malformed) throw new NodeTrouble('bad_answer', `${rpc.name}: ${what}: ${cause.message}`, { cause });
     throw cause;
-  }
-}
-
-async function orRefusal(call: Promise<unknown>): Promise<unknown> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof RpcRefusal) return error;
-    throw error;
   }
 }
 

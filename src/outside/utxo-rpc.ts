@@ -28,6 +28,7 @@ export type Rpc = {
 /** The largest answer that is taken: a 32 MB block as hex, and some. */
 const MAX_ANSWER_BYTES = 80 * 1024 * 1024;
 const WARMING_UP = -28;
+const HASH = /^[0-9a-f]{64}$/;
 /** A number that a double cannot be trusted with: a fraction, an exponent, sixteen digits. */
 const DELICATE_NUMBER = /[[:,]\s*-?(?:\d{16}|\d+[.eE])/;
 
@@ -203,4 +204,20 @@ function hexResult(bytes: Buffer): Buffer | null {
   if (!/^\s*[,}]/.test(rest) || /"error":\s*[^n\s]/.test(rest) || !/\}\s*$/.test(rest)) return null;
   const decoded = Buffer.from(bytes.toString('latin1', start, end), 'hex');
   return decoded.length * 2 === end - start ? decoded : null;
+}
+
+/** A block hash that a node answered. */
+export function asHash(rpc: Rpc, method: string, value: unknown): string {
+  if (typeof value === 'string' && HASH.test(value)) return value;
+  throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a block hash`);
+}
+
+/** A refusal as a value; every other error is thrown on. */
+export async function orRefusal(call: Promise<unknown>): Promise<unknown> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof RpcRefusal) return error;
+    throw error;
+  }
 }

@@ -22,7 +22,11 @@ type Reply = (request: IncomingMessage, body: string, response: ServerResponse) 
 type Answers = Readonly<Record<string, unknown>>;
 
 /** A node that answers as told. */
-async function badNode(reply: Reply, network: 'regtest' | 'mainnet' = 'regtest'): Promise<UtxoNode & { readonly url: string }> {
+async function badNode(
+  reply: Reply,
+  network: 'regtest' | 'mainnet' = 'regtest',
+  currency: 'BTC' | 'BCH' = 'BTC',
+): Promise<UtxoNode & { readonly url: string }> {
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (part) => {
@@ -32,7 +36,7 @@ async function badNode(reply: Reply, network: 'regtest' | 'mainnet' = 'regtest')
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const node = createUtxoNode({ currency: 'BTC', url, network, clock, silenceMs: 500 });
+  const node = createUtxoNode({ currency, url, network, clock, silenceMs: 500 });
   open.push(async () => {
     await node.close();
     server.closeAllConnections();
@@ -41,22 +45,28 @@ async function badNode(reply: Reply, network: 'regtest' | 'mainnet' = 'regtest')
   return { ...node, url };
 }
 
-/** Answers each call of a request out of a table. */
+type Call = { readonly id: unknown; readonly method: string; readonly params?: readonly unknown[] };
+
+/** Answers each call of a request out of a table; one that is answered by its parameter has a map of its own. */
 function fromTable(answers: Answers): Reply {
   return (_, body, response) => {
-    const one = (call: { id: unknown; method: string }) =>
-      call.method in answers
-        ? { id: call.id, result: answers[call.method], error: null }
-        : { id: call.id, result: null, error: { code: -32601, message: 'Method not found' } };
-    const calls = JSON.parse(body) as { id: unknown; method: string }[] | { id: unknown; method: string };
+    const one = (call: Call) => {
+      const told = answers[call.method];
+      const result = told instanceof Map ? told.get(call.params?.[0]) : told;
+      return result === undefined
+        ? { id: call.id, result: null, error: { code: told instanceof Map ? -8 : -32601, message: 'refused' } }
+        : { id: call.id, result, error: null };
+    };
+    const calls = JSON.parse(body) as Call[] | Call;
     response.end(JSON.stringify(Array.isArray(calls) ? calls.map(one) : one(calls)));
   };
 }
 
 const info = { blocks: 7, headers: 7, bestblockhash: TIP, initialblockdownload: false };
+const blocks = (genesis: string, ...more: [number, string][]) => new Map<unknown, string>([[0, genesis], [7, TIP], ...more]);
 const sound: Answers = {
   getblockchaininfo: info,
-  getblockhash: GENESIS,
+  getblockhash: blocks(GENESIS),
   getconnectioncount: 8,
   getblockheader: { time: Math.floor(Date.now() / 1000) },
 };
@@ -100,7 +110,7 @@ describe('the node as a whole', () => {
       /Loading block index/,
       (_, __, r) => r.writeHead(500).end('{"result":null,"error":{"code":-28,"message":"Loading block index…"},"id":0}'),
     ],
-    ['another chain', 'wrong_network', /first block/, fromTable({ ...sound, getblockhash: 'cd'.repeat(32) })],
+    ['another chain', 'wrong_network', /first block/, fromTable({ ...sound, getblockhash: blocks('cd'.repeat(32)) })],
     [
       'blocks that it knows and has not read',
       'syncing',
@@ -108,6 +118,18 @@ describe('the node as a whole', () => {
       fromTable({ ...sound, getblockchaininfo: { ...info, headers: 90 } }),
     ],
     ['a height that is none', 'bad_answer', /height/, fromTable({ ...sound, getblockchaininfo: { ...info, blocks: -1 } })],
+    [
+      'more blocks than it has',
+      'bad_answer',
+      /claims 12 blocks, and does not have the last one/,
+      fromTable({ ...sound, getblockchaininfo: { ...info, blocks: 12, headers: 12 } }),
+    ],
+    [
+      'a last block that is another one',
+      'bad_answer',
+      /claims 7 blocks, and does not have the last one/,
+      fromTable({ ...sound, getblockchaininfo: { ...info, bestblockhash: 'ef'.repeat(32) } }),
+    ],
     [
       'a hash that is none',
       'bad_answer',
@@ -126,16 +148,49 @@ describe('the node as a whole', () => {
     expect(await node.condition()).toMatchObject({ state: 'ready', height: 7, hash: TIP, peers: 8 });
   });
 
-  test('an old tip with peers is stuck, initial block download is syncing; on a regtest chain neither means anything', async () => {
-    const genesis = '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f';
-    const old = { ...sound, getblockhash: genesis, getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
-    expect(await (await badNode(fromTable(old), 'mainnet')).condition()).toMatchObject({ state: 'stuck', height: 7 });
-    expect(await (await badNode(fromTable({ ...old, getconnectioncount: 0 }), 'mainnet')).condition()).toMatchObject({
-      state: 'ready',
+  const mainGenesis = '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f';
+  test('an old tip is stuck, initial block download is syncing; on a regtest chain neither means anything', async () => {
+    const old = { ...sound, getblockhash: blocks(mainGenesis), getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
+    expect(await (await badNode(fromTable(old), 'mainnet')).condition()).toMatchObject({
+      state: 'stuck',
+      height: 7,
+      reason: expect.stringMatching(/the tip is 100 min old, with 8 peers/),
     });
     const loading = { ...old, getblockchaininfo: { ...info, initialblockdownload: true } };
     expect(await (await badNode(fromTable(loading), 'mainnet')).condition()).toMatchObject({ state: 'syncing' });
-    expect(await (await badNode(fromTable({ ...loading, getblockhash: GENESIS }))).condition()).toMatchObject({ state: 'ready' });
+    const own = await badNode(fromTable({ ...loading, getblockhash: blocks(GENESIS), getconnectioncount: 0 }));
+    expect(await own.condition()).toMatchObject({ state: 'ready' });
+  });
+
+  test('one that is cut off from all its peers is not ready, whatever it says of its tip', async () => {
+    const alone = { ...sound, getblockhash: blocks(mainGenesis), getconnectioncount: 0 };
+    const ask = async (answers: Answers) => (await badNode(fromTable(answers), 'mainnet')).condition();
+    const noPeers = expect.stringMatching(/it has no peers$/);
+    expect(await ask({ ...alone, getconnectioncount: 1 })).toMatchObject({ state: 'ready' });
+    expect(await ask(alone)).toMatchObject({ state: 'stuck', reason: noPeers });
+    const old = { time: Math.floor(Date.now() / 1000) - 5 * 3600 };
+    expect(await ask({ ...alone, getblockheader: old })).toMatchObject({ state: 'stuck', reason: noPeers });
+    const behind = { ...info, headers: 57 };
+    expect(await ask({ ...alone, getblockchaininfo: behind })).toMatchObject({ state: 'syncing', reason: noPeers });
+    // a node that does not say how many it has is not said to have none
+    const { getconnectioncount: _, ...silent } = alone;
+    expect(await ask(silent)).toMatchObject({ state: 'ready' });
+  });
+
+  test('Bitcoin and Bitcoin Cash begin with the same blocks, and are told apart by the first one that they do not share', async () => {
+    const split = {
+      BTC: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148',
+      BCH: '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec',
+    };
+    const long = { ...sound, getblockchaininfo: { ...info, blocks: 900_000, headers: 900_000 } };
+    const of = (hash: string) => ({ ...long, getblockhash: blocks(mainGenesis, [478_559, hash], [900_000, TIP]) });
+    for (const [currency, other] of [['BTC', 'BCH'] as const, ['BCH', 'BTC'] as const]) {
+      const right = await badNode(fromTable(of(split[currency])), 'mainnet', currency);
+      expect(await right.condition()).toMatchObject({ state: 'ready' });
+      const wrong = await badNode(fromTable(of(split[other])), 'mainnet', currency);
+      const reason = expect.stringMatching(`its block 478559 is ${split[other]}, the one of ${currency} is`);
+      expect(await wrong.condition()).toMatchObject({ state: 'wrong_network', reason });
+    }
   });
 
   test('nobody listens', async () => {
