@@ -35,18 +35,29 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   if (currency === undefined) throw calledWrongly(`--currency: ${options.currency} is not one of ${WATCHED_CODES.join(', ')}`);
   if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
   const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from)));
-  const { fromHeight, toHeight, blocks, found } = done;
+  const { fromHeight, toHeight, blocks, found, lost } = done;
   const value = {
     currency,
     from: fromHeight,
     to: toHeight,
     blocks,
     found: found.map((one) => ({ outpoint: one.outpoint, transaction_id: one.transactionId, height: one.height })),
+    lost: lost.map((one) => ({
+      outpoint: one.outpoint,
+      transaction_id: one.transactionId,
+      height: one.height,
+      entry: one.entry,
+    })),
   };
   print(options.json, value, [
     ...found.map((one) => `found ${one.outpoint} in block ${one.height}, of ${one.transactionId}`),
     `Read ${blocks} blocks of ${currency} (${fromHeight} to ${toHeight}) and found ${found.length} payments that were missed.`,
+    ...lost.map(
+      (one) =>
+        `LOST ${one.outpoint} in block ${one.height}, of ${one.transactionId}: the ledger holds ${one.entry}, and the row of that payment is gone. Nothing was changed: a block does not say what was decided about it. Restore the row from a backup.`,
+    ),
   ]);
+  process.exitCode = lost.length === 0 ? EXIT.done : EXIT.failed;
 }
 
 /** A long reading says how far it is, on standard error. */

@@ -137,7 +137,10 @@ export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinc
   return rows.map(paymentFacts);
 }
 
-/** Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. */
+/**
+ * Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. `entry`: its row is gone though the ledger
+ * has booked it, or some payment of its transaction that has no row any more (it may be that one, under another txid): the key of that entry.
+ */
 export async function missingPayments(
   sql: Sql,
   currency: UtxoCode,
@@ -145,11 +148,18 @@ export async function missingPayments(
     readonly blockHash: string;
     readonly outputs: readonly { txid: string; vout: number; script: string; amountMinor: bigint }[];
   },
-): Promise<readonly { readonly txid: string; readonly vout: number; readonly transactionId: string }[]> {
+): Promise<readonly MissingPayment[]> {
   const outputs = block.outputs.filter((output) => output.amountMinor > 0n);
-  const { rows } = await sql.query<{ txid: string; vout: number; transactionId: string }>({
+  const { rows } = await sql.query<MissingPayment>({
     name: 'missing_payments',
-    text: `select o.txid, o.vout, t.id as "transactionId"
+    text: `select o.txid, o.vout, t.id as "transactionId",
+                  (select e.key from ledger.entry e
+                    where p.id is null and e.transaction_id = t.id and e.kind = 'deposit'
+                      and (e.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
+                           or (starts_with(e.key, 'dep:' || lower($1) || ':')
+                               and not exists (select 1 from ledger.entry r where r.reverses_id = e.id)
+                               and not exists (select 1 from payments b where b.deposit_key = e.key)))
+                    order by e.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
             where p.block_hash is distinct from $5`,
@@ -163,6 +173,13 @@ export async function missingPayments(
   });
   return rows;
 }
+
+export type MissingPayment = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly transactionId: string;
+  readonly entry: string | null;
+};
 
 /** The payments of a chain that are in the mempool. */
 export async function readWaiting(
@@ -216,6 +233,10 @@ async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void
   });
 }
 
+/**
+ * Writes payments that nobody knew. One that the ledger has booked before is none of these: its row was lost, and what the judge knew of it
+ * is not in a block. It is left out, as a row that knows nothing would be booked a second time; the audit names it.
+ */
 export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
   return inParts(rows, (part) => insertSome(sql, currency, part));
 }
@@ -228,7 +249,8 @@ async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPaymen
                     seen_at, caught_up_at, state = 'mined'
                from unnest($2::text[], $3::text[], $4::int[], $5::numeric[], $6::boolean[], $7::text[], $8::text[], $9::int[], $10::text[],
                            $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
-                 as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)`,
+                 as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)
+              where not exists (select 1 from ledger.entry e where e.key = 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout)`,
     values: [
       currency,
       rows.map((row) => row.transactionId),

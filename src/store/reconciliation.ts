@@ -16,6 +16,8 @@ export const RECONCILIATION: readonly Question[] = [
     id: 'RECON-1',
     says: 'every coin that our addresses received on the chain is a payment, in the same block and of the same amount',
     text: `select ${NAME} || case
+                    when p.id is null and exists (select 1 from ledger.entry e where e.key = 'dep:' || lower(r.currency) || ':' || r.txid || ':' || r.vout)
+                    then ' is no payment any more, though the ledger has booked it: its row was deleted, restore it from a backup'
                     when p.id is null then ' is no payment (bursar chain rescan --currency ' || r.currency || ' --from ' || r.height || ' finds it)'
                     when p.amount <> r.amount then ' is recorded as ' || p.amount
                     when p.transaction_id <> r.transaction_id then ' is recorded for ' || p.transaction_id

@@ -16,8 +16,11 @@ export type Rescanned = {
   readonly blocks: number;
   /** What was not recorded, or not as the chain has it, by outpoint. */
   readonly found: readonly FoundPayment[];
+  /** What the ledger has booked and no payment shows: what the judge knew of it stands in no block, so it is left alone. */
+  readonly lost: readonly LostPayment[];
 };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
+export type LostPayment = FoundPayment & { readonly entry: string };
 
 /** The rescan cannot do what it was asked to; the message says why. */
 export class RescanRefused extends Error {}
@@ -39,14 +42,21 @@ export async function rescan(
   if (cursor === null) throw new RescanRefused(`no worker has read the chain of ${currency} yet: there is nothing to read again`);
   refuseUnfit(currency, options.fromHeight, cursor.height, await port.condition());
   const spent = createOutpointSet(await spentOutpoints(ctx.db, currency, options.fromHeight - 1));
-  const found: FoundPayment[] = [];
+  const missed: MissedPayment[] = [];
   for (let height = options.fromHeight; height <= cursor.height; height++) {
-    found.push(...(await rescanBlock(ctx, port, height, spent)));
+    missed.push(...(await rescanBlock(ctx, port, height, spent)));
     options.onProgress?.(height, cursor.height);
   }
   const blocks = cursor.height - options.fromHeight + 1;
-  return { fromHeight: options.fromHeight, toHeight: cursor.height, blocks, found };
+  return {
+    fromHeight: options.fromHeight,
+    toHeight: cursor.height,
+    blocks,
+    found: missed.filter(({ entry }) => entry === null),
+    lost: missed.flatMap(({ entry, ...one }) => (entry === null ? [] : [{ ...one, entry }])),
+  };
 }
+type MissedPayment = FoundPayment & { readonly entry: string | null };
 
 function refuseUnfit(currency: UtxoCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
@@ -72,7 +82,7 @@ async function rescanBlock(
   port: ChainPort,
   height: number,
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<FoundPayment[]> {
+): Promise<MissedPayment[]> {
   for (let attempt = 1; ; attempt++) {
     try {
       const collector = createCollector(spent);
@@ -94,17 +104,25 @@ async function recordMissing(
   block: KnownBlock,
   known: readonly Buffer[],
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<FoundPayment[]> {
+): Promise<MissedPayment[]> {
   const { touched } = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
   const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
   const missing = await missingPayments(ctx.db, port.currency, { blockHash: block.hash, outputs });
   const txids = new Set(missing.map((one) => one.txid));
+  const lost = new Set(missing.filter((one) => one.entry !== null).map((one) => `${one.txid}:${one.vout}`));
   // also what spends the coins of a payment: that one may have lost without our knowing
   await recordAgain(
     ctx,
     port,
     block,
-    touched.filter((facts) => txids.has(facts.txid) || facts.spends.length > 0),
+    touched
+      .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0)
+      .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
   );
-  return missing.map((one) => ({ outpoint: `${one.txid}:${one.vout}`, transactionId: one.transactionId, height: block.height }));
+  return missing.map(({ txid, vout, transactionId, entry }) => ({
+    outpoint: `${txid}:${vout}`,
+    transactionId,
+    height: block.height,
+    entry,
+  }));
 }

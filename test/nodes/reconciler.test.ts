@@ -96,6 +96,50 @@ describe('the second reading', () => {
     expect((await bursar.story(made.id)).statuses).toEqual(['started', 'pending']);
   });
 
+  test('names a payment whose row was lost after it had been booked; nothing books it again, and the judge goes on', async () => {
+    const made = await paid(7);
+    await bursar.settle(worker);
+    expect((await bursar.story(made.id)).statuses.at(-1)).toBe('succeeded');
+    await readOn();
+    await forget(made.txid);
+    const says = (await bursar.findings()).filter((finding) => finding.startsWith('RECON-1'));
+    expect(says).toEqual([
+      expect.stringMatching(/ is no payment any more, though the ledger has booked it: its row was deleted/),
+    ]);
+    const booked = async () => (await run('select count(*) as n, sum(amount * amount) as s from ledger.posting')).rows;
+    const before = await booked();
+
+    const missed = await paid(7, 2_000n);
+    for (let i = 0; i < 5; i++) await worker.pass();
+    await forget(missed.txid);
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-lost-'));
+    const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
+    const args = ['chain', 'rescan', '--currency', 'BTC', '--from', '1'];
+    const answer = await askCli<{ found: object[]; lost: object[] }>(args, here, 1);
+    expect(answer.found).toMatchObject([{ transaction_id: missed.id }]);
+    const { height, id, txid } = made;
+    const outpoint = expect.stringMatching(`^${txid}:\\d$`);
+    expect(answer.lost).toEqual([
+      { outpoint, transaction_id: id, height, entry: expect.stringMatching(`^dep:btc:${txid}:\\d$`) },
+    ]);
+    expect(await runCli(args, here)).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(new RegExp(`^LOST ${txid}:`, 'm')),
+      err: '',
+    });
+    await rm(folder, { recursive: true, force: true });
+
+    // nor does a watcher that meets it again, in another block
+    node.reorg(15, { drop: false });
+    node.mine(15);
+    await bursar.settle(worker);
+    expect((await run('select count(*)::int as n from payments where txid = $1', [txid])).rows).toEqual([{ n: 0 }]);
+    await run(`update transactions set due_at = '-infinity'`);
+    await bursar.settle(worker);
+    expect(await booked()).toEqual(before);
+    expect((await run(`select id from transactions where due_at = '-infinity'`)).rows).toEqual([]);
+  });
+
   test('an amount that was changed, a payment that was invented', async () => {
     const one = await paid(6);
     await bursar.settle(worker);
