@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ChainPort, MempoolPush } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 import { type Transaction, transactionBytes } from '../../src/sandbox/transaction.ts';
+import type { Database } from '../../src/store/connect.ts';
 import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
@@ -102,6 +103,27 @@ test('a branch that is replaced while a replaced branch is read', async () => {
   expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', gone: false }]);
 });
 
+test('a block that is taken back lets its payment fall into the mempool at once: whoever looks right after that never sees it missing', async () => {
+  const owed = await chain.owe();
+  node.pay([{ script: owed.script, minor: 9_000n }]);
+  node.mine(2);
+  await chain.catchUp();
+  node.reorg(2, { drop: false });
+  const seen: string[] = [];
+  await chain.watcher.close();
+  chain.watcher = watcherOn(() => ({}), {
+    ...chain.db,
+    async transaction(work) {
+      const done = await chain.db.transaction(work);
+      seen.push(...(await chain.facts(owed)).map((fact) => fact.state));
+      return done;
+    },
+  });
+  await chain.catchUp();
+  expect(new Set(seen)).toEqual(new Set(['mempool']));
+  expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', gone: false }]);
+});
+
 test('a payment 120 blocks deep is double-spent by a branch that a new watcher reads', async () => {
   const owed = await chain.owe();
   node.pay([{ script: owed.script, minor: 9_000n }]);
@@ -134,10 +156,11 @@ test.each([{ watcher: 'the same watcher' }, { watcher: 'a new one' }])(
 );
 
 /** Another watcher on the same database, whose node answers in its own way. */
-function watcherOn(changed: (port: ChainPort) => Partial<ChainPort>) {
+function watcherOn(changed: (port: ChainPort) => Partial<ChainPort>, db: Database = chain.db) {
   const port = chain.ctx.ports.chains.get('BTC') as ChainPort;
   const ctx = {
     ...chain.ctx,
+    db,
     ports: { ...chain.ctx.ports, chains: new Map([['BTC' as const, { ...port, ...changed(port) }]]) },
   };
   return createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx) });
