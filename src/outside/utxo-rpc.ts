@@ -27,6 +27,9 @@ export type Rpc = {
 
 /** The largest answer that is taken: a 32 MB block as hex, and some. */
 const MAX_ANSWER_BYTES = 80 * 1024 * 1024;
+/** A whole answer may take this many silences, and what its bytes take at this pace: the largest block through a thin line arrives, a trickle does not. */
+const PATIENCE_SILENCES = 4;
+const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
 const WARMING_UP = -28;
 const HASH = /^[0-9a-f]{64}$/;
 /** A number that a double cannot be trusted with: a fraction, an exponent, sixteen digits. */
@@ -54,7 +57,7 @@ export function createRpc(options: RpcOptions): Rpc {
     try {
       const reply = await pool.request({ method: 'POST', path, headers, body });
       answering = true;
-      return { status: reply.statusCode, bytes: Buffer.from(await reply.body.arrayBuffer()) };
+      return { status: reply.statusCode, bytes: await readBody(reply.body, options.silenceMs * PATIENCE_SILENCES) };
     } catch (error) {
       // a kept connection that the node closed meanwhile (it was restarted) fails once; what is sent may be sent twice: all calls can be repeated
       if (!answering && !isRetry && isClosedConnection(error)) return post(body, true);
@@ -97,6 +100,23 @@ export function createRpc(options: RpcOptions): Rpc {
   };
 }
 
+class TooSlow extends Error {}
+
+/** The whole body; one that comes more slowly than any line that we wait for is given up, however evenly it comes. */
+async function readBody(body: AsyncIterable<Buffer>, patienceMs: number): Promise<Buffer> {
+  const beganMs = performance.now();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of body) {
+    parts.push(part);
+    size += part.length;
+    const tookMs = performance.now() - beganMs;
+    if (tookMs > patienceMs + (size / SLOWEST_BYTES_PER_SECOND) * 1000)
+      throw new TooSlow(`an answer does not end: ${size} bytes in ${Math.round(tookMs / 1000)} s`);
+  }
+  return Buffer.concat(parts, size);
+}
+
 function basicAuthorization(url: URL): string {
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return `Basic ${Buffer.from(credentials).toString('base64')}`;
@@ -116,6 +136,7 @@ function transportTrouble(
   if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError) {
     return new NodeTrouble('down', `${name}: no answer for ${how.silenceMs / 1000} s`, { cause });
   }
+  if (cause instanceof TooSlow) return new NodeTrouble('down', `${name}: ${cause.message}`, { cause });
   if (cause instanceof errors.ResponseExceededMaxSizeError) {
     return new NodeTrouble('bad_answer', `${name}: an answer is larger than ${MAX_ANSWER_BYTES} bytes`, { cause });
   }

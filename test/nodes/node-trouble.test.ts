@@ -96,6 +96,25 @@ describe('the node as a whole', () => {
       /no answer for 0\.5 s/,
       (_, __, r) => r.writeHead(200, { 'content-length': '500' }).write('{"resu'),
     ],
+    [
+      'a byte now and then',
+      'down',
+      /an answer does not end: \d+ bytes in 2 s/,
+      (_, __, r) => {
+        const drip = setInterval(() => r.write(' '), 100);
+        r.on('close', () => clearInterval(drip));
+      },
+    ],
+    [
+      'headers that do not end',
+      'down',
+      /no answer for 0\.5 s/,
+      (request) => {
+        request.socket.write('HTTP/1.1 200 OK\r\nX-A: ');
+        const drip = setInterval(() => request.socket.write('a'), 100);
+        request.socket.on('close', () => clearInterval(drip));
+      },
+    ],
     ['an answer of another form', 'bad_answer', /neither|array/, (_, __, r) => r.end('"fine"')],
     [
       'a batch that answers what was not asked',
@@ -231,6 +250,23 @@ describe('what it says of blocks and transactions', () => {
       state: 'bad_answer',
       message: expect.stringMatching(/hashes to/),
     });
+  });
+
+  test('a large answer through a thin line arrives', async () => {
+    const part = 'ab'.repeat(32 * 1024);
+    const node = await badNode(async (_, __, r) => {
+      r.write('{"id":0,"error":null,"result":"');
+      for (let i = 0; i < 25; i++) {
+        r.write(part);
+        await pause(100);
+      }
+      r.end('"}');
+    });
+    const rpc = createRpc({ url: node.url, silenceMs: 500, connections: 1 });
+    open.push(() => rpc.close());
+    const beganMs = Date.now();
+    expect(await rpc.call('getblock')).toHaveLength(25 * part.length);
+    expect(Date.now() - beganMs).toBeGreaterThan(2_000);
   });
 
   test('numbers come without loss', async () => {
