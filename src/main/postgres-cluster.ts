@@ -144,7 +144,10 @@ type End = { readonly why: string; readonly isKilled: boolean };
 const SESSIONS_LINE =
   /the database system is |terminating |too many clients|connection slots|authentication failed|no pg_hba|role ".*" does not exist|database ".*" does not exist/;
 
-/** Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number. Throws ServerKilled, else StartRefused. */
+/**
+ * Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number.
+ * Throws ServerKilled, else StartRefused.
+ */
 export async function startCluster(options: ClusterOptions): Promise<number> {
   const { place } = options;
   const until = performance.now() + 120_000;
