@@ -12,7 +12,7 @@ export async function install(root, say) {
   const lockfile = readFileSync(join(root, 'package-lock.json'));
   const marker = join(root, 'node_modules', '.bursar-installed');
   const hash = createHash('sha256').update(lockfile).digest('hex');
-  if (read(marker) !== hash) {
+  if (read(marker) !== hash || missing(root).length > 0) {
     if (!holds(root, JSON.parse(lockfile))) await npmInstall(root, say);
     tryWrite(marker, hash);
   }
@@ -23,11 +23,19 @@ export async function install(root, say) {
 function holds(root, wanted) {
   const note = read(join(root, 'node_modules', '.package-lock.json'));
   if (note === null) return false;
+  if (missing(root).length > 0) return false;
   const there = JSON.parse(note).packages ?? {};
   return Object.entries(wanted.packages).every(
     ([path, entry]) =>
       path === '' || (there[path] === undefined ? entry.optional === true : there[path].version === entry.version),
   );
+}
+
+// Packages that npm has put there and somebody has taken away since; a look at each costs some milliseconds at every start.
+function missing(root) {
+  const note = read(join(root, 'node_modules', '.package-lock.json'));
+  const paths = note === null ? [] : Object.keys(JSON.parse(note).packages ?? {});
+  return paths.filter((path) => !existsSync(join(root, path, 'package.json')));
 }
 
 // Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry at hand does not carry. What the lockfile names
