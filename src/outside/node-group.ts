@@ -7,7 +7,7 @@ import type { UtxoNode } from './utxo-node.ts';
 
 export type NodeGroupOptions = {
   readonly clock: Clock;
-  /** How long the other nodes are waited for in one look (default 2 s); the one in use has its own patience. */
+  /** How long the other nodes are waited for in one look (default 2 s), and the one in use five times as long. */
   readonly patienceMs?: number;
 };
 
@@ -20,15 +20,28 @@ type Member = {
   restsUntilMs: number;
   /** Why it rests. */
   fault: string | null;
+  /** Since when it has been below another that tells the same history; null while it is not. */
+  behindSinceMs: number | null;
 };
 
 const REST_MS = 60_000;
+/** So far behind another it is left at once; by less, when it does not make it good in the time that a block needs from node to node. */
 const LAG_BLOCKS = 6;
+const LAG_MS = 5_000;
+/** One that stands by and has been behind for this long is told. */
+const LAG_TOLD_MS = 60_000;
+const OWN_PATIENCE = 5;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOptions): UtxoNode {
-  const members: readonly Member[] = nodes.map((node) => ({ node, asking: null, restsUntilMs: 0, fault: null }));
+  const members: readonly Member[] = nodes.map((node) => ({
+    node,
+    asking: null,
+    restsUntilMs: 0,
+    fault: null,
+    behindSinceMs: null,
+  }));
   const [first] = members;
   if (first === undefined) throw new Error('a group needs at least one node');
   let inUse = first;
@@ -54,7 +67,8 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
     const accords = await compare(ready, all);
-    const chosen = ahead(ready, accords) ?? ready;
+    markBehind(ready, accords, nowMs);
+    const chosen = ahead(ready, accords, nowMs) ?? ready;
     inUse = chosen.member;
     const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
     return {
@@ -86,18 +100,19 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
 
 type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };
 
-/** The one in use first, then the others in their order; another one that takes its time is no answer yet. */
+/** The one in use first, then the others in their order; one that takes its time is no answer yet. */
 async function lookAtAll(members: readonly Member[], inUse: Member, patienceMs: number): Promise<Look[]> {
   const enough = new AbortController();
-  const tooLong = delay(patienceMs, null, { signal: enough.signal }).catch(() => null);
-  const own = ask(inUse);
-  const others = members.filter((member) => member !== inUse);
-  const looks = await Promise.all([
-    own.then((condition): Look => ({ member: inUse, condition })),
-    ...others.map(async (member): Promise<Look> => {
-      return { member, condition: (await Promise.race([ask(member), tooLong])) ?? silent(member.node.name) };
+  const wait = (ms: number) => delay(ms, null, { signal: enough.signal }).catch(() => null);
+  const tooLong = wait(patienceMs);
+  const muchTooLong = wait(patienceMs * OWN_PATIENCE);
+  const ordered = [inUse, ...members.filter((member) => member !== inUse)];
+  const looks = await Promise.all(
+    ordered.map(async (member): Promise<Look> => {
+      const answer = await Promise.race([ask(member), member === inUse ? muchTooLong : tooLong]);
+      return { member, condition: answer ?? silent(member.node.name) };
     }),
-  ]);
+  );
   enough.abort();
   return looks;
 }
@@ -128,7 +143,8 @@ function noneReady(all: readonly Look[]): NodeCondition {
 function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>): string[] {
   if (condition.state !== 'ready') return [`${condition.state}: ${condition.reason}`];
   const behind = chosen.condition.height - condition.height;
-  if (behind >= LAG_BLOCKS) return [`behind: ${member.node.name}: at block ${condition.height}, ${behind} behind`];
+  const isLong = behind > 0 && behindForMs(member, nowMs) >= LAG_TOLD_MS;
+  if (behind >= LAG_BLOCKS || isLong) return [`behind: ${member.node.name}: at block ${condition.height}, ${behind} behind`];
   return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
 }
 
@@ -149,12 +165,30 @@ function summary(compared: readonly Compared[]): NodeAccord {
   );
 }
 
-/** One that tells the same history and is well ahead: the chosen one has stopped following the chain. */
-function ahead(chosen: Look<Ready>, compared: readonly Compared[]): Look<Ready> | null {
-  const further = compared.filter(
-    ({ other, accord }) => accord.state === 'agreed' && other.condition.height >= chosen.condition.height + LAG_BLOCKS,
-  );
-  return further[0]?.other ?? null;
+/** Notes of all that tell the chosen one's history since when they have not had the highest of their tips. */
+function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): void {
+  const agreed = compared.filter(({ accord }) => accord.state === 'agreed').map(({ other }) => other);
+  const top = Math.max(chosen.condition.height, ...agreed.map((one) => one.condition.height));
+  for (const { member, condition } of [chosen, ...agreed])
+    member.behindSinceMs = condition.height < top ? (member.behindSinceMs ?? nowMs) : null;
+}
+
+/** The highest that tells the same history, once the chosen one has stopped following the chain: it is far behind, or has been behind for long. */
+function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): Look<Ready> | null {
+  const own = chosen.condition.height;
+  const [highest] = compared
+    .filter(
+      ({ other, accord }) => accord.state === 'agreed' && other.condition.height > own && other.member.restsUntilMs <= nowMs,
+    )
+    .map(({ other }) => other)
+    .sort((a, b) => b.condition.height - a.condition.height);
+  if (highest === undefined) return null;
+  const isFar = highest.condition.height >= own + LAG_BLOCKS;
+  return isFar || behindForMs(chosen.member, nowMs) >= LAG_MS ? highest : null;
+}
+
+function behindForMs({ behindSinceMs }: Member, nowMs: number): number {
+  return behindSinceMs === null ? 0 : nowMs - behindSinceMs;
 }
 
 /** At the height of the lower tip both must hold the same block. */

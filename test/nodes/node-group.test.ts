@@ -16,6 +16,7 @@ import { askCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { openBursar } from './bursar.ts';
+import { tamperWith } from './tampered-node.ts';
 
 let a: CoreDaemon;
 let b: CoreDaemon;
@@ -88,6 +89,57 @@ test('one that stops following the chain is left, and told', async () => {
   expect(caughtUp).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
   expect(caughtUp).not.toHaveProperty('others');
   await group.close();
+});
+
+test('one that is a block behind and stays so is left for the other, and told', async () => {
+  await copyBlocks(b, a);
+  let nowMs = Date.now();
+  const group = createNodeGroup([node(a), node(b)], { clock: { now: () => nowMs } });
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  await b.mine(1);
+  expect(await group.condition()).toMatchObject({ node: host(a), accord: { state: 'agreed' } });
+  // made good in time
+  await copyBlocks(b, a);
+  nowMs += 4_000;
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  await b.mine(1);
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  nowMs += 4_000;
+  expect(await group.condition()).toMatchObject({ node: host(a) });
+  nowMs += 2_000;
+  const left = await group.condition();
+  expect(left).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  expect(left).not.toHaveProperty('others');
+  nowMs += 60_000;
+  expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^behind: .* 1 behind$/)] });
+  await copyBlocks(b, a);
+  expect(await group.condition()).not.toHaveProperty('others');
+  await group.close();
+});
+
+test('one that answers a byte now and then holds nobody up while the other is healthy', async () => {
+  const liar = await tamperWith(a.url);
+  const url = liar.url;
+  const group = createNodeGroup([createUtxoNode({ currency: 'BTC', url, network: 'regtest', clock }), node(b)], {
+    clock,
+    patienceMs: 200,
+  });
+  try {
+    expect(await group.condition()).toMatchObject({ node: new URL(url).host });
+    liar.interrupt = (_, response) => {
+      const drip = setInterval(() => response.write(' '), 100);
+      response.on('close', () => clearInterval(drip));
+      return true;
+    };
+    const beganMs = Date.now();
+    const others = [expect.stringMatching(`down: ${new URL(url).host}: no answer yet`)];
+    expect(await group.condition()).toMatchObject({ state: 'ready', node: host(b), others });
+    expect(Date.now() - beganMs).toBeLessThan(5_000);
+    expect(await group.hashAt(1)).toBe(await b.rpc('getblockhash', 1));
+  } finally {
+    await group.close();
+    await liar.stop();
+  }
 });
 const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
 
