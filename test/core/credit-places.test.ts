@@ -34,6 +34,32 @@ describe('losses', () => {
     expect(world.path().slice(-3)).toEqual(['review', 'confirmed', 'succeeded']);
   });
 
+  test('in_place_refund: a reimbursement in review takes each unit from where it lies, credited ones too, and a loss takes them from there', () => {
+    const halfCredited = () => {
+      const world = newWorld({ latePolicy: 'review' });
+      const [one] = [world.pay({ amount: HALF }), world.pay({ amount: HALF })];
+      world.mine();
+      world.reorg(1, 'out');
+      world.wait(11 * MINUTE);
+      world.resend(one);
+      world.mineOnly(one);
+      world.pay({ amount: 10_000n });
+      world.mineOnly(world.chain().txs.at(-1)!);
+      expect([world.status, world.available(), world.suspense()]).toEqual(['review', HALF, 10_000n]);
+      world.openRefund();
+      expect([world.available(), world.suspense(), world.books.of('refund_payable:txn_1:BTC')]).toEqual([0n, 0n, HALF + 10_000n]);
+      return world;
+    };
+    const waiting = halfCredited();
+    waiting.reorg(2, 'dead');
+    expect([waiting.available(), waiting.receivable(), waiting.books.of('refund_payable:txn_1:BTC')]).toEqual([0n, 0n, 0n]);
+    const sent = halfCredited();
+    sent.finishRefund();
+    expect(sent.status).toBe('reimbursed');
+    sent.reorg(2, 'dead');
+    expect([sent.available(), sent.suspense(), sent.receivable()]).toEqual([0n, 0n, HALF + 10_000n]);
+  });
+
   test('extra_cannot_reopen: losing a coin that was only in suspense leaves succeeded alone', () => {
     const world = newWorld();
     world.pay();
