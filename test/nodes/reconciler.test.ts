@@ -284,7 +284,7 @@ test('the commands: a red audit stops payouts, a rescan repairs, and only a gree
     cleared: 0,
   });
   const refused = await runCli(['chain', 'rescan', '--currency', 'XYZ', '--from', '1'], here);
-  expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/^bursar: --currency: XYZ is not one of BTC/) });
+  expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/^bursar: --currency: XYZ is not one of BTC/) });
   expect((await runCli(['chain', 'rescan', '--currency', 'BTC', '--from', '99999'], here)).err).toMatch(/was read up to block/);
   const done = await runCli(['chain', 'rescan', '--currency', 'btc', '--from', '1'], here);
   expect(done).toMatchObject({ code: 0, out: expect.stringMatching(/found 1 payments that were missed/) });
