@@ -43,6 +43,8 @@ export type UtxoParameters = {
     readonly specialTransactions: boolean;
     /** CHIP-2022-02 CashTokens: an output script may begin with a token. */
     readonly tokens: boolean;
+    /** MAX_MONEY of the coin's reference node (amount.h): no output may be above it, in minor units; Dogecoin has no cap but this one. */
+    readonly maxMoney: bigint;
     /** What a block is named by: a hash of its 80 header bytes. */
     readonly headerHash: 'sha256d' | 'x11';
   };
@@ -87,6 +89,7 @@ const PLAIN_BLOCKS: UtxoParameters['blockFeatures'] = {
   auxpow: false,
   specialTransactions: false,
   tokens: false,
+  maxMoney: 21_000_000n * 10n ** 8n,
   headerHash: 'sha256d',
 };
 
@@ -141,7 +144,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '4966625a4b2851d9fdee139e56211a0d88575f59ed816ff5e6a63deb4e3e29a0',
         regtest: '530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9',
       },
-      blockFeatures: { ...PLAIN_BLOCKS, segwit: true, mweb: true },
+      blockFeatures: { ...PLAIN_BLOCKS, segwit: true, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
       coinbaseMaturity: 100,
       blockSeconds: 150,
     },
@@ -233,7 +236,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: 'bb0a78264637406b6360aad926284d544d7049f45189db5664f3c4d07350559e',
         regtest: '3d2160a3b5dc4a9d62e7e66a295f70313ac808440ef7400d6c0772171ce973a5',
       },
-      blockFeatures: { ...PLAIN_BLOCKS, auxpow: true },
+      blockFeatures: { ...PLAIN_BLOCKS, auxpow: true, maxMoney: 10_000_000_000n * 10n ** 8n },
       coinbaseMaturity: 240,
       blockSeconds: 60,
     },

@@ -17,6 +17,8 @@ const PARENT_FEATURES: Features = {
   auxpow: false,
   specialTransactions: false,
   tokens: false,
+  // its amounts are no matter of ours
+  maxMoney: 2n ** 63n - 1n,
   headerHash: 'sha256d',
 };
 const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };

@@ -13,6 +13,8 @@ export type Scan = {
   readonly cursor: Cursor;
   readonly features: Features;
   readonly watch: Watched;
+  /** Upper half of the largest amount that an output can have: nearly every amount is judged by it alone. */
+  readonly maxHigh: number;
   start: number;
   /** From the count of inputs to the end of the outputs. */
   bodyStart: number;
@@ -59,6 +61,7 @@ export function newScan(cursor: Cursor, features: Features, watch: Watched): Sca
     cursor,
     features,
     watch,
+    maxHigh: Number(features.maxMoney >> 32n),
     start: 0,
     bodyStart: 0,
     bodyEnd: 0,
@@ -128,7 +131,7 @@ function scanOutputs(scan: Scan): void {
   if (count === 0 && !mayLack(scan)) throw new Malformed(`a transaction without outputs at byte ${scan.start}`);
   for (let i = 0; i < count; i++) {
     skip(cursor, 8);
-    if ((bytes[cursor.at - 1] as number) >= 0x80) throw new Malformed(`a negative amount at byte ${cursor.at - 8}`);
+    if (bytes.readUInt32LE(cursor.at - 4) >= scan.maxHigh) checkAmount(scan, cursor.at - 8);
     const length = readCount(cursor);
     const script = cursor.at;
     skip(cursor, length);
@@ -138,6 +141,13 @@ function scanOutputs(scan: Scan): void {
       if (token !== null && watch.hasScript(bytes, token.scriptStart, script + length)) scan.hit = true;
     }
   }
+}
+
+/** The rule of every node of the family (MoneyRange): what cannot exist is no amount, so no honest node has such a transaction. */
+function checkAmount({ cursor, features }: Scan, at: number): void {
+  const amount = cursor.bytes.readBigInt64LE(at);
+  if (amount < 0n) throw new Malformed(`a negative amount at byte ${at}`);
+  if (amount > features.maxMoney) throw new Malformed(`an amount above all money at byte ${at}`);
 }
 
 /** MWEB-only and some special transactions (quorum commitments, payouts of the credit pool) have no inputs or no outputs. */

@@ -99,6 +99,10 @@ describe('a block', () => {
     liar.lie = ofBlock(amountAs(owed, '00000000000000ff'));
     await survives(owed, /negative amount/, mined);
   });
+  test('that pays more than can exist', async () => {
+    liar.lie = ofBlock(amountAs(owed, '0140075af0750700'));
+    await survives(owed, /an amount above all money/, mined);
+  });
   test('that pays more than was paid', async () => {
     liar.lie = ofBlock(amountAs(owed, 'ffffff0000000000'));
     await survives(owed, /Merkle root/, mined);

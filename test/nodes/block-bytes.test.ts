@@ -152,6 +152,28 @@ describe('what a lying node could try', () => {
     expect(() => readTransactionBytes(many, null, featuresOf('BTC'), everything)).toThrow(Malformed);
   });
 
+  test.each<[UtxoCode, bigint]>([
+    ['BTC', 21_000_000n],
+    ['LTC', 84_000_000n],
+    ['BCH', 21_000_000n],
+    ['DASH', 21_000_000n],
+    ['DOGE', 10_000_000_000n],
+  ])('%s: more than all money in one output: refused', (currency, coins) => {
+    const paying = (minor: bigint): Buffer => {
+      const amount = Buffer.alloc(8);
+      amount.writeBigUInt64LE(BigInt.asUintN(64, minor));
+      const input = Buffer.concat([Buffer.from([1]), Buffer.alloc(36, 7), Buffer.from('00ffffffff', 'hex')]);
+      const output = Buffer.concat([Buffer.from([1]), amount, Buffer.from('0151', 'hex')]);
+      return Buffer.concat([Buffer.from('01000000', 'hex'), input, output, Buffer.alloc(4)]);
+    };
+    const most = coins * 100_000_000n;
+    const read = (minor: bigint) => readTransactionBytes(paying(minor), null, featuresOf(currency), everything);
+    expect(read(most)?.outputs).toEqual([{ vout: 0, script: '51', amountMinor: most }]);
+    for (const minor of [most + 1n, most * 2n, 9_000_000_000_000_000_000n])
+      expect(() => read(minor)).toThrow(/an amount above all money at byte 47/);
+    expect(() => read(-5n)).toThrow(/a negative amount at byte 47/);
+  });
+
   test('random bytes: refused', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (random) => {
