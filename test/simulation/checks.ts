@@ -3,6 +3,7 @@
 import { runAudit } from '../../src/flow/audit.ts';
 import { outpointKey } from '../../src/sandbox/transaction.ts';
 import { expectedEnd, type Life } from './endings.ts';
+import { wrongEntries } from './entries.ts';
 import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
 import type { Model, Purchase } from './model.ts';
 import { wrongSteps } from './paths.ts';
@@ -44,9 +45,10 @@ const total = (amounts: Iterable<bigint>): bigint => {
 const of = (lines: readonly Line[], ...accounts: string[]): bigint =>
   total(lines.filter((line) => accounts.includes(line.account)).map((line) => BigInt(line.amount)));
 
-/** Looks at what was booked since the last look: every deposit had the depth that its value needs. */
+/** Looks at what was booked since the last look: every deposit had the depth that its value needs, every loss its time. */
 export async function bookedTooEarly(checks: Checked): Promise<void> {
   const { world, model, wrong } = checks;
+  wrong.push(...(await wrongEntries(world, model, checks.lastEntry)));
   const { rows } = await world.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
   const entries = Map.groupBy(rows, (line) => line.id);
   const creditOf = (lines: readonly Line[]): bigint => -of(lines, 'available', 'receivable', 'income');

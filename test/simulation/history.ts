@@ -4,6 +4,7 @@
 import { CHAIN_MOVES, calmDown, markGround } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';
 import { bookedThoughSpent, bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
+import { oweAndRepay } from './debt.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
 import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
@@ -85,6 +86,7 @@ export async function runSeed(world: World, seed: number): Promise<Told> {
     world.wait(chance.whole(0, 4_000));
     if (checks.wrong.length > 0) break;
   }
+  if (checks.wrong.length === 0) await oweAndRepay(counter('BTC'), COINS[seed % COINS.length] as Coin);
   if (checks.wrong.length === 0) await comeToRest(counter, checks);
   checks.wrong.push(...world.troubles.splice(0));
   if (checks.wrong.length > 0) story.push('', ...(await evidence(checks)));

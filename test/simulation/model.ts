@@ -27,6 +27,10 @@ export type Sent = {
   readonly outputs: readonly { readonly purchase: Purchase; readonly amount: bigint }[];
   /** It never left our node's view since it was sent. */
   calm: boolean;
+  /** Since when our node has not shown it, though it is spent by nobody else; null while watchers that read to the end have seen it since. */
+  hiddenSince: number | null;
+  /** Something else has spent its coins once. */
+  rivalled: boolean;
   /** It took the place of another payment. */
   readonly replaces: Sent | null;
   /** When a watcher that read to the end first saw it, and whether it was on time then; null = not seen yet. */
@@ -97,6 +101,8 @@ export function newModel(world: World) {
         coinbase: how.coinbase ?? false,
         replaces: how.replaces ?? null,
         calm: true,
+        hiddenSince: null,
+        rivalled: false,
         seen: null,
         fuzzy: false,
         best: NOTHING,
@@ -117,6 +123,8 @@ export function newModel(world: World) {
         if (one.coin !== coin) continue;
         const { where, seen } = placeOf(one);
         if (where === 'hidden' || where === 'dead') one.calm = false;
+        if (where === 'hidden') one.hiddenSince ??= world.now();
+        if (where === 'dead') one.rivalled = true;
         one.best = better(one.best, seen);
       }
     },
@@ -131,6 +139,7 @@ export function newModel(world: World) {
           continue;
         }
         one.best = seen;
+        if (where === 'pool' || where === 'chain') one.hiddenSince = null;
         if (one.seen === null && (where === 'pool' || where === 'chain')) one.seen = firstSeen(world, one, result.atMs, before);
       }
       if (result.caughtUp) caughtUp.set(coin, result.atMs);
