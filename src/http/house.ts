@@ -107,10 +107,12 @@ export type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key }
 
 /** Counts a call; `go` is told the refusal `rate_limited`, or null: at once where this server counts alone. */
 export function takeCall<Key>({ limiter, key }: Counted<Key>, nowMs: number, go: (refused: Refusal | null) => void): void {
-  function told(taken: boolean): void {
-    go(taken ? null : new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) }));
-  }
   const taken = limiter.take(key, nowMs);
-  if (typeof taken === 'boolean') told(taken);
-  else void taken.then(told);
+  if (taken === true) go(null);
+  else if (taken === false) go(rateLimited(limiter, key, nowMs));
+  else void taken.then((isTaken) => go(isTaken ? null : rateLimited(limiter, key, nowMs)));
+}
+
+function rateLimited<Key>(limiter: Limiter<Key>, key: Key, nowMs: number): Refusal {
+  return new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) });
 }

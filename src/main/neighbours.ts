@@ -46,7 +46,13 @@ export function openNeighbours(db: Database, now: () => number, onTrouble: (erro
   function giveUp(): void {
     if (!alone) return;
     alone = false;
-    void turn(() => pourCounts(db, known(limits, now())).finally(() => lock.yield()));
+    void turn(async () => {
+      try {
+        await pourCounts(db, known(limits, now()));
+      } finally {
+        await lock.yield();
+      }
+    });
   }
 
   async function becomeAlone(): Promise<void> {

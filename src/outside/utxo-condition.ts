@@ -81,7 +81,7 @@ async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Pr
     ...(split !== undefined && info.blocks >= split.height ? [{ method: 'getblockhash', params: [split.height] }] : []),
   ]);
   if (split !== undefined && parted !== undefined && parted !== split.hash && !(parted instanceof RpcRefusal)) {
-    const reason = `${rpc.name}: its block ${split.height} is ${String(parted)}, the one of ${options.currency} is ${split.hash}`;
+    const reason = `${rpc.name}: its block ${split.height} is ${typeof parted === 'string' ? parted : 'no hash'}, the one of ${options.currency} is ${split.hash}`;
     return trouble('wrong_network', null, reason);
   }
   if (header instanceof RpcRefusal || last instanceof RpcRefusal || last !== info.hash) return null;

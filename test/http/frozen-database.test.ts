@@ -89,11 +89,11 @@ test('statements, transactions and who waits for a session are all refused in ti
   await Promise.all([ask(), insert()]);
   relay.freeze();
   expect(await Promise.all([ask(), insert(), ask(), insert(), ask()].map(answered))).toEqual(
-    new Array(5).fill(['overloaded', true]),
+    Array.from({ length: 5 }, () => ['overloaded', true]),
   );
   expect(await answered(ask())).toEqual(['overloaded', true]);
   relay.thaw();
-  expect(await Promise.all([ask(), insert(), ask()].map(answered))).toEqual(new Array(3).fill(['done', true]));
+  expect(await Promise.all([ask(), insert(), ask()].map(answered))).toEqual(Array.from({ length: 3 }, () => ['done', true]));
 });
 
 test('a statement that takes too long is ended by the database, and its session stays', async () => {

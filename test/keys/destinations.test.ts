@@ -71,9 +71,12 @@ describe('bitcoin', () => {
 
 describe('lightning', () => {
   const field = (tag: number, words: readonly number[]) => [tag, words.length >> 5, words.length & 31, ...words];
-  const hash = field(1, new Array<number>(52).fill(9));
+  const hash = field(
+    1,
+    Array.from({ length: 52 }, () => 9),
+  );
   const invoice = (prefix: string, fields: readonly number[] = [...hash, ...field(13, [1, 2, 3])]) =>
-    bech32.encode(prefix, [...new Array<number>(7).fill(1), ...fields, ...new Array<number>(104).fill(3)], false);
+    bech32.encode(prefix, [...Array.from({ length: 7 }, () => 1), ...fields, ...Array.from({ length: 104 }, () => 3)], false);
   test('an invoice of the network, with or without an amount', () => {
     for (const amount of ['', '1', '25m', '2500u', '1n', '10p']) {
       for (const [network, prefix] of [

@@ -1,13 +1,11 @@
 // Every way in which a node can fail is told apart, by its own name, and nothing is read from it meanwhile: a server that answers wrongly on
-// purpose, and a real bitcoind that is starting, guarded by another password, or of another chain.
+// purpose. A real bitcoind is in bitcoind-node.test.ts.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
 import { createRpc } from '../../src/outside/utxo-rpc.ts';
-import { startBitcoind } from '../support/bitcoind.ts';
-import type { CoreDaemon } from '../support/core-daemon.ts';
 
 const GENESIS = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206';
 const TIP = 'ab'.repeat(32);
@@ -18,7 +16,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-type Reply = (request: IncomingMessage, body: string, response: ServerResponse) => void;
+type Reply = (request: IncomingMessage, body: string, response: ServerResponse) => unknown;
 type Answers = Readonly<Record<string, unknown>>;
 
 /** A node that answers as told. */
@@ -32,7 +30,7 @@ async function badNode(
     request.on('data', (part) => {
       body += part;
     });
-    request.on('end', () => reply(request, body, response));
+    request.on('end', () => void reply(request, body, response));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -276,59 +274,5 @@ describe('what it says of blocks and transactions', () => {
     const rpc = createRpc({ url: node.url, silenceMs: 500, connections: 1 });
     open.push(() => rpc.close());
     expect(await rpc.call('x')).toEqual({ amount: '20999999.97690000', big: '90071992547409931', height: 7 });
-  });
-});
-
-describe('a real bitcoind', () => {
-  let daemon: CoreDaemon;
-  beforeAll(async () => {
-    daemon = await startBitcoind();
-    console.log(`node trouble: ${daemon.version}`);
-  });
-  afterAll(() => daemon?.remove());
-
-  test('another password is unauthorized, another coin is the wrong network', async () => {
-    const guarded = createUtxoNode({ currency: 'BTC', url: daemon.url.replace('user:', 'thief:'), network: 'regtest', clock });
-    expect(await guarded.condition()).toMatchObject({ state: 'unauthorized' });
-    const litecoin = createUtxoNode({ currency: 'LTC', url: daemon.url, network: 'regtest', clock });
-    expect(await litecoin.condition()).toMatchObject({ state: 'wrong_network' });
-    const mainnet = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'mainnet', clock });
-    expect(await mainnet.condition()).toMatchObject({ state: 'wrong_network' });
-    for (const node of [guarded, litecoin, mainnet]) await node.close();
-  });
-
-  test('its pushes arrive as hints and as transactions', async () => {
-    const node = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock });
-    let hints = 0;
-    let transactions = 0;
-    const subscription = await node.subscribe({ onHint: () => hints++, onTransaction: () => transactions++ });
-    expect(subscription).not.toBeNull();
-    await expect
-      .poll(
-        async () => {
-          await daemon.mine(1);
-          return hints > 0 && transactions > 0;
-        },
-        { timeout: 10_000, interval: 100 },
-      )
-      .toBe(true);
-    await subscription?.close();
-    await node.close();
-  });
-
-  test('stopped it is down, starting it warms up, and then it is ready', async () => {
-    const node = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock });
-    expect(await node.condition()).toMatchObject({ state: 'ready' });
-    await daemon.stop();
-    expect(await node.condition()).toMatchObject({ state: 'down' });
-    await daemon.start({ wait: false });
-    const states: string[] = [];
-    for (const deadline = Date.now() + 20_000; states.at(-1) !== 'ready' && Date.now() < deadline; await pause(2)) {
-      const { state } = await node.condition();
-      if (states.at(-1) !== state) states.push(state);
-    }
-    expect(states.filter((state) => state !== 'warming_up')).toEqual(['down', 'ready']);
-    expect(states).toContain('warming_up');
-    await node.close();
   });
 });

@@ -100,7 +100,9 @@ describe('the shapes of the exchanges', () => {
       { source: 'bitstamp', currency: 'LTC', bid: 7999000000n, ask: 8001000000n, atMs: 1_799_999_990_000 },
     ]);
     const pairs = ['bchusd', 'btcusd', 'dogeusd', 'ethusd', 'ltcusd', 'usdtusd'];
-    expect(asked.sort()).toEqual(pairs.map((pair) => `/rates/bitstamp/api/v2/ticker/${pair}/`));
+    expect(asked.map(String).sort((a, b) => a.localeCompare(b))).toEqual(
+      pairs.map((pair) => `/rates/bitstamp/api/v2/ticker/${pair}/`),
+    );
   });
 
   test('Bitfinex: one call, JSON numbers read without loss, rows it does not know left out', async () => {
