@@ -27,7 +27,7 @@ export type Coin = {
   readonly lastHeight: number | null;
   /** The rival that spends the same outpoint, when this coin is conflicted. */
   readonly conflictTxid: string | null;
-  /** The outpoints that its transaction spends; known only where it matters (it was replaced, or replaces another). */
+  /** The outpoints that its transaction spends; known only of one that another payment of the same transaction has replaced. */
   readonly spends: readonly string[];
   /** Arrival rate of its currency, when one is known. */
   readonly arrivalRate: Rate | null;
