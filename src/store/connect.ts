@@ -2,6 +2,7 @@
 // serialization failure or a deadlock. All SQL lives in this folder; callers never see a client outside a closure.
 import pg from 'pg';
 import { openListener } from './listen.ts';
+import { openOverdue, PATIENT } from './overdue.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -44,8 +45,8 @@ export type ConnectOptions = {
   readonly applicationName: string;
   /**
    * Milliseconds in which a free session and the answer to a statement must come; without it a statement may take 30 s, and a server that
-   * is there but does not answer is waited for. Past it the server ends the statement; one that does not even do that is given up, and
-   * nobody knows whether what it was told has happened.
+   * is there but does not answer is waited for. Past it the server ends the statement; one that does not even do that is given up with its
+   * connection, and nobody knows whether what it was told has happened.
    */
   readonly answersWithinMs?: number;
 };
@@ -62,9 +63,12 @@ export function connect(options: ConnectOptions): Database {
   const base = {
     connectionString: options.url,
     application_name: options.applicationName,
-    ...(answersWithinMs === undefined ? {} : { query_timeout: answersWithinMs, connectionTimeoutMillis: answersWithinMs }),
+    ...(answersWithinMs === undefined ? {} : { connectionTimeoutMillis: answersWithinMs }),
     options: `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${options.role === null ? '' : ` -c role=${options.role}`}`,
   };
+  // a session that listens or locks has few statements: there the driver's own timer for each will do
+  const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
+  const overdue = answersWithinMs === undefined ? PATIENT : openOverdue(answersWithinMs);
   const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: 60_000 });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
@@ -77,7 +81,9 @@ export function connect(options: ConnectOptions): Database {
           reject(error ?? new Error('the pool gave no connection'));
           return;
         }
+        overdue.asked(client);
         client.query<R>(statement, (failure, result) => {
+          overdue.answered(client);
           release(failure !== null && isConnectionLost(failure));
           if (failure) reject(failure);
           else resolve(result);
@@ -88,19 +94,26 @@ export function connect(options: ConnectOptions): Database {
 
   async function once<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     const client = await pool.connect();
+    const session: Sql = {
+      async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
+        overdue.asked(client);
+        try {
+          return await client.query<R>(statement);
+        } finally {
+          overdue.answered(client);
+        }
+      },
+    };
     let broken: Error | undefined;
     try {
-      await client.query('begin');
-      const result = await work(client);
-      await client.query('commit');
+      await session.query({ text: 'begin' });
+      const result = await work(session);
+      await session.query({ text: 'commit' });
       return result;
     } catch (error) {
-      if (isUnanswered(error)) broken = error;
-      else {
-        await client.query('rollback').catch((failure: Error) => {
-          broken = failure;
-        });
-      }
+      await session.query({ text: 'rollback' }).catch((failure: Error) => {
+        broken = failure;
+      });
       throw error;
     } finally {
       client.release(broken);
@@ -120,10 +133,13 @@ export function connect(options: ConnectOptions): Database {
       }
     },
     async listen(channels, onMessage, onLost) {
-      return openListener(base, channels, onMessage, onLost);
+      return openListener(alone, channels, onMessage, onLost);
     },
-    sessionLock: (name, onLost) => openSessionLock(base, name, onLost),
-    close: () => pool.end(),
+    sessionLock: (name, onLost) => openSessionLock(alone, name, onLost),
+    async close() {
+      await pool.end();
+      overdue.close();
+    },
   };
 }
 
@@ -131,11 +147,6 @@ export function connect(options: ConnectOptions): Database {
 function isConnectionLost(error: Error): boolean {
   const { severity } = error as { severity?: string };
   return severity !== 'ERROR';
-}
-
-/** Whether the server did not answer in time: the session still waits for that answer, and takes no further statement. */
-function isUnanswered(error: unknown): error is Error {
-  return error instanceof Error && error.message === 'Query read timeout';
 }
 
 function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => void = () => undefined): SessionLock {
