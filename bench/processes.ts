@@ -53,7 +53,16 @@ export function commandLine(pid: number): string[] {
 
 /** Resident memory in bytes. */
 export function residentBytes(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status names no VmRSS`);
+  return statusBytes(pid, 'VmRSS');
+}
+
+/** The most that was resident since the process began its program (the operating system's resource usage counts what its parent had too). */
+export function peakBytes(pid: number): number {
+  return statusBytes(pid, 'VmHWM');
+}
+
+function statusBytes(pid: number, name: string): number {
+  const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status names no ${name}`);
   return Number(kilobytes) * 1024;
 }

@@ -4,6 +4,7 @@ import { WATCHED_CODES } from '../src/core/currency.ts';
 import { systemClock } from '../src/outside/clock.ts';
 import { connect } from '../src/store/connect.ts';
 import { createWatchedScripts, createWatchList } from '../src/worker/watch-list.ts';
+import { peakBytes, residentBytes } from './processes.ts';
 
 const url = process.argv[2] ?? '';
 const db = connect({ url, role: 'bursar_app', maxConnections: 5, applicationName: 'bench' });
@@ -11,7 +12,6 @@ const ctx = { db, ports: { clock: systemClock, chains: new Map() } };
 const scripts = createWatchedScripts(ctx);
 const lists = WATCHED_CODES.map((currency) => createWatchList(ctx, currency, scripts));
 for (const list of lists) await list.fresh();
-const { maxRSS } = process.resourceUsage();
-process.send?.({ size: scripts.size, rss: process.memoryUsage().rss, peak: maxRSS * 1024 });
+process.send?.({ size: scripts.size, rss: residentBytes(process.pid), peak: peakBytes(process.pid) });
 await db.close();
 process.disconnect();
