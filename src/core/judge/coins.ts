@@ -210,7 +210,7 @@ export function nextHeight(it: Case, coin: Coin): number | null {
  * The coins that count: of a pending transaction those on time, and the late ones that rule 23 lets; afterwards those that are credited, also
  * while one of them is out of the chain for a moment.
  */
-function countingCoins(it: Case): readonly Coin[] {
+export function countingCoins(it: Case): readonly Coin[] {
   if (it.transaction.status !== 'pending') return it.coins.filter((coin) => coin.credited > 0n);
   const right = presentRight(it);
   const late = lateCounts(it, right) === true;
@@ -218,19 +218,18 @@ function countingCoins(it: Case): readonly Coin[] {
 }
 
 /** Notes of every coin whether it counts; another coin than the transaction's never does, nor a coinbase output before it is mature. */
-export function noteCounting(it: Case): void {
-  const counting = new Set(countingCoins(it));
+export function noteCounting(it: Case, counting: readonly Coin[]): void {
+  const among = new Set(counting);
   for (const coin of it.coins) {
-    coin.counts = counting.has(coin) && isRight(it, coin) && isLive(coin) && !isImmature(it, coin);
+    coin.counts = among.has(coin) && isRight(it, coin) && isLive(coin) && !isImmature(it, coin);
   }
 }
 
 const COUNTING_STATUSES: ReadonlySet<string> = new Set(['pending', 'confirmed', 'succeeded', 'settled', 'reimbursed']);
 
 /** From where confirmations are shown: the youngest coin that counts, in review and the like of all that are there. Null = 0. */
-export function youngestCounting(it: Case): { height: number; currency: Coin['currency'] } | null {
+export function youngestCounting(it: Case, counting: readonly Coin[]): { height: number; currency: Coin['currency'] } | null {
   const live = it.coins.filter(isLive);
-  const counting = countingCoins(it);
   let shown: readonly Coin[] = it.transaction.status === 'review' ? live : live.filter((coin) => isRight(it, coin));
   if (COUNTING_STATUSES.has(it.transaction.status) && counting.length > 0) shown = counting;
   let youngest: Coin | null = null;

@@ -2,7 +2,7 @@
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
 import { DAY_MS, GRACE_MS } from './case.ts';
-import { isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
+import { countingCoins, isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
 import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
@@ -55,13 +55,14 @@ export function judge(it: Case): Verdict {
   for (let round = 0; RULES.some((rule) => rule(it)); round++) {
     if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
   }
-  noteCounting(it);
+  const counting = countingCoins(it);
+  noteCounting(it, counting);
   for (const coin of it.coins) {
     coin.dueHeight = nextHeight(it, coin);
     coin.dueAtMs = nextTime(it, coin);
   }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
-  return { receivedMinor: received(it), youngest: youngestCounting(it), dueAtMs: nextDue(it) };
+  return { receivedMinor: received(it), youngest: youngestCounting(it, counting), dueAtMs: nextDue(it) };
 }
 
 function nextDue(it: Case): number | null {

@@ -60,28 +60,8 @@ function feeOf(it: Case, part: bigint, before: bigint): bigint {
 export function bookDeposit(it: Case, coin: Coin, credit: bigint, before = 0n): void {
   if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
   const fee = feeOf(it, credit, before);
-  const suspended = minus(coin.amount, credit);
-  const key = depositKey(coin);
-  post(it, {
-    key,
-    kind: 'deposit',
-    lines: [
-      { account: account.chain(coin.currency), amount: coin.amount },
-      ...enter(it, coin.currency, minus(credit, fee)),
-      { account: account.feeIncome(coin.currency), amount: negated(fee) },
-      { account: account.suspense(it, coin.currency), amount: negated(suspended) },
-    ],
-  });
-  Object.assign(coin, {
-    credited: credit,
-    inAvailable: credit,
-    fee,
-    suspended,
-    inSuspense: suspended,
-    depositEntryKey: key,
-    judgedBlockHash: coin.blockHash,
-  });
-  Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
+  postDeposit(it, coin, { toMerchant: minus(credit, fee), fee });
+  coin.inAvailable = credit;
 }
 
 /** Books a coin that is not (or no more) part of the price to suspense; what its earlier loss took from the merchant is restored first. */
@@ -89,30 +69,27 @@ export function bookToSuspense(it: Case, coin: Coin): void {
   if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
   const restored = least(coin.owed, coin.amount);
   const fee = least(coin.owedFee, minus(coin.amount, restored));
-  const suspended = minus(minus(coin.amount, restored), fee);
+  postDeposit(it, coin, { toMerchant: restored, fee });
+  // of what was restored, the part that had been sent back or promised before the loss is no longer the merchant's to give
+  coin.inAvailable = minus(coin.credited, least(coin.credited, plus(coin.sentBack, coin.inRefund)));
+}
+
+/** The entry of a coin that is booked, and what it leaves with the coin: what goes neither to the merchant nor to the fee is suspended. */
+function postDeposit(it: Case, coin: Coin, { toMerchant, fee }: { readonly toMerchant: bigint; readonly fee: bigint }): void {
+  const credited = plus(toMerchant, fee);
+  const suspended = minus(coin.amount, credited);
   const key = depositKey(coin);
   post(it, {
     key,
     kind: 'deposit',
     lines: [
       { account: account.chain(coin.currency), amount: coin.amount },
-      ...enter(it, coin.currency, restored),
+      ...enter(it, coin.currency, toMerchant),
       { account: account.feeIncome(coin.currency), amount: negated(fee) },
       { account: account.suspense(it, coin.currency), amount: negated(suspended) },
     ],
   });
-  const credited = plus(restored, fee);
-  // of what was restored, the part that had been sent back or promised before the loss is no longer the merchant's to give
-  const alreadyOut = least(credited, plus(coin.sentBack, coin.inRefund));
-  Object.assign(coin, {
-    credited,
-    inAvailable: minus(credited, alreadyOut),
-    fee,
-    suspended,
-    inSuspense: suspended,
-    depositEntryKey: key,
-    judgedBlockHash: coin.blockHash,
-  });
+  Object.assign(coin, { credited, fee, suspended, inSuspense: suspended, depositEntryKey: key, judgedBlockHash: coin.blockHash });
   Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
 }
 
