@@ -33,6 +33,8 @@ export type Endpoint = {
   readonly alsoOnReplay?: true;
   /** Without access_token and idempotency_key, which the access and keyKept columns add. */
   readonly fields: Fields;
+  /** Optional fields that this body (unchecked) must have too. */
+  readonly alsoRequired?: (body: Readonly<Record<string, unknown>>) => readonly string[];
   readonly reply: z.ZodType;
   /** Its own refusals; those of every operation, of the token, the fields and the key are added by `refusalsOf`. */
   readonly refusals: readonly RefusalCode[];

@@ -27,10 +27,16 @@ export type BodyOf<F extends Fields> = {
 /**
  * Reads the fields of a body; a missing one (absent or null) is refused before any wrong one. What is not named is ignored.
  * @param body the parsed JSON object
+ * @param alsoRequired optional fields that this body needs
  */
-export function readFields<F extends Fields>(fields: F, body: Readonly<Record<string, unknown>>): BodyOf<F> {
+export function readFields<F extends Fields>(
+  fields: F,
+  body: Readonly<Record<string, unknown>>,
+  alsoRequired: readonly string[] = [],
+): BodyOf<F> {
   for (const name in fields) {
-    if (fields[name]?.required && (body[name] === undefined || body[name] === null)) throw missing(name);
+    const required = fields[name]?.required || alsoRequired.includes(name);
+    if (required && (body[name] === undefined || body[name] === null)) throw missing(name);
   }
   const read: Record<string, unknown> = {};
   for (const name in fields) {
@@ -61,6 +67,9 @@ export function outcome<T, U>({ about, refusal, schema, read }: Field<T>, of: (v
   return { required: true, about, refusal, schema, read: (sent, name) => of(read(sent, name), sent) };
 }
 
+/** What no idempotency key may hold, as the inside of a character class: control and format characters, line and paragraph separators. */
+export const UNPRINTABLE = '\\p{C}\\p{Zl}\\p{Zp}';
+export const KEY_MAX_LENGTH = 255;
 const CONTROL = /\p{Cc}/u;
 /** More than `max` characters (code points, as JSON Schema counts). */
 export function longerThan(text: string, max: number): boolean {
@@ -156,7 +165,7 @@ export function email(about: string): Field<string, true> {
     required: true,
     about,
     refusal: 'invalid_email',
-    schema: { type: 'string', format: 'email', maxLength: 254 },
+    schema: { type: 'string', format: 'idn-email', maxLength: 254 },
     read(value, name) {
       if (typeof value !== 'string' || longerThan(value, 254) || !value.isWellFormed() || !EMAIL.test(value)) {
         throw wrong('invalid_email', name, 'one e-mail address of at most 254 characters');
@@ -188,17 +197,21 @@ const isDay = (day: string): boolean => {
   const ms = Date.parse(`${day}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
 };
-const TIME = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+const TIME = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?([Zz]|[+-]\\d{2}:\\d{2})$';
+const TIME_PATTERN = new RegExp(TIME);
 
-/** A moment in ISO 8601 with its zone (RFC 3339); comes out in milliseconds since 1970. */
+/** A moment in ISO 8601 with its zone (RFC 3339, without leap seconds); comes out in milliseconds since 1970. */
 export function moment(about: string): Field<number, true> {
   return {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'string', format: 'date-time' },
+    schema: { type: 'string', format: 'date-time', pattern: TIME },
     read(value, name) {
-      const ms = typeof value === 'string' && TIME.test(value) && isDay(value.slice(0, 10)) ? Date.parse(value) : Number.NaN;
+      const ms =
+        typeof value === 'string' && TIME_PATTERN.test(value) && isDay(value.slice(0, 10))
+          ? Date.parse(value.toUpperCase())
+          : Number.NaN;
       if (Number.isNaN(ms)) throw wrong('invalid_request', name, 'a UTC time such as "2026-01-31T12:00:00.000Z"');
       return ms;
     },

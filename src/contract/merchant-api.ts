@@ -169,9 +169,10 @@ export const MERCHANT_API = {
     fields: {
       transaction_id: transactionId,
       action: field.choice('What to do.', ['accept', 'decline', 'reimburse']),
-      destination: field.optional(payout.destination('Where a reimbursement goes.')),
+      destination: field.optional(payout.destination('Where a reimbursement goes; required for `reimburse`.')),
       part: field.optional(field.choice('Only what came in above the amount due.', ['excess'])),
     },
+    alsoRequired: (body) => (body.action === 'reimburse' ? ['destination'] : []),
     reply: reply.resolvedTransaction,
     refusals: ['transaction_not_found', 'not_resolvable', 'currency_unavailable', 'missing_field'],
   },

@@ -2,7 +2,7 @@
 // /openapi.json.
 import { REFUSALS, type RefusalCode } from '../core/refusal.ts';
 import { type Endpoint, refusalsOf } from './endpoint.ts';
-import type { Field, JsonSchema } from './fields.ts';
+import { type Field, type JsonSchema, KEY_MAX_LENGTH, UNPRINTABLE } from './fields.ts';
 import { documentSchema } from './json-schema.ts';
 import { MERCHANT_API } from './merchant-api.ts';
 import { SYSTEM_PATHS, type SystemPath } from './system-api.ts';
@@ -88,7 +88,7 @@ const follow = (operationId: string): Node => ({
   requestBody: { transaction_id: '$response.body#/transaction_id' },
 });
 const LINKS: Node = { check: follow('checkTransaction'), cancel: follow('cancelTransaction') };
-const KEY_SCHEMA: JsonSchema = { type: 'string', minLength: 1, maxLength: 255 };
+const KEY_SCHEMA: JsonSchema = { type: 'string', minLength: 1, maxLength: KEY_MAX_LENGTH, pattern: `^[^${UNPRINTABLE}]+$` };
 
 function keyAbout(endpoint: Endpoint): string {
   const kept = endpoint.keyKept === 'for ever' ? 'for ever' : 'for 24 hours';

@@ -11,7 +11,7 @@ const transactionId = z.string().meta({ description: 'Identifier, prefix `txn_`.
 const success = z.literal(true);
 const rateInfo = z.object({
   usd: amount('USD for one coin.'),
-  at: time('When the median was formed.'),
+  at: time('When the sources were asked for it.'),
   sources: z
     .array(z.object({ source: z.string(), usd: amount('Its price.'), at: time('When it said so.') }))
     .meta({ description: 'The sources that were used.' }),

@@ -44,23 +44,21 @@ export async function refresh(
   ctx: SignInContext,
   sent: { readonly accessToken: string; readonly refreshToken: string },
 ): Promise<TokenPair> {
-  const { access, claims } = await readBoth(ctx, sent);
-  const [accessHash, refreshHash] = [hashOf(access.jti), hashOf(claims.jti)];
+  const { claims, accessHash } = await readBoth(ctx, sent);
+  const refreshHash = hashOf(claims.jti);
   const signInId = claims.sid;
-  if (access.sid !== signInId || access.sub !== claims.sub) {
-    await notePresented(ctx.db, { signInId: access.sid, hash: accessHash }, { signInId, hash: refreshHash });
-    throw new Refusal('invalid_token');
-  }
   const outcome = await ctx.db.transaction(async (sql): Promise<TokenPair | Refusal> => {
     const rotation = await lockRotation(sql, signInId);
     if (rotation === null || rotation.affiliateId !== claims.sub) return new Refusal('invalid_token');
     const nowMs = ctx.ports.clock.now();
-    const presented = rotation.presented || accessHash.equals(rotation.accessHash);
+    const presented = rotation.presented || accessHash?.equals(rotation.accessHash) === true;
     const { verdict, gracesInARow } = judgeRefresh(rotation, { refreshHash, presented, nowMs });
     if (verdict === 'reused') {
       await revokeSignIn(sql, signInId, 'refresh_token_reused', new Date(nowMs));
       return new Refusal('refresh_token_reused');
     }
+    // whoever sends a consumed token that no grace covers is a thief or was robbed, whatever access token comes along
+    if (accessHash === null) return new Refusal('invalid_token');
     if (rotation.suspended) return new Refusal('account_suspended');
     if (verdict === 'again') {
       await handOutAgain(sql, signInId, { gracesInARow, presented });
@@ -76,22 +74,29 @@ export async function refresh(
   throw outcome;
 }
 
-/** Both tokens; one that is good is noted as presented also when the other one is not, and the call is refused. */
+/**
+ * The refresh token, and the access token's hash when it is of the same sign-in, else null: then the call is refused. What is good is noted as
+ * presented also when the other one is not.
+ */
 async function readBoth(
   ctx: SignInContext,
   sent: { readonly accessToken: string; readonly refreshToken: string },
-): Promise<{ readonly access: TokenClaims; readonly claims: TokenClaims }> {
+): Promise<{ readonly claims: TokenClaims; readonly accessHash: Buffer | null }> {
   const [access, claims] = await Promise.allSettled([
     readToken(ctx, sent.accessToken, 'access', { ignoreExpiry: true }),
     readToken(ctx, sent.refreshToken, 'refresh'),
   ]);
-  if (access.status === 'fulfilled' && claims.status === 'fulfilled') return { access: access.value, claims: claims.value };
-  const shown = access.status === 'fulfilled' ? access.value : claims.status === 'fulfilled' ? claims.value : null;
-  if (shown !== null) {
-    const one = { signInId: shown.sid, hash: hashOf(shown.jti) };
-    await notePresented(ctx.db, one, one);
+  if (access.status === 'fulfilled' && claims.status === 'fulfilled') {
+    const { sid, sub } = claims.value;
+    if (access.value.sid === sid && access.value.sub === sub)
+      return { claims: claims.value, accessHash: hashOf(access.value.jti) };
   }
-  throw access.status === 'rejected' ? access.reason : (claims as PromiseRejectedResult).reason;
+  for (const one of [access, claims]) {
+    if (one.status === 'fulfilled') await notePresented(ctx.db, one.value.sid, hashOf(one.value.jti));
+    else if (!(one.reason instanceof Refusal)) throw one.reason;
+  }
+  if (claims.status === 'rejected') throw access.status === 'rejected' ? access.reason : claims.reason;
+  return { claims: claims.value, accessHash: null };
 }
 
 // The pair is kept for the grace sealed under the consumed refresh token itself: whoever reads the database cannot open it, any process that

@@ -1,12 +1,11 @@
 // The key of a write that must happen once: where it stands, what it may be, and what of the body it stands for (behaviour §1). Called by
 // mount.ts; the doing is flow/once.ts.
 import { createHash } from 'node:crypto';
-import { longerThan } from '../contract/fields.ts';
+import { KEY_MAX_LENGTH, longerThan, UNPRINTABLE } from '../contract/fields.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { JsonObject } from './read-body.ts';
 
-const MAX_LENGTH = 255;
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+const UNPRINTABLE_PATTERN = new RegExp(`[${UNPRINTABLE}]`, 'u');
 
 /**
  * The key of the `Idempotency-Key` header or of the field `idempotency_key`; null when there is none.
@@ -25,9 +24,9 @@ export function presentedKey(body: JsonObject, header: string | string[] | undef
 }
 
 function checked(key: unknown): string {
-  if (typeof key !== 'string' || key === '' || longerThan(key, MAX_LENGTH) || UNPRINTABLE.test(key)) {
+  if (typeof key !== 'string' || key === '' || longerThan(key, KEY_MAX_LENGTH) || UNPRINTABLE_PATTERN.test(key)) {
     throw new Refusal('invalid_request', {
-      message: `The idempotency key must have 1 to ${MAX_LENGTH} printable characters.`,
+      message: `The idempotency key must have 1 to ${KEY_MAX_LENGTH} printable characters.`,
       param: 'idempotency_key',
     });
   }

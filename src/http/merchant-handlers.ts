@@ -111,9 +111,6 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
   },
 
   async resolveTransaction({ ctx, caller }, body) {
-    if (body.action === 'reimburse' && body.destination === null) {
-      throw new Refusal('missing_field', { message: 'destination is required to reimburse.', param: 'destination' });
-    }
     const { transactionId, status } = await resolveTransaction(ctx, {
       merchantId: caller.merchantId,
       transactionId: body.transaction_id,

@@ -73,7 +73,7 @@ function openRoute(house: House, endpoint: Endpoint, handler: AnyHandler): Route
       reply.header('cache-control', 'no-store');
       run(house, request, reply, counted, () => {
         const sent = withHeaderToken(endpoint, body, request);
-        return handler({ ctx: house.ctx, house, request } as SignedInCall, readFields(endpoint.fields, sent));
+        return handler({ ctx: house.ctx, house, request } as SignedInCall, read(endpoint, sent));
       });
     });
   };
@@ -103,9 +103,7 @@ function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: '
       if (refused !== null) house.fail(request, reply, refused, counted);
       else if (keyKept !== null) runKeyed(house, { endpoint, handler, request, reply, body, caller }, counted);
       else {
-        run(house, request, reply, counted, () =>
-          handler({ ctx: house.ctx, house, request, caller }, readFields(endpoint.fields, body)),
-        );
+        run(house, request, reply, counted, () => handler({ ctx: house.ctx, house, request, caller }, read(endpoint, body)));
       }
     });
   }
@@ -129,6 +127,10 @@ function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: '
       (error) => house.failAnonymous(request, reply, error),
     );
   };
+}
+
+function read(endpoint: Endpoint, body: JsonObject): Record<string, unknown> {
+  return readFields(endpoint.fields, body, endpoint.alsoRequired?.(body));
 }
 
 /** Runs the handler and sends what it answers. */
@@ -171,7 +173,7 @@ function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void
   const perform = async (ctx: Context, fields: Record<string, unknown>): Promise<string> =>
     reply.serialize((await handler({ ctx, house, request, caller }, fields)) as object) as string;
   async function answer(): Promise<Answer> {
-    const fields = readFields(endpoint.fields, body);
+    const fields = read(endpoint, body);
     const key = presentedKey(body, request.raw.headers['idempotency-key']);
     if (key === null) return { httpStatus: 200, text: await perform(house.ctx, fields), replayed: false };
     const of = {

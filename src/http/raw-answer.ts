@@ -1,7 +1,7 @@
 // Answers written onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like every call
 // without a token; the connection ends with the answer. Called by server.ts.
 import { randomBytes } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../core/refusal.ts';
 import { addressKey } from './client-address.ts';
@@ -32,6 +32,26 @@ export function answerOnSocket(
     if (socket.writable) socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
     else socket.destroy();
   });
+}
+
+const broken = new WeakSet<Socket>();
+
+/**
+ * Answers bytes that are no request, once for each connection, and after the answers to the whole requests that came before them: those are
+ * being served, and their answers must not be lost or taken for another's.
+ */
+export function answerBroken(house: House, socket: Socket, refusal: Refusal): void {
+  if (broken.has(socket)) return;
+  broken.add(socket);
+  inTurn();
+  function inTurn(): void {
+    // the answer that has the socket now; Node's own handler of broken requests asks for it by this name too
+    const current = (socket as { _httpMessage?: ServerResponse | null })._httpMessage;
+    if (!socket.writable) socket.destroy();
+    else if (current?.req.complete) current.once('close', inTurn);
+    else if (current?.headersSent) socket.destroy();
+    else answerOnSocket(house, socket, refusal);
+  }
 }
 
 /** What the parser of HTTP refused. */

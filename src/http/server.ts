@@ -11,7 +11,7 @@ import { Refusal } from '../core/refusal.ts';
 import { createHouse, type House, type ServerOptions } from './house.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount } from './mount.ts';
-import { answerOnSocket, brokenRequest } from './raw-answer.ts';
+import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 /** Receiving a request may take this long; answering it may take longer (wait_seconds). */
@@ -31,13 +31,18 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { connectionsCheckingInterval: 2_000, requireHostHeader: false },
+    http: {
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: 2_000,
+      requireHostHeader: false,
+    },
     keepAliveTimeout: KEEP_ALIVE_MS,
     frameworkErrors: (_error, request, reply) =>
       house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
     clientErrorHandler(error: Error & { code?: string }, socket: Socket) {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-      else answerOnSocket(house, socket, brokenRequest(error, REQUEST_TIMEOUT_MS / 1000));
+      else answerBroken(house, socket, brokenRequest(error, REQUEST_TIMEOUT_MS / 1000));
     },
   });
   // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one

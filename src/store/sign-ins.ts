@@ -60,17 +60,12 @@ export async function presentAccessToken(
   };
 }
 
-/** Notes that tokens were presented to a refresh that is refused because they do not belong together. */
-export async function notePresented(
-  sql: Sql,
-  access: { readonly signInId: string; readonly hash: Buffer },
-  refresh: { readonly signInId: string; readonly hash: Buffer },
-): Promise<void> {
+/** Notes that a token, if it is of the newest pair, was presented to a refresh that is refused. */
+export async function notePresented(sql: Sql, signInId: string, hash: Buffer): Promise<void> {
   await sql.query({
     name: 'sign_in_note_presented',
-    text: `update sign_ins set presented = true
-            where not presented and ((id = $1 and access_hash = $2) or (id = $3 and refresh_hash = $4))`,
-    values: [access.signInId, access.hash, refresh.signInId, refresh.hash],
+    text: 'update sign_ins set presented = true where not presented and id = $1 and (access_hash = $2 or refresh_hash = $2)',
+    values: [signInId, hash],
   });
 }
 

@@ -125,6 +125,17 @@ describe('a refresh', () => {
     expect(await refused(b)).toBe('none');
   });
 
+  it('revokes when a consumed token that no grace covers comes back, whatever access token comes along', async () => {
+    for (const accessToken of ['garbage', (await start()).accessToken]) {
+      const first = await start();
+      const second = await next(first);
+      expect(await refused({ accessToken, refreshToken: first.refreshToken })).toBe('invalid_token');
+      const third = await next(second);
+      expect(await refused({ accessToken, refreshToken: first.refreshToken })).toBe('refresh_token_reused');
+      expect(await refused(third)).toBe('invalid_token');
+    }
+  });
+
   it('gives many at once the identical pair', async () => {
     const pair = await start();
     const all = await Promise.all(Array.from({ length: 20 }, () => next(pair)));

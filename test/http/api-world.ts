@@ -197,8 +197,18 @@ function asJson(text: string): unknown {
   }
 }
 
-/** Writes bytes to the port and reads until the server closes or a whole answer is there. */
-export async function speak(base: string, bytes: string): Promise<string> {
+function wholeAnswers(text: string): number {
+  let count = 0;
+  for (let rest = Buffer.from(text); ; count++) {
+    const end = rest.indexOf('\r\n\r\n');
+    const length = /content-length: (\d+)/i.exec(rest.toString('latin1', 0, Math.max(end, 0)))?.[1];
+    if (length === undefined || rest.length < end + 4 + Number(length)) return count;
+    rest = rest.subarray(end + 4 + Number(length));
+  }
+}
+
+/** Writes bytes to the port and reads until the server closes or as many whole answers are there. */
+export async function speak(base: string, bytes: string, answers = 1): Promise<string> {
   const { port } = new URL(base);
   const socket = openSocket(Number(port), '127.0.0.1');
   await once(socket, 'connect');
@@ -206,9 +216,7 @@ export async function speak(base: string, bytes: string): Promise<string> {
   let answer = '';
   for await (const chunk of socket) {
     answer += chunk;
-    const [head = '', body] = answer.split('\r\n\r\n');
-    const length = /content-length: (\d+)/i.exec(head)?.[1];
-    if (body !== undefined && length !== undefined && Buffer.byteLength(body) >= Number(length)) break;
+    if (wholeAnswers(answer) >= answers) break;
   }
   socket.destroy();
   return answer;

@@ -96,6 +96,19 @@ describe('on the socket', () => {
       expect(JSON.parse(answer.split('\r\n\r\n')[1] as string).error).toBe('invalid_request');
     }
   });
+  test('bytes after a whole request are answered after it, once', async () => {
+    const access_token = await api.tokenOf('shop');
+    const body = JSON.stringify({ access_token, amount: '5', crypto_selected: 'BTC' });
+    const head = `POST /create_transaction HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    for (const stray of ['}', ' ', 'no HTTP\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n']) {
+      const answers = await speak(api.base, `${head}${body}${stray}`, 2);
+      expect([stray, answers.match(/HTTP\/1\.1 \d+/g)]).toEqual([stray, ['HTTP/1.1 200', 'HTTP/1.1 400']]);
+      expect(answers.indexOf('"transaction_id"')).toBeLessThan(answers.indexOf('not a well-formed'));
+    }
+    const two = await speak(api.base, `${head}${body}${head}${body}garbage\r\n\r\n`, 3);
+    expect(two.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+  });
+
   test('CONNECT is answered 405, and the connection ends', async () => {
     const answer = await speak(api.base, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 405 /);
@@ -111,6 +124,22 @@ describe('on the socket', () => {
     expect(refused).toContain('\r\nretry-after: 1\r\n');
     await world.end();
   });
+  test('a header full of white space costs no more than any other', async () => {
+    const call = async (authorization: string) => {
+      const startedMs = performance.now();
+      for (let n = 0; n < 20; n++) {
+        const reply = await speak(
+          api.base,
+          `POST /get_settings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nAuthorization: ${authorization}\r\n\r\n{}`,
+        );
+        expect(reply).toMatch(/"(invalid_token|rate_limited)"/);
+      }
+      return performance.now() - startedMs;
+    };
+    const plain = await call('Bearer x');
+    expect(await call(`Bearer${' '.repeat(15_000)}x y`)).toBeLessThan(10 * plain + 200);
+  });
+
   test('a client that sends 20 MB before it reads gets to read the refusal', async () => {
     const socket = connect(Number(new URL(api.base).port), '127.0.0.1');
     const size = 20 * 1024 * 1024;
