@@ -247,6 +247,15 @@ create table public.merchants (
   constraint merchants_pkey PRIMARY KEY (id)
 );
 
+create table public.network (
+  one boolean default true not null,
+  name text not null,
+  written_at timestamp with time zone default now() not null,
+  constraint network_pkey PRIMARY KEY (one),
+  constraint network_name_check CHECK ((name = ANY (ARRAY['sandbox'::text, 'regtest'::text, 'testnet'::text, 'mainnet'::text]))),
+  constraint network_one_check CHECK (one)
+);
+
 create table public.node_conditions (
   currency text not null,
   state text not null,
@@ -732,6 +741,8 @@ grant delete, insert, select, update on public.idempotency_keys to bursar_app;
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 
 grant delete, insert, select, update on public.merchants to bursar_app;
+
+grant select on public.network to bursar_app;
 
 grant delete, insert, select, update on public.node_conditions to bursar_app;
 

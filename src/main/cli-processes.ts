@@ -74,7 +74,7 @@ async function migrateNow(): Promise<readonly string[]> {
   makeDataFolder(config.dataFolder);
   const database = await openDatabase(config);
   try {
-    return await migrate({ url: database.url });
+    return await migrate({ url: database.url, network: config.network });
   } finally {
     await database.close();
   }

@@ -14,13 +14,13 @@ export type Opened = {
   readonly database: OpenDatabase;
 };
 
-/** Joins what runs on this data folder or DATABASE_URL. Throws StartRefused with one clear line. */
+/** Joins what runs on this data folder or DATABASE_URL. Throws StartRefused with one clear line, also when it is another network's. */
 export async function open(): Promise<Opened> {
   const given = readConfig();
   const dataFolder = makeDataFolder(given.dataFolder);
   const database = await openDatabase(given);
   try {
-    if (!isSupervised()) await migrate({ url: database.url });
+    if (!isSupervised()) await migrate({ url: database.url, network: given.network });
   } catch (error) {
     await database.close();
     throw error instanceof MigrationRefused ? new StartRefused(error.message) : error;

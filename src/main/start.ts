@@ -179,20 +179,23 @@ async function main(): Promise<void> {
   if (stopping) return;
   const toDatabase = { DATABASE_URL: database.serviceUrl, DATABASE_URL_FILE: null };
   const environment = () => childEnvironment('other', toDatabase);
-  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   await timed(
     (applied: readonly string[]) =>
       applied.length === 0 ? 'database schema is up to date' : `database schema: ${applied.length} migrations`,
-    () => migrate({ url: database.url }),
+    () => migrate({ url: database.url, network: config.network }),
   );
   if (stopping) return;
 
+  // none of them before it is known that the database is this network's
+  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
   const signer = child('signer', 'signer.ts', () => childEnvironment('signer', toDatabase));
   const worker = child('worker', 'worker.ts', environment);
   // started again, it answers where it did before, also where any free port was asked for
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
   const api = child('api', 'api.ts', apiEnvironment, API_FLAGS);
-  const demo = config.network === 'sandbox' ? prepareDemo(config, database.serviceUrl) : Promise.resolve(null);
+  // a login that everybody knows: not before the signer has found its own keys in the database
+  const prepared = () => (config.network === 'sandbox' ? prepareDemo(config, database.serviceUrl) : null);
+  const demo = signer.ready.then(prepared);
   demo.catch(() => undefined);
   await Promise.all([
     sandbox === null ? null : timed('sandbox', () => sandbox.ready),

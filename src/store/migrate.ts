@@ -1,9 +1,11 @@
 // Brings a database to today's schema: applies db/*.sql in the order of their names, each in a transaction of its own, and remembers
-// name and checksum. Called at every start by src/main/start.ts, by `bursar migrate` and by the tests' template database.
+// name and checksum; and holds it to its network. Called by every start, process and command, and by the tests' template database.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { Network } from '../core/currency.ts';
+import { networksOf, writeNetwork } from './network.ts';
 
 /** db/ of this checkout. */
 export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../db/', import.meta.url));
@@ -17,7 +19,7 @@ const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 type Migration = { readonly name: string; readonly text: string; readonly checksum: string };
 
-/** What a migration run refuses: the file's name and what is wrong with it, in one line. */
+/** What a migration run refuses: the file's name and what is wrong with it, or that the database is another network's, in one line. */
 export class MigrationRefused extends Error {
   override readonly name = 'MigrationRefused';
 }
@@ -26,22 +28,40 @@ export class MigrationRefused extends Error {
  * Applies what is missing, as the URL's own user, who must own the database and be able to create roles (or be a member of ours already).
  * Any number of processes may call it at once: they wait for each other. Forward only: a changed applied file, an applied file that is
  * gone, and a new file that sorts before an applied one are refused with its name; a right that is missing is refused with what is needed.
+ * @param options.network whose books these shall be: a database of another one is refused before anything is written, and a new one
+ *   belongs to this from now on. Left out: it is left to who comes with one
  * @returns the names of the files applied by this call
  */
-export async function migrate(options: { readonly url: string; readonly folder?: string }): Promise<readonly string[]> {
+export async function migrate(options: {
+  readonly url: string;
+  readonly folder?: string;
+  readonly network?: Network;
+}): Promise<readonly string[]> {
   const migrations = readMigrations(options.folder ?? MIGRATIONS_FOLDER);
   const client = new pg.Client({ connectionString: options.url, application_name: 'bursar migrate' });
   client.on('error', () => undefined);
   await client.connect();
   try {
     await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY] });
-    return await applyMissing(client, migrations);
+    if (options.network === undefined) return await applyMissing(client, migrations);
+    refuseOther(options.network, await networksOf(client));
+    const applied = await applyMissing(client, migrations);
+    await writeNetwork(client, options.network);
+    return applied;
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };
     throw code === INSUFFICIENT_PRIVILEGE ? new MigrationRefused(`DATABASE_URL: ${message}: ${NEEDED}`) : error;
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+function refuseOther(network: Network, found: readonly Network[] | null): void {
+  if (found === null || found.includes(network)) return;
+  throw new MigrationRefused(
+    `the database belongs to ${found.join(' or ')}, but BURSAR_NETWORK is ${network}${network === 'sandbox' ? ' (or not set)' : ''}: ` +
+      `set BURSAR_NETWORK=${found.join(' or ')}, or use another database (DATABASE_URL or BURSAR_DATA_DIR)`,
+  );
 }
 
 function readMigrations(folder: string): readonly Migration[] {
