@@ -3,11 +3,19 @@
 
 import { requiredConfirmations } from '../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type ChainView, type Coin } from '../core/judge/case.ts';
+import {
+  type Balances,
+  BalancesNeeded,
+  type Case,
+  type CaseTransaction,
+  type ChainView,
+  type Coin,
+  DAY_MS,
+  type DatedBlock,
+} from '../core/judge/case.ts';
 import { judge, type Verdict } from '../core/judge/judge.ts';
-import type { Rate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
-import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow } from '../store/cases.ts';
+import { lockTransaction, readBlocks, readChainViews, readCoins } from '../store/cases.ts';
 import type { Sql } from '../store/connect.ts';
 import { lockBalances } from '../store/ledger.ts';
 import { writeCase } from '../store/verdicts.ts';
@@ -17,8 +25,7 @@ type Facts = {
   readonly transaction: CaseTransaction;
   readonly coins: readonly Coin[];
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  readonly rateNow: Rate | null;
-  readonly blockTimes: ReadonlyMap<number, number>;
+  readonly blocks: ReadonlyMap<number, DatedBlock>;
 };
 
 /**
@@ -64,14 +71,9 @@ async function readFacts(ctx: Context, sql: Sql, transaction: CaseTransaction, n
   // the clocks before the payments: a watcher that catches up in between makes a payment look gone for shorter, never for longer
   const chains = await readChainViews(sql, ctx.contestedLimitMinor);
   const coins = await readCoins(sql, transaction.id);
-  const rateNow = coins.length === 0 ? null : await readRateNow(sql, transaction.currency, nowMs);
-  return {
-    transaction,
-    coins,
-    chains,
-    rateNow,
-    blockTimes: await readBlockTimes(sql, transaction.currency, heightsOf(transaction, coins, chains)),
-  };
+  const heights = heightsOf(transaction, coins, chains);
+  const ratesAfterMs = transaction.windowEndsAtMs + DAY_MS;
+  return { transaction, coins, chains, blocks: await readBlocks(sql, transaction.currency, { heights, ratesAfterMs, nowMs }) };
 }
 
 /** From where rule 4 can be reached within one verdict. */
@@ -107,8 +109,7 @@ function decideOn(
     coins: facts.coins.map((coin) => ({ ...coin })),
     nowMs,
     chains: facts.chains,
-    rateNow: facts.rateNow,
-    blockTimes: facts.blockTimes,
+    blocks: facts.blocks,
     feeBps: ctx.feeBps,
     settlementMs: ctx.settlementSeconds * 1000,
     balances,

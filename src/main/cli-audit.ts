@@ -8,13 +8,27 @@ import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../flow/
 import type { Context } from '../flow/context.ts';
 import { readCursor } from '../store/blocks.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
+import { hurry } from '../store/due.ts';
+import { readChainStatus } from '../store/node-conditions.ts';
 import type { ChainTotals } from '../store/reconciliation.ts';
+import { makeDue } from '../store/schedules.ts';
 import { beginAgain, reconcile } from '../worker/reconciler.ts';
 import { withBooks, withNodes } from './cli-books.ts';
 import { CommandFailed, EXIT, leaf, print, verdict } from './cli-output.ts';
+import { settle } from './settle.ts';
 
 type Options = { readonly json?: boolean; readonly full?: boolean; readonly clear?: boolean };
-type Audited = { readonly report: AuditReport; readonly breakers: readonly Breaker[]; readonly cleared: number | null };
+type Audited = {
+  readonly report: AuditReport;
+  readonly breakers: readonly Breaker[];
+  readonly cleared: number | null;
+  readonly searched: boolean | null;
+};
+
+/** A watcher looks at its node every few seconds: older than this means that none runs. */
+export const LOOKED_RECENTLY_MS = 60_000;
+const LOOKS_WITHIN_MS = 3_000;
+const SEARCH_WITHIN_MS = 10_000;
 
 export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
@@ -29,11 +43,36 @@ export function addAuditCommands(bursar: Command): void {
 }
 
 async function audit(ctx: Context, options: { readonly full: boolean; readonly clear: boolean }): Promise<Audited> {
+  const searched = await searchOldAddresses(ctx);
   if (options.full) for (const currency of WATCHED_CODES) await readAgain(ctx, currency);
   const report = await runAudit(ctx);
   await tripIfRed(ctx, report);
   const cleared = options.clear ? await clearAfterAudit(ctx, report, `operator ${userInfo().username}`) : null;
-  return { report, breakers: await openBreakers(ctx.db), cleared };
+  return { report, breakers: await openBreakers(ctx.db), cleared, searched };
+}
+
+/**
+ * Coins on an address that is too old for the watch list find their owner by the next audit at the latest: the workers search the blocks that
+ * came since they last did, and judge what they find.
+ * @returns whether all was searched; null when no worker runs that could
+ */
+async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
+  if (!(await isWatched(ctx))) return null;
+  await makeDue(ctx.db, 'deep scan ');
+  return settle(ctx, SEARCH_WITHIN_MS);
+}
+
+/** Whether a worker runs: one that is hurried looks at its nodes at once. */
+async function isWatched(ctx: Context): Promise<boolean> {
+  const askedMs = ctx.ports.clock.now();
+  const lookedSince = async (sinceMs: number) => (await readChainStatus(ctx.db)).some((chain) => chain.checkedAtMs >= sinceMs);
+  if (!(await lookedSince(askedMs - LOOKED_RECENTLY_MS))) return false;
+  for (const deadline = performance.now() + LOOKS_WITHIN_MS; performance.now() < deadline; ) {
+    await hurry(ctx.db);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (await lookedSince(askedMs)) return true;
+  }
+  return false;
 }
 
 /** The second reading of a chain, all of it. */
@@ -56,7 +95,7 @@ async function readAgain(ctx: Context, currency: UtxoCode): Promise<void> {
   }
 }
 
-function tell(json: boolean | undefined, { report, breakers, cleared }: Audited): void {
+function tell(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
   const { answers, chains, ok, atMs } = report;
   const red = answers.filter((answer) => answer.findings.length > 0);
   const lines = answers.flatMap(({ id, says, findings, more }) => [
@@ -74,6 +113,7 @@ function tell(json: boolean | undefined, { report, breakers, cleared }: Audited)
     chains: chains.map((one) => ({ ...one, received: amount(one, one.received), booked: amount(one, one.booked) })),
     breakers: breakers.map(breakerValue),
     cleared: cleared ?? 0,
+    searched,
   };
   print(json, value, [
     ...lines,
@@ -81,6 +121,13 @@ function tell(json: boolean | undefined, { report, breakers, cleared }: Audited)
       (one) =>
         `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}`,
     ),
+    ...(searched === true
+      ? []
+      : [
+          searched === null
+            ? 'No worker runs that could search the newest blocks for addresses older than 30 days.'
+            : 'The workers are still searching the newest blocks for addresses older than 30 days.',
+        ]),
     summary,
     ...breakers.map(breakerLine),
     ...(cleared === null || cleared === 0 ? [] : ['Payouts go on.']),

@@ -7,14 +7,12 @@ import { reconsider } from '../flow/transaction-life.ts';
 import type { ChainStatus } from '../store/node-conditions.ts';
 import { beginAgain } from '../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
-import { breakerLine, breakerValue } from './cli-audit.ts';
+import { breakerLine, breakerValue, LOOKED_RECENTLY_MS } from './cli-audit.ts';
 import { withBooks, withNodes } from './cli-books.ts';
 import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table } from './cli-output.ts';
 
 type JsonOption = { readonly json?: boolean };
 
-/** A watcher looks at its node every few seconds: older than this means that none runs. */
-const LOOKED_RECENTLY_MS = 60_000;
 const TOLD_EVERY = 1_000;
 
 export function addChainCommands(bursar: Command): void {

@@ -1,7 +1,7 @@
 // The judge's view: loads one transaction with its payments under the row lock. The difference is written by verdicts.ts.
 import type { CurrencyCode } from '../core/currency.ts';
-import type { CaseTransaction, ChainView, Coin, CoinState, ReviewCause, Word } from '../core/judge/case.ts';
-import { parseRate, type Rate } from '../core/rate.ts';
+import type { CaseTransaction, ChainView, Coin, CoinState, DatedBlock, ReviewCause, Word } from '../core/judge/case.ts';
+import { parseRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
 import { storedRate } from './transactions.ts';
@@ -103,20 +103,26 @@ type CoinRow = {
   due_at: Date | null;
 };
 
-/** A node tells the second in which it saw a transaction, so a payment may have arrived up to this much later than `seen_at` says. */
-const SEEN_WITHIN = '1 second';
-/** How old the rate of a payment's arrival may be; one that was found in a block arrived by the block's date, whenever we read it. */
-const ARRIVAL_RATE_AGE = '10 minutes';
+/** A node tells the second in which it saw a transaction or made a block, so what it dates may have come up to this much later. */
+const DATED_WITHIN = '1 second';
+/** How old the rate of a moment may be; one that was found in a block arrived by the block's date, whenever we read it. */
+const RATE_AGE = '10 minutes';
+
+/** SQL for the rate of a currency at a moment: the last one before, where that is old the first one after; null when there is none yet. */
+function rateAt(currency: string, at: string): string {
+  return `coalesce(
+    (select h.usd::text from rate_history h
+      where h.currency = ${currency} and h.at <= ${at} + interval '${DATED_WITHIN}' and h.at >= ${at} - interval '${RATE_AGE}'
+      order by h.at desc limit 1),
+    (select h.usd::text from rate_history h where h.currency = ${currency} and h.at > ${at} order by h.at limit 1))`;
+}
 
 /** The payments of a locked transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
 export async function readCoins(sql: Sql, transactionId: string): Promise<Coin[]> {
   const { rows } = await sql.query<CoinRow>({
     name: 'read_coins',
     text: `
-      select p.*, coalesce(
-               (select h.usd::text from rate_history h where h.currency = p.currency and h.at <= a.at + interval '${SEEN_WITHIN}' and h.at >= a.at - interval '${ARRIVAL_RATE_AGE}'
-                 order by h.at desc limit 1),
-               (select h.usd::text from rate_history h where h.currency = p.currency and h.at > a.at order by h.at limit 1)) as arrival_rate
+      select p.*, ${rateAt('p.currency', 'a.at')} as arrival_rate
         from payments p cross join lateral (select case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end as at) a
        where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [transactionId],
@@ -199,23 +205,24 @@ export async function readChainViews(sql: Sql, contestedLimitMinor: bigint): Pro
   );
 }
 
-/** Times of the blocks of a chain from a height on, by height. */
-export async function readBlockTimes(sql: Sql, currency: CurrencyCode, heights: readonly number[]): Promise<Map<number, number>> {
-  if (heights.length === 0) return new Map();
-  const { rows } = await sql.query<{ height: number; time: Date }>({
-    name: 'read_block_times',
-    text: 'select height, time from blocks where currency = $1 and height = any ($2)',
-    values: [currency, heights],
+/**
+ * Blocks of a chain at these heights, those that are kept.
+ * @param options.ratesAfterMs of a block dated later than this the rate of its date is read too, as that of a payment's arrival is
+ */
+export async function readBlocks(
+  sql: Sql,
+  currency: CurrencyCode,
+  options: { readonly heights: readonly number[]; readonly ratesAfterMs: number; readonly nowMs: number },
+): Promise<Map<number, DatedBlock>> {
+  if (options.heights.length === 0) return new Map();
+  const { rows } = await sql.query<{ height: number; time: Date; usd: string | null }>({
+    name: 'read_dated_blocks',
+    text: `
+      select b.height, b.time, case when b.time > $3 then ${rateAt('b.currency', 'least(b.time, $4)')} end as usd
+        from blocks b where b.currency = $1 and b.height = any ($2)`,
+    values: [currency, options.heights, new Date(options.ratesAfterMs), new Date(options.nowMs)],
   });
-  return new Map(rows.map((row) => [row.height, row.time.getTime()]));
-}
-
-/** The last good median that is at most five minutes old. */
-export async function readRateNow(sql: Sql, currency: CurrencyCode, nowMs: number): Promise<Rate | null> {
-  const { rows } = await sql.query<{ usd: string }>({
-    name: 'read_rate_now',
-    text: `select usd from rates where currency = $1 and at >= $2::timestamptz - interval '5 minutes'`,
-    values: [currency, new Date(nowMs)],
-  });
-  return rows[0] === undefined ? null : parseRate(rows[0].usd);
+  return new Map(
+    rows.map(({ height, time, usd }) => [height, { timeMs: time.getTime(), rate: usd === null ? null : parseRate(usd) }]),
+  );
 }

@@ -25,3 +25,12 @@ export async function finishDue(sql: Sql, name: string, done: boolean, nowMs: nu
     values: [name, done, new Date(nowMs)],
   });
 }
+
+/** Makes jobs whose names begin so due now, those that are not running. */
+export async function makeDue(sql: Sql, prefix: string): Promise<void> {
+  await sql.query({
+    name: 'make_job_due',
+    text: `update schedules set taken_at = '-infinity' where starts_with(name, $1) and finished_at is not null`,
+    values: [prefix],
+  });
+}

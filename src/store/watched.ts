@@ -45,13 +45,14 @@ export async function packScripts(
   return { lastId: rows[0]?.last_id ?? null, pack: rows[0]?.pack ?? null };
 }
 
-/** The scripts of older transactions that have payments which can still change. */
+/** The scripts of older transactions that have payments which can still change, or that wait for their chain to be read past their window. */
 export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<Pack | null> {
   const { rows } = await sql.query<{ pack: Buffer | null }>({
     name: 'pack_unfinished_scripts',
     text: `select ${PACKED} as pack from transactions
              where created_at < $1 and script is not null
-               and id in (select transaction_id from payments where state <> 'mined' or due_height is not null)`,
+               and id in (select transaction_id from payments where state <> 'mined' or due_height is not null union all
+                          select id from transactions where status = 'started' and due_at <= $1::timestamptz + interval '15 minutes')`,
     values: [new Date(sinceMs)],
   });
   return rows[0]?.pack ?? null;

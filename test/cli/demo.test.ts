@@ -148,6 +148,16 @@ describe('the chains and the books', () => {
     await call('/sandbox/node', { currency: 'LTC', down: false });
   });
 
+  it('late coins on an address older than thirty days have found their owner when an audit is through', async () => {
+    const { transaction_id } = await create('DOGE');
+    await call('/sandbox/clock', { advance_seconds: 31 * 86_400 });
+    await call('/sandbox/pay', { transaction_id });
+    await call('/sandbox/mine', { currency: 'DOGE', blocks: 2 });
+    expect(await askCli(['audit'], here)).toMatchObject({ ok: true, searched: true });
+    const { access_token } = await call<{ access_token: string }>('/auth', { username: 'demo', password: 'demo-demo-demo' });
+    expect(await call('/check_transaction', { access_token, transaction_id })).toMatchObject({ status: 'review' });
+  });
+
   it('balance after all of this', async () => {
     const audit = await askCli<{ ok: boolean }>(['audit'], here);
     expect(audit.ok).toBe(true);
@@ -156,8 +166,8 @@ describe('the chains and the books', () => {
   it('can be asked for when the server does not run, and nothing is left running', async () => {
     process.kill(service.supervisor()!, 'SIGTERM');
     expect(await service.ended).toBe(0);
-    expect(await askCli(['audit'], here)).toMatchObject({ ok: true });
-    expect(await reviews('--declined')).toHaveLength(1);
+    expect(await askCli(['audit'], here)).toMatchObject({ ok: true, searched: null });
+    expect(await reviews('--declined')).toHaveLength(2);
     expect(await askCli(['keys', 'verify'], here)).toMatchObject({ ok: true });
     expect(livingProcesses(place.folder)).toEqual([]);
   });

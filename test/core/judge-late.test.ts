@@ -132,6 +132,23 @@ describe('confirmed late (rule 24)', () => {
     expect(world.status).toBe('succeeded');
   });
 
+  test.each([
+    ['worth it then, not any more', 100_000n, 60_000n, 'succeeded'],
+    ['not worth it then, worth it again', 60_000n, 100_000n, 'review'],
+  ] as const)('a late block that is read later: %s', (_when, atBlock, atReading, status) => {
+    const world = newWorld();
+    world.pay();
+    world.until(W + HOUR);
+    world.node('down');
+    world.until(W + 25 * HOUR);
+    world.rate(atBlock);
+    world.mine();
+    world.until(W + 30 * HOUR);
+    world.rate(atReading);
+    world.node('up');
+    expect(world.status).toBe(status);
+  });
+
   test('nothing is decided while the rate of then is not known', () => {
     const world = newWorld();
     world.pay();

@@ -70,6 +70,22 @@ describe('what is shown', () => {
     expect(world.verdict.youngest?.height, 'an extra one does not count').toBe(1002);
   });
 
+  test('another coin never counts, also when it was accepted', () => {
+    const world = newWorld();
+    world.pay();
+    world.mine();
+    world.pay({ currency: 'LTC', amount: 50_000n });
+    world.mine(2, 'LTC');
+    world.acceptExcess();
+    expect([world.available('LTC'), world.verdict.youngest]).toEqual([50_000n, { height: 1001, currency: 'BTC' }]);
+    const only = newWorld();
+    only.pay({ currency: 'LTC', amount: 50_000n });
+    only.mine(2, 'LTC');
+    expect(only.verdict.youngest?.currency, 'in review it is shown').toBe('LTC');
+    only.accept();
+    expect([only.status, only.verdict.youngest]).toEqual(['succeeded', null]);
+  });
+
   test('in review they are those of all that are there', () => {
     const world = newWorld({ latePolicy: 'review' });
     world.until(W + HOUR);
@@ -102,9 +118,9 @@ describe('what is shown', () => {
     const world = newWorld();
     world.pay({ coinbase: true, mined: true });
     world.mine(98);
-    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['pending', 1001, false]);
+    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['pending', undefined, false]);
     world.mine();
-    expect([world.status, world.coins[0]?.counts]).toEqual(['succeeded', true]);
+    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['succeeded', 1001, true]);
   });
 
   test('a credited payment that has left the chain has no confirmations, whatever the others have', () => {

@@ -1,6 +1,8 @@
 // What only time brings: the window, the day after, withdrawn payments, settlement (rules 7, 8, 15, 19); and that nothing of it happens
 // while our own node is behind. The world also checks that the judge is woken whenever it has something to say.
 import { describe, expect, test } from 'vitest';
+import type { Case } from '../../src/core/judge/case.ts';
+import { judge } from '../../src/core/judge/judge.ts';
 import { DAY, HOUR, MINUTE, newWorld, SECOND, T0, W } from '../support/world.ts';
 
 const HALF = 25_000n;
@@ -76,6 +78,27 @@ describe('withdrawn (rule 15)', () => {
     expect(world.status).toBe('pending');
     world.wait(SECOND);
     expect(world.status).toBe('timedout_checked');
+  });
+
+  test('after the window it is timed out, also when the watcher has not told yet how far it is', () => {
+    const world = newWorld();
+    world.pay();
+    world.node('down');
+    world.until(W + HOUR);
+    const it: Case = {
+      transaction: { ...world.transaction },
+      coins: world.coins.map((coin) => ({ ...coin, state: 'conflicted', conflictTxid: 'rival', goneSinceMs: world.now })),
+      nowMs: world.now,
+      chains: new Map([['BTC', world.chain().view]]),
+      blocks: new Map(),
+      feeBps: 0,
+      settlementMs: DAY,
+      balances: null,
+      refundOpen: false,
+      steps: [],
+    };
+    judge(it);
+    expect([it.steps.length, it.transaction.status]).toEqual([1, 'timedout']);
   });
 
   test('while it is out it shows nothing received, and still waits', () => {

@@ -6,7 +6,7 @@ import { BalancesNeeded, type Case, type Coin } from '../../src/core/judge/case.
 import { judge } from '../../src/core/judge/judge.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from '../../src/core/judge/postings.ts';
 import { newBooks } from '../support/books.ts';
-import { newWorld, QUOTE, T0, W } from '../support/world.ts';
+import { newWorld, T0, W } from '../support/world.ts';
 
 function coin(id: number, amount: bigint, currency: 'BTC' | 'LTC' = 'BTC'): Coin {
   const world = newWorld({ currency });
@@ -23,8 +23,7 @@ function caseOf(coins: Coin[], feeBps = 0): Case {
       ['BTC', { tipHeight: 1, timeMs: T0 }],
       ['LTC', { tipHeight: 1, timeMs: T0 }],
     ]),
-    rateNow: QUOTE,
-    blockTimes: new Map(),
+    blocks: new Map(),
     feeBps,
     settlementMs: 0,
     balances: new Map(),

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BalancesNeeded, type Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { decide } from '../../src/flow/decide.ts';
-import { lockTransaction, readBlockTimes, readChainViews, readCoins, readRateNow } from '../../src/store/cases.ts';
+import { lockTransaction, readBlocks, readChainViews, readCoins } from '../../src/store/cases.ts';
 import { lockBalances } from '../../src/store/ledger.ts';
 import { writeCase } from '../../src/store/verdicts.ts';
 import { type House, openHouse } from '../support/house.ts';
@@ -27,8 +27,7 @@ async function load(id: string): Promise<Case> {
     coins: await readCoins(db, id),
     nowMs: house.now(),
     chains: await readChainViews(db, 1_000_00n),
-    rateNow: await readRateNow(db, 'BTC', house.now()),
-    blockTimes: new Map(),
+    blocks: new Map(),
     feeBps: 100,
     settlementMs: 86_400_000,
     balances: null,
@@ -183,10 +182,26 @@ test('the rate of arrival is the last one before, at most ten minutes old, else 
   expect((await readCoins(house.db, transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
-test('times of blocks are told for the heights that are asked, and the rate of today only while it is fresh', async () => {
-  const { rows } = await house.admin.query(`select max(height) as height from blocks where currency = 'BTC'`);
-  const times = await readBlockTimes(house.db, 'BTC', [rows[0].height, 999_999]);
-  expect([...times.keys()]).toEqual([rows[0].height]);
-  expect(await readRateNow(house.db, 'BTC', house.now())).not.toBeNull();
-  expect(await readRateNow(house.db, 'BTC', house.now() + 5 * MINUTE + 1)).toBeNull();
+test('dates of blocks are told for the heights that are asked, and of late ones the rate of their date', async () => {
+  const { rows } = await house.admin.query(`select height, time from blocks where currency = 'BTC' order by height desc limit 1`);
+  const [{ height, time }] = rows as [{ height: number; time: Date }];
+  const timeMs = time.getTime();
+  await house.admin.query('delete from rate_history');
+  const rates = async (offsetMs: number, ratesAfterMs: number) => {
+    if (offsetMs !== 0) {
+      await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, $2)`, [
+        new Date(timeMs + offsetMs),
+        100_000 + offsetMs / MINUTE,
+      ]);
+    }
+    const blocks = await readBlocks(house.db, 'BTC', { heights: [height, 999_999], ratesAfterMs, nowMs: timeMs + 60 * MINUTE });
+    expect([...blocks.keys()]).toEqual([height]);
+    expect(blocks.get(height)?.timeMs).toBe(timeMs);
+    return blocks.get(height)?.rate;
+  };
+  expect(await rates(0, timeMs - 1)).toBeNull();
+  expect(await rates(30 * MINUTE, timeMs)).toBeNull();
+  expect(await rates(20 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
+  expect(await rates(-11 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
+  expect(await rates(-9 * MINUTE, timeMs - 1)).toBe(99_991n * 10n ** 8n);
 });

@@ -2,6 +2,7 @@
 // as the store does. Nothing of the world is changed by being asked; what comes of the answer is up to the world.
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Coin } from '../../src/core/judge/case.ts';
+import { isAfterDay } from '../../src/core/judge/coins.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import type { Books } from './books.ts';
@@ -17,7 +18,8 @@ export type Facts = {
   readonly chains: ReadonlyMap<CurrencyCode, Chain>;
   /** The limit (cents) above which nothing is booked, for each chain whose nodes contradict each other. */
   readonly contested: ReadonlyMap<CurrencyCode, bigint>;
-  readonly rates: ReadonlyMap<CurrencyCode, Rate | null>;
+  /** The rate of the transaction's currency at a moment, when one is known. */
+  readonly rateAt: (atMs: number) => Rate | null;
   readonly books: Books;
   readonly feeBps: number;
   readonly settlementMs: number;
@@ -56,8 +58,12 @@ function caseOf(facts: Facts, balances: Balances | null): Case {
         return [code, limit === undefined ? one.view : { ...one.view, contestedAboveMinor: limit }];
       }),
     ),
-    rateNow: facts.rates.get(transaction.currency) ?? null,
-    blockTimes: (chains.get(transaction.currency) as Chain).viewTimes,
+    blocks: new Map(
+      [...(chains.get(transaction.currency) as Chain).viewTimes].map(([height, timeMs]) => [
+        height,
+        { timeMs, rate: isAfterDay(transaction, { timeMs }) ? facts.rateAt(timeMs) : null },
+      ]),
+    ),
     feeBps: facts.feeBps,
     settlementMs: facts.settlementMs,
     balances,

@@ -52,6 +52,8 @@ export function newWorld(options: WorldOptions = {}) {
   const need = usdMinor * 10n;
   const chains = new Map<CurrencyCode, Chain>();
   const rates = new Map<CurrencyCode, Rate | null>();
+  /** What the transaction's currency has cost. */
+  const prices: { readonly atMs: number; readonly rate: Rate | null }[] = [{ atMs: T0, rate: QUOTE }];
   const contested = new Map<CurrencyCode, bigint>();
   const books: Books = newBooks();
   const terms = { feeBps: options.feeBps ?? 0, settlementMs: options.settlementMs ?? DAY };
@@ -91,8 +93,14 @@ export function newWorld(options: WorldOptions = {}) {
   }
   const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
 
+  /** The last price before, where there was none then the first one after. */
+  function rateAt(atMs: number): Rate | null {
+    const before = prices.findLast((price) => price.atMs <= atMs)?.rate ?? null;
+    return before ?? prices.find((price) => price.atMs > atMs && price.rate !== null)?.rate ?? null;
+  }
+
   const ask = (word?: (it: Case) => void): Asked =>
-    askJudge({ transaction, coins, nowMs, chains, contested, rates, books, refunding, ...terms }, word);
+    askJudge({ transaction, coins, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word);
 
   /** Asks the judge and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
@@ -261,7 +269,9 @@ export function newWorld(options: WorldOptions = {}) {
       decide();
     },
     rate(usd: bigint | null, code: CurrencyCode = currency): void {
-      rates.set(code, usd === null ? null : usd * 10n ** 8n);
+      const rate = usd === null ? null : usd * 10n ** 8n;
+      rates.set(code, rate);
+      if (code === currency) prices.push({ atMs: nowMs, rate });
       hurried = true; // whoever waits for a rate is asked again every few seconds
       settle();
     },

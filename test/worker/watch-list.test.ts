@@ -91,6 +91,17 @@ describe('the list of a chain', () => {
     }
   });
 
+  test('one that waits for its chain to be read past its window stays in it, however long the outage was', async () => {
+    const waiting = await chain.owe({ ageDays: 40 });
+    await chain.db.query({
+      text: `update transactions set status = 'started', window_ends_at = created_at + interval '15 minutes', due_at = created_at + interval '15 minutes' where id = $1`,
+      values: [waiting.id],
+    });
+    const scripts = createWatchedScripts(chain.ctx);
+    await scripts.fresh();
+    expect(scripts.has(waiting.script, 0, waiting.script.length)).toBe(true);
+  });
+
   test('an old address with a payment that can still change stays in it', async () => {
     const old = await chain.owe({ ageDays: 40 });
     await chain.db.query({

@@ -116,16 +116,17 @@ export type Step =
 /** Locked balances of the merchant, by currency: available, and the receivable that is repaid first. */
 export type Balances = Map<CurrencyCode, { available: bigint; receivable: bigint }>;
 
+/** How a block is dated, and where that is more than 24 h after the window the rate of the transaction's currency then (null = not known yet). */
+export type DatedBlock = { readonly timeMs: number; readonly rate: Rate | null };
+
 export type Case = {
   readonly transaction: CaseTransaction;
   /** In the order in which they were seen. */
   readonly coins: readonly Coin[];
   readonly nowMs: number;
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  /** Today's rate of the transaction's currency, when one is known. */
-  readonly rateNow: Rate | null;
-  /** Times of blocks of the transaction's chain, by height. */
-  readonly blockTimes: ReadonlyMap<number, number>;
+  /** Blocks of the transaction's chain at which its coins may reach their R, by height. */
+  readonly blocks: ReadonlyMap<number, DatedBlock>;
   readonly feeBps: number;
   readonly settlementMs: number;
   /** Null until they are locked: a verdict that needs them throws {@link BalancesNeeded}, and is asked again with them. */

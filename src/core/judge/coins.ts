@@ -8,6 +8,7 @@ import {
   type CaseTransaction,
   type ChainView,
   type Coin,
+  DAY_MS,
   GRACE_MS,
   OUTAGE_GRACE_MS,
   UNBOOKED_GONE_MS,
@@ -123,6 +124,11 @@ export function isOnTime(transaction: CaseTransaction, coin: Coin): boolean {
   return coin.caughtUpAtMs < deadline && evidenceMs <= transaction.windowEndsAtMs + OUTAGE_GRACE_MS;
 }
 
+/** Whether a block is dated more than 24 h after the window (rule 24). */
+export function isAfterDay(transaction: CaseTransaction, block: { readonly timeMs: number }): boolean {
+  return block.timeMs > transaction.windowEndsAtMs + DAY_MS;
+}
+
 /** The tolerance in USD: the merchant's percentage, at most 5 USD; in ten-thousandths of a cent, so that nothing is rounded. */
 export function toleranceUsd({ usdMinor, toleranceBps }: CaseTransaction): bigint {
   return least(basisPointsExact(usdMinor, toleranceBps), basisPointsExact(MAX_TOLERANCE_USD_MINOR, WHOLE_BPS));
@@ -231,7 +237,8 @@ const COUNTING_STATUSES: ReadonlySet<string> = new Set(['pending', 'confirmed', 
 export function youngestCounting(it: Case, counting: readonly Coin[]): { height: number; currency: Coin['currency'] } | null {
   const live = it.coins.filter(isLive);
   let shown: readonly Coin[] = it.transaction.status === 'review' ? live : live.filter((coin) => isRight(it, coin));
-  if (COUNTING_STATUSES.has(it.transaction.status) && counting.length > 0) shown = counting;
+  if (COUNTING_STATUSES.has(it.transaction.status))
+    shown = counting.filter((coin) => isRight(it, coin) && !(isLive(coin) && isImmature(it, coin)));
   let youngest: Coin | null = null;
   for (const coin of shown) {
     if (coin.height === null) return null;

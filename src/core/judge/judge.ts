@@ -2,7 +2,7 @@
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
 import { DAY_MS, GRACE_MS } from './case.ts';
-import { countingCoins, isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
+import { countingCoins, isAfterDay, isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
 import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
@@ -88,7 +88,8 @@ function nextDue(it: Case): number | null {
   const now = ownTime(it);
   const waitsForRate =
     it.coins.some((coin) => isLive(coin) && coin.valueRate === null) ||
-    (transaction.status === 'pending' && it.rateNow === null && it.coins.length > 0);
+    (transaction.status === 'pending' &&
+      [...it.blocks.values()].some((block) => isAfterDay(transaction, block) && block.rate === null));
   if (waitsForRate) times.push(now + RATE_RETRY_MS);
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? null : Math.min(...ahead);

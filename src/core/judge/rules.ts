@@ -4,12 +4,13 @@ import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
-import { type Case, type Coin, DAY_MS, GRACE_MS } from './case.ts';
+import { type Case, type Coin, DAY_MS, type DatedBlock, GRACE_MS } from './case.ts';
 import {
   chainOf,
   confirmationsOf,
   countingMinor,
   enough,
+  isAfterDay,
   isBooked,
   isDead,
   isFinal,
@@ -90,11 +91,14 @@ export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
   if (deep === null || undisputed(it, deep.coins).length < deep.coins.length) return false;
-  const tooLate = confirmedTooLate(it, deep);
-  if (tooLate === 'unknown') return false;
-  if (!tooLate) return happen(it, 'enough_confirmed');
-  // worth what they are worth then: rule 11 must not accept them at the price of their arrival
-  for (const coin of deep.coins) coin.valueRate = it.rateNow;
+  const late = lateBlock(it, deep);
+  if (late === null) return happen(it, 'enough_confirmed');
+  if (late.rate === null) return false;
+  const { currency, usdMinor } = it.transaction;
+  const part = { minor: deep.total, rate: late.rate };
+  if (isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction))) return happen(it, 'enough_confirmed');
+  // worth what they were worth then: rule 11 must not accept them at the price of their arrival
+  for (const coin of deep.coins) coin.valueRate = late.rate;
   return review(it, 'confirmed_too_late', 'late');
 };
 
@@ -116,8 +120,8 @@ export const book: Rule = (it) => {
   return true;
 };
 
-/** Rule 24: need − tol has R only by a block dated after W + 24 h, and is worth less than usd − tol by now. */
-function confirmedTooLate(it: Case, { coins, late }: Deep): boolean | 'unknown' {
+/** Rule 24: the block by which need − tol has R, when it is dated after W + 24 h. */
+function lateBlock(it: Case, { coins, late }: Deep): DatedBlock | null {
   const required = requiredOfTransaction(it);
   const byHeight = coins
     .map((coin) => {
@@ -137,12 +141,8 @@ function confirmedTooLate(it: Case, { coins, late }: Deep): boolean | 'unknown' 
     if (reached >= enough(it.transaction)) break;
   }
   // a block that is kept no more is an old one
-  const blockMs = it.blockTimes.get(height) ?? 0;
-  if (blockMs <= it.transaction.windowEndsAtMs + DAY_MS) return false;
-  if (it.rateNow === null) return 'unknown';
-  const { currency, usdMinor } = it.transaction;
-  const part = { minor: sum(coins.map((coin) => countingMinor(coin, late))), rate: it.rateNow };
-  return !isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction));
+  const block = it.blocks.get(height);
+  return block !== undefined && isAfterDay(it.transaction, block) ? block : null;
 }
 
 /** Rule 6: the window and its minute have passed on the chain's own clock, everything that is there has R, and it is not enough. */
@@ -162,7 +162,7 @@ export const withdraw: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const coins = it.coins.filter((coin) => isRight(it, coin) && coin.classified);
   if (coins.length === 0 || coins.some((coin) => !isDead(it, coin))) return false;
-  return happen(it, ownTime(it) < it.transaction.windowEndsAtMs ? 'all_gone_in_window' : 'all_gone');
+  return happen(it, it.nowMs < it.transaction.windowEndsAtMs ? 'all_gone_in_window' : 'all_gone');
 };
 
 /** Rule 7. */
