@@ -1,7 +1,6 @@
 // Where the embedded database lives and who runs it. PostgreSQL refuses to run as root, so under root it runs as another user, who must
 // be able to enter both the programs and the data; where a folder above them is closed (root's home, mktemp -d), both are kept under
 // /var/lib/bursar, and a marker in the data folder says where. Called by src/main/postgres.ts and the tests' own database.
-import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -19,6 +18,7 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { runToEnd } from './own-programs.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type OsUser = { readonly uid: number; readonly gid: number; readonly name: string };
@@ -106,13 +106,13 @@ function findUser(name: string): OsUser | null {
     .find((row) => row.startsWith(`${name}:`));
   if (line !== undefined) return { name, uid: Number(line.split(':')[2]), gid: Number(line.split(':')[3]) };
   // a directory service may know users that the file does not
-  const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }));
-  return uid?.status === 0 && gid?.status === 0 ? { name, uid: Number(uid.stdout), gid: Number(gid.stdout) } : null;
+  const [uid, gid] = ['-u', '-g'].map((flag) => runToEnd('id', [flag, name]));
+  return uid?.status === 0 && gid?.status === 0 ? { name, uid: Number(uid.said), gid: Number(gid.said) } : null;
 }
 
 function createUser(): OsUser | null {
-  spawnSync('groupadd', ['--system', 'postgres']);
-  spawnSync('useradd', [
+  runToEnd('groupadd', ['--system', 'postgres']);
+  runToEnd('useradd', [
     '--system',
     '--gid',
     'postgres',
@@ -137,12 +137,9 @@ function mayRun(user: OsUser | null, bin: string): boolean {
 }
 
 function succeedsAs(user: OsUser, script: string, argument: string): boolean {
-  const { status } = spawnSync('/bin/sh', ['-c', script, 'sh', argument], {
-    uid: user.uid,
-    gid: user.gid,
-    cwd: '/',
-    stdio: 'ignore',
-  });
+  const { status, error } = runToEnd('/bin/sh', ['-c', script, 'sh', argument], { uid: user.uid, gid: user.gid, cwd: '/' });
+  // only a no of the program itself moves the database elsewhere, which is for good
+  if (error !== null) throw new StartRefused(`what PostgreSQL's user ${user.name} may enter cannot be found out: ${error}`);
   return status === 0;
 }
 
@@ -151,7 +148,7 @@ function socketFolder(folder: string, user: OsUser | null): string {
   const short = join(realpathSync(tmpdir()).length < 60 ? realpathSync(tmpdir()) : '/tmp', `bursar-${shortHash(folder)}`);
   if (!existsSync(short)) mkdirSync(short, { mode: 0o700 });
   const uid = user?.uid ?? process.getuid?.() ?? 0;
-  if (user !== null && statSync(short).uid === 0) spawnSync('chown', [`${user.uid}:${user.gid}`, short]);
+  if (user !== null && statSync(short).uid === 0) runToEnd('chown', [`${user.uid}:${user.gid}`, short]);
   if (statSync(short).uid !== uid)
     throw new StartRefused(`${short} belongs to another user; the database's socket must lie there: remove it`);
   return short;
@@ -168,7 +165,7 @@ function enterableBinaries(user: OsUser | null): string {
     mkdirSync(ELSEWHERE, { recursive: true, mode: 0o711 });
     rmSync(making, { recursive: true, force: true });
     cpSync(native, making, { recursive: true, verbatimSymlinks: true });
-    spawnSync('chmod', ['-R', 'a+rX', making]);
+    runToEnd('chmod', ['-R', 'a+rX', making]);
     try {
       renameSync(making, copy);
     } catch (error) {
