@@ -1,8 +1,9 @@
 // The way into PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
 // serialization failure or a deadlock. All SQL lives in this folder; callers never see a client outside a closure.
 import pg from 'pg';
-import { openListener } from './listen.ts';
+import { type Listen, openListening } from './listen.ts';
 import { openOverdue, PATIENT } from './overdue.ts';
+import { openSessionLocks, type SessionLock } from './session-locks.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -15,26 +16,11 @@ export type Sql = {
 export type Database = Sql & {
   /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. No call to the outside inside. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** A session of its own that listens to notifications; reconnects by itself. `onLost` is told when messages may have been missed. */
-  listen(
-    channels: readonly string[],
-    onMessage: (channel: string, payload: string) => void,
-    onLost: () => void,
-  ): Promise<() => Promise<void>>;
-  /** A lock that one session of all processes can hold; nothing is opened before it is asked for. `onLost`: its session broke. */
+  /** Hears notifications, all of them on one session besides the pool; reconnects by itself. */
+  readonly listen: Listen;
+  /** A lock that one of all processes can hold; all of this one are held by one session besides the pool. `onLost`: it broke. */
   sessionLock(name: string, onLost?: () => void): SessionLock;
   close(): Promise<void>;
-};
-
-/** Held until released, or until its session ends (the process died, the connection broke): it elects, it does not protect. */
-export type SessionLock = {
-  /** Whether we hold it now; tries to take it when we do not. */
-  acquire(): Promise<boolean>;
-  /** Whether we are now one of those who hold it together; nobody is while one holds it alone, and while there are others nobody can. */
-  share(): Promise<boolean>;
-  /** Holds it alone no more; what is shared stays shared. */
-  yield(): Promise<void>;
-  release(): Promise<void>;
 };
 
 export type ConnectOptions = {
@@ -54,6 +40,8 @@ export type ConnectOptions = {
 const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
 const LONGEST_STATEMENT_MS = 30_000;
+/** The server has so many sessions and no more: what is not used is given back soon. */
+const IDLE_MS = 10_000;
 
 /** Opens a pool; nothing is connected until the first statement. */
 export function connect(options: ConnectOptions): Database {
@@ -69,7 +57,7 @@ export function connect(options: ConnectOptions): Database {
   // a session that listens or locks has few statements: there the driver's own timer for each will do
   const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
   const overdue = answersWithinMs === undefined ? PATIENT : openOverdue(answersWithinMs);
-  const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: 60_000 });
+  const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: IDLE_MS });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
 
@@ -132,10 +120,8 @@ export function connect(options: ConnectOptions): Database {
         }
       }
     },
-    async listen(channels, onMessage, onLost) {
-      return openListener(alone, channels, onMessage, onLost);
-    },
-    sessionLock: (name, onLost) => openSessionLock(alone, name, onLost),
+    listen: openListening(alone),
+    sessionLock: openSessionLocks(alone),
     async close() {
       await pool.end();
       overdue.close();
@@ -147,68 +133,4 @@ export function connect(options: ConnectOptions): Database {
 function isConnectionLost(error: Error): boolean {
   const { severity } = error as { severity?: string };
   return severity !== 'ERROR';
-}
-
-function openSessionLock(config: pg.ClientConfig, name: string, onLost: () => void = () => undefined): SessionLock {
-  let session: pg.Client | null = null;
-  let held = false;
-  let shared = false;
-  function dropped(client: pg.Client): void {
-    if (session !== client) return;
-    session = null;
-    held = false;
-    shared = false;
-    onLost();
-  }
-  async function open(): Promise<pg.Client> {
-    const client = new pg.Client({ ...config, keepAlive: true });
-    client.on('error', () => dropped(client));
-    client.on('end', () => dropped(client));
-    await client.connect();
-    session = client;
-    return client;
-  }
-  async function take(lock: string): Promise<boolean> {
-    const client = session ?? (await open());
-    try {
-      const { rows } = await client.query<{ taken: boolean }>(`select ${lock}(hashtextextended($1, 0)) as taken`, [name]);
-      return session === client && rows[0]?.taken === true;
-    } catch (error) {
-      // what the session holds now nobody knows: it is given up with all it may hold
-      dropped(client);
-      client.end().catch(() => undefined);
-      throw error;
-    }
-  }
-  return {
-    async acquire() {
-      if (held && session !== null) return true;
-      held = await take('pg_try_advisory_lock');
-      return held;
-    },
-    async share() {
-      if (shared && session !== null) return true;
-      shared = await take('pg_try_advisory_lock_shared');
-      return shared;
-    },
-    async yield() {
-      if (!held || session === null) return;
-      held = false;
-      const client = session;
-      try {
-        await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [name]);
-      } catch (error) {
-        dropped(client);
-        client.end().catch(() => undefined);
-        throw error;
-      }
-    },
-    async release() {
-      const client = session;
-      session = null;
-      held = false;
-      shared = false;
-      await client?.end();
-    },
-  };
 }

@@ -1,52 +1,118 @@
-// A session that only listens to notifications and comes back by itself after the connection broke. Called by connect.ts; it has a timer of
-// its own because a database that is gone cannot be waited for in any other way.
+// The session on which a process hears all its notifications; it comes back by itself after the connection broke. Called by connect.ts; it has
+// a timer of its own because a database that is gone cannot be waited for in any other way.
 import pg from 'pg';
 
-/** Opens the session; `onLost` is told when messages may have been missed (broken, and once it is back). */
-export async function openListener(
-  config: pg.ClientConfig,
+/**
+ * Listens from the moment it resolves until what it resolves with is called. `onLost` is told when messages may have been missed (broken, and
+ * once it is back).
+ */
+export type Listen = (
   channels: readonly string[],
   onMessage: (channel: string, payload: string) => void,
   onLost: () => void,
-): Promise<() => Promise<void>> {
-  let client: pg.Client | null = null;
-  let closed = false;
-  async function open(): Promise<void> {
-    const next = new pg.Client({ ...config, keepAlive: true });
-    next.on('notification', (message) => onMessage(message.channel, message.payload ?? ''));
-    next.on('error', () => undefined);
+) => Promise<() => Promise<void>>;
+
+type Listener = {
+  readonly channels: readonly string[];
+  readonly onMessage: (channel: string, payload: string) => void;
+  readonly onLost: () => void;
+};
+
+const AGAIN_MS = 500;
+
+/** Nothing is opened before the first listens, and nothing stays open after the last. */
+export function openListening(config: pg.ClientConfig): Listen {
+  const listeners = new Set<Listener>();
+  let session: { readonly client: pg.Client; readonly heard: Set<string> } | null = null;
+  let broken = false;
+  let turn: Promise<unknown> = Promise.resolve();
+
+  /** One opening at a time. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work);
+    turn = mine.catch(() => undefined);
+    return mine;
+  }
+
+  function tellLost(): void {
+    for (const { onLost } of [...listeners]) onLost();
+  }
+
+  /** The session hears all channels that are wanted; opens it when there is none. */
+  async function hearAll(): Promise<void> {
+    const before = session;
+    const { client, heard } = before ?? { client: await opened(), heard: new Set<string>() };
     try {
-      await next.connect();
-      for (const channel of channels) await next.query(`listen ${channel}`);
+      for (const channel of new Set([...listeners].flatMap(({ channels }) => channels))) {
+        if (heard.has(channel)) continue;
+        await client.query(`listen ${channel}`);
+        heard.add(channel);
+      }
     } catch (error) {
-      next.end().catch(() => undefined);
+      client.end().catch(() => undefined);
       throw error;
     }
-    client = next;
+    if (before !== null) return;
     // only now: an attempt that failed ends too, and is not to be followed by two
-    next.on('end', () => {
-      if (closed) return;
-      onLost();
-      void reopen();
+    session = { client, heard };
+    client.on('end', () => {
+      if (session?.client !== client) return;
+      session = null;
+      broken = true;
+      tellLost();
+      void comeBack();
     });
-    if (closed) await next.end();
+    if (listeners.size === 0) await leave();
+    else if (broken) tellLost();
+    broken = false;
   }
-  async function reopen(): Promise<void> {
-    while (!closed) {
+
+  async function opened(): Promise<pg.Client> {
+    const client = new pg.Client({ ...config, keepAlive: true });
+    client.on('notification', ({ channel, payload = '' }) => {
+      for (const one of [...listeners]) if (one.channels.includes(channel)) one.onMessage(channel, payload);
+    });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      client.end().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async function comeBack(): Promise<void> {
+    while (listeners.size > 0) {
       try {
-        await open();
-        onLost();
+        await inTurn(hearAll);
         return;
       } catch {
         await new Promise((resolve) => {
-          setTimeout(resolve, 500).unref();
+          setTimeout(resolve, AGAIN_MS).unref();
         });
       }
     }
   }
-  await open();
-  return async () => {
-    closed = true;
-    await client?.end();
+
+  async function leave(): Promise<void> {
+    const leaving = session;
+    session = null;
+    await leaving?.client.end();
+  }
+
+  return async (channels, onMessage, onLost) => {
+    const mine: Listener = { channels, onMessage, onLost };
+    listeners.add(mine);
+    try {
+      await inTurn(hearAll);
+    } catch (error) {
+      listeners.delete(mine);
+      throw error;
+    }
+    return async () => {
+      listeners.delete(mine);
+      if (listeners.size === 0) await leave();
+    };
   };
 }

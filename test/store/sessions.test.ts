@@ -1,0 +1,127 @@
+// How many sessions of PostgreSQL a process holds: one for all its locks, one for all that it listens to, and a pool that gives back what it
+// does not use; and what becomes of locks and listeners when their session breaks.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { connect, type Database } from '../../src/store/connect.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { eventually } from '../support/service.ts';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+const opened: Database[] = [];
+
+/** What one process has: the sessions are told apart by the name. */
+function processOf(name: string): Database {
+  const db = connect({ url: database.url, role: 'bursar_app', maxConnections: 6, applicationName: name });
+  opened.push(db);
+  return db;
+}
+
+beforeEach(async () => {
+  database = await freshDatabase();
+});
+afterEach(async () => {
+  for (const db of opened.splice(0)) await db.close();
+  await database.drop();
+});
+
+async function sessionsOf(name: string): Promise<number> {
+  const text = 'select count(*)::int as n from pg_stat_activity where application_name = $1';
+  return (await database.db.query<{ n: number }>({ text, values: [name] })).rows[0]!.n;
+}
+
+async function breakSessionsOf(name: string): Promise<void> {
+  const text = 'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1';
+  const superuser = connect({ url: database.url, role: null, maxConnections: 1, applicationName: 'test operator' });
+  await superuser.query({ text, values: [name] });
+  await superuser.close();
+}
+
+test('all locks of a process are held by one session, which ends with the last of them', async () => {
+  const db = processOf('one');
+  const names = ['chain-watcher BTC', 'chain-watcher LTC', 'chain-watcher DOGE'];
+  const locks = names.map((name) => db.sessionLock(name));
+  expect(await Promise.all(locks.map((lock) => lock.acquire()))).toEqual([true, true, true]);
+  expect(await sessionsOf('one')).toBe(1);
+  const other = processOf('other');
+  const theirs = names.map((name) => other.sessionLock(name));
+  expect(await Promise.all(theirs.map((lock) => lock.acquire()))).toEqual([false, false, false]);
+  await locks[0]!.release();
+  expect(await theirs[0]!.acquire()).toBe(true);
+  expect(await theirs[1]!.acquire()).toBe(false);
+  for (const lock of locks) await lock.release();
+  expect(await Promise.all(theirs.map((lock) => lock.acquire()))).toEqual([true, true, true]);
+  await eventually('the session has ended', async () => ((await sessionsOf('one')) === 0 ? true : null));
+  for (const lock of theirs) await lock.release();
+});
+
+test('two who want the same lock in one process are as much apart as in two', async () => {
+  const db = processOf('one');
+  const [first, second] = [db.sessionLock('x'), db.sessionLock('x')];
+  expect(await Promise.all([first.acquire(), second.acquire()])).toEqual([true, false]);
+  expect(await second.share()).toBe(false);
+  expect(await first.share()).toBe(true);
+  await first.yield();
+  expect(await second.share()).toBe(true);
+  expect(await first.acquire()).toBe(false);
+  await second.release();
+  expect(await first.acquire()).toBe(true);
+  await first.release();
+  expect(await second.acquire()).toBe(true);
+  await second.release();
+});
+
+test('a session that breaks loses all its locks, and each who held one is told', async () => {
+  const db = processOf('one');
+  const told: string[] = [];
+  const locks = ['a', 'b', 'c'].map((name) => db.sessionLock(name, () => told.push(name)));
+  await locks[0]!.acquire();
+  await locks[1]!.share();
+  const other = processOf('other').sessionLock('a');
+  expect(await other.acquire()).toBe(false);
+  await breakSessionsOf('one');
+  await eventually('all are told', async () => (told.length === 2 ? true : null));
+  expect(told.sort()).toEqual(['a', 'b']);
+  expect(await other.acquire()).toBe(true);
+  // what was lost is asked for again, not believed
+  expect(await locks[0]!.acquire()).toBe(false);
+  expect(await locks[1]!.share()).toBe(true);
+  await other.release();
+  for (const lock of locks) await lock.release();
+});
+
+test('all that a process listens to comes in on one session; broken, everyone is told and heard again', async () => {
+  const db = processOf('one');
+  const heard: string[] = [];
+  const lost: string[] = [];
+  const hear = (who: string) => (channel: string, payload: string) => void heard.push(`${who} ${channel} ${payload}`);
+  const stops = [
+    await db.listen(['hurry', 'judge'], hear('first'), () => lost.push('first')),
+    await db.listen(['judge'], hear('second'), () => lost.push('second')),
+  ];
+  expect(await sessionsOf('one')).toBe(1);
+  const tell = (channel: string, payload: string) =>
+    database.db.query({ text: 'select pg_notify($1, $2)', values: [channel, payload] });
+  const hasHeard = (count: number) => eventually(`${count} messages`, async () => (heard.length >= count ? true : null));
+  await tell('hurry', '1');
+  await tell('judge', '2');
+  await hasHeard(3);
+  expect(heard.sort()).toEqual(['first hurry 1', 'first judge 2', 'second judge 2']);
+  await breakSessionsOf('one');
+  await eventually('told when it broke and when it is back', async () => (lost.length >= 4 ? true : null));
+  expect(lost.sort()).toEqual(['first', 'first', 'second', 'second']);
+  await stops[0]!();
+  heard.length = 0;
+  await tell('hurry', '3');
+  await tell('judge', '4');
+  await hasHeard(1);
+  expect(heard).toEqual(['second judge 4']);
+  await stops[1]!();
+  await eventually('the session has ended', async () => ((await sessionsOf('one')) === 0 ? true : null));
+  expect(lost).toHaveLength(4);
+});
+
+test('the pool gives back what it does not use', async () => {
+  const db = processOf('one');
+  await Promise.all(Array.from({ length: 6 }, () => db.query({ text: 'select pg_sleep(0.05)' })));
+  expect(await sessionsOf('one')).toBe(6);
+  await eventually('given back', async () => ((await sessionsOf('one')) === 0 ? true : null));
+}, 30_000);
