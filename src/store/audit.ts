@@ -200,6 +200,31 @@ const QUESTIONS: readonly Question[] = [
                or (status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled') and confirmed_at is not null)`,
   },
   {
+    id: 'BOOK-9',
+    says: 'an unpaid transaction holds nothing of the merchant, and a payment that is booked owes nothing',
+    text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
+             from payments p join transactions t on t.id = p.transaction_id
+            where p.in_available > 0 and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
+           union all
+           select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from payments
+            where deposit_key is not null and (owed <> 0 or owed_fee <> 0)
+           union all
+           select 'payment ' || txid || ':' || vout || ' holds ' || in_available || ' of a credit of ' || credited from payments where in_available > credited`,
+  },
+  {
+    id: 'BOOK-10',
+    says: 'every event is of the merchant of its transaction, numbered without a gap and named after what happened',
+    text: `select e.object_id || ' event ' || e.sequence || ' is of merchant ' || e.merchant_id || ', the transaction of ' || t.merchant_id as what
+             from events e join transactions t on t.id = e.object_id where e.merchant_id <> t.merchant_id
+           union all
+           select object_id || ' has ' || count(*) || ' events, numbered ' || min(sequence) || ' to ' || max(sequence) from events
+            group by object_id having count(*) <> max(sequence) or min(sequence) <> 1
+           union all
+           select object_id || ' event ' || sequence || ' is called ' || type || ' and leads to ' || status from events
+            where object_id like 'txn\\_%' and type <> 'transaction.' || status
+              and type not in ('transaction.extra_payment', 'transaction.other_asset', 'transaction.reorged')`,
+  },
+  {
     id: 'CHAIN-1',
     says: 'the blocks that were read form a chain that ends at the cursor',
     text: `select b.currency || ' block ' || b.height || ' does not follow its predecessor' as what

@@ -150,6 +150,21 @@ const CASES: readonly (readonly [what: string, change: string, red: readonly str
   ['a success that was never confirmed', `update transactions set confirmed_at = null where id = $paid`, ['BOOK-8']],
   ['a confirmation before a payment', `update transactions set confirmed_at = now() where id = $open`, ['BOOK-8']],
   ['a cancelled one that was confirmed', `update transactions set confirmed_at = now() where id = $cancelled`, ['BOOK-8']],
+  [
+    'a paid one that times out, with the history to it',
+    `with it as (update transactions set status = 'timedout', confirmed_at = null, succeeded_at = null where id = $paid returning id),
+          gone as (delete from events where object_id = $paid and sequence > 2)
+       update events set type = 'transaction.timedout', status = 'timedout' where object_id = $paid and sequence = 2`,
+    ['BOOK-9'],
+  ],
+  ['a booked payment that owes', `update payments set owed = 1 where transaction_id = $paid`, ['BOOK-9']],
+  ['an event of another merchant', `update events set merchant_id = merchant_id + 1 where object_id = $open`, ['BOOK-10']],
+  ['an event by another name', `update events set type = 'transaction.settled' where object_id = $open`, ['BOOK-10']],
+  [
+    'a gap in the events',
+    `update events set sequence = sequence + 1 where object_id = $paid and status = 'succeeded'`,
+    ['BOOK-10'],
+  ],
   ['an unpaid transaction that is gone', `delete from transactions where id = $open`, ['INV-14']],
 ];
 
