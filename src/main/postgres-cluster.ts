@@ -29,7 +29,7 @@ const MAJOR = '18';
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
-  max_connections: '120',
+  max_connections: '400',
   shared_buffers: '192MB',
   max_wal_size: '2GB',
   wal_compression: 'pglz',

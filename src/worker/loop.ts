@@ -3,7 +3,7 @@
 
 export type Job = {
   readonly name: string;
-  /** Pause between the end of a run and the next. */
+  /** Pause between the end of a run and the next, a tenth more or less. */
   readonly everyMs: number;
   /** Whether it is hurried too when everything that someone waits for is hurried. */
   readonly urgent: boolean;
@@ -23,6 +23,8 @@ export type Loop = {
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
+/** Jobs of one rhythm that were hurried together would go on together, and each burst of them opens as many sessions of the database. */
+const SPREAD = 0.1;
 
 /** Starts every job at once; they run side by side. */
 export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: unknown) => void): Loop {
@@ -56,7 +58,7 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
         onTrouble(job.name, error);
       }
       if (failures > 0) await pause(job.name, Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10)));
-      else if (!more) await pause(job.name, job.everyMs);
+      else if (!more) await pause(job.name, job.everyMs * (1 + SPREAD * (2 * Math.random() - 1)));
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }

@@ -69,6 +69,20 @@ async function another(): Promise<{ child: ChildProcess; url: string }> {
   return { child, url };
 }
 
+test('it takes the sessions of many processes at once', async () => {
+  const { url } = await openIt();
+  const clients = Array.from({ length: 300 }, () => new pg.Client({ connectionString: url }));
+  for (const client of clients) client.on('error', () => undefined);
+  try {
+    await Promise.all(clients.map((client) => client.connect()));
+    expect(
+      await ask(url, "select count(*)::int > 300 as answer from pg_stat_activity where backend_type = 'client backend'"),
+    ).toBe(true);
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+});
+
 test('what was written is there after a stop and after a kill of the server', async () => {
   const first = await openIt();
   await ask(first.url, 'create table kept (n int)');

@@ -1,0 +1,27 @@
+// The worker's loop: jobs that were hurried together do not stay together, for each burst of them would open as many sessions of the database.
+import { expect, test } from 'vitest';
+import { type Job, startLoop } from '../../src/worker/loop.ts';
+
+const EVERY_MS = 40;
+const ROUNDS = 12;
+
+test('jobs of one rhythm part after they were hurried together', async () => {
+  const starts = Array.from({ length: 10 }, (): number[] => []);
+  const jobs = starts.map(
+    (mine, index): Job => ({
+      name: `job ${index}`,
+      everyMs: EVERY_MS,
+      urgent: true,
+      run: async () => {
+        mine.push(performance.now());
+        return false;
+      },
+    }),
+  );
+  const loop = startLoop(jobs, (_job, error) => expect.unreachable(String(error)));
+  loop.hurry();
+  await expect.poll(() => starts.every((mine) => mine.length > ROUNDS)).toBe(true);
+  await loop.stop();
+  const last = starts.map((mine) => mine[ROUNDS] as number);
+  expect(Math.max(...last) - Math.min(...last)).toBeGreaterThan(EVERY_MS / 8);
+});
