@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Identity, identityOf } from './process-identity.ts';
-import { SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
+import { type Order, SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type ChildOptions = {
@@ -27,7 +27,7 @@ export type Child = {
   /** Resolves with what it said when it was ready for the first time; rejects with StartRefused when it refused or ended before. */
   readonly ready: Promise<string>;
   identity(): Identity | null;
-  /** From now on its end is no surprise: it is not started again. */
+  /** From now on its end is no surprise: it is not started again. It goes on until it is stopped, also when a signal of the whole group reaches it. */
   letGo(): void;
   /** Stops it in order; after `graceMs` it is killed. */
   stop(graceMs: number): Promise<void>;
@@ -107,6 +107,10 @@ export function startChild(options: ChildOptions): Child {
     );
   }
 
+  function order(word: Order): void {
+    if (current?.connected === true) current.send(word, () => undefined);
+  }
+
   launch();
   return {
     name,
@@ -114,11 +118,14 @@ export function startChild(options: ChildOptions): Child {
     identity: () => (current?.pid === undefined ? null : identityOf(current.pid)),
     letGo() {
       stopping = true;
+      order('hold');
     },
     async stop(graceMs) {
       stopping = true;
       if (pending !== null) clearTimeout(pending);
       if (current === null) return;
+      order('stop');
+      // one that cannot hear yet ends by this
       current.kill('SIGTERM');
       const killer = setTimeout(() => current?.kill('SIGKILL'), graceMs);
       await exited;

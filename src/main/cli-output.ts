@@ -2,6 +2,7 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError } from 'commander';
 import { AccountKeyProblem } from '../core/account-key.ts';
+import { DamagedFile } from '../core/damaged-file.ts';
 import { Refusal } from '../core/refusal.ts';
 import { SignerTrouble } from '../outside/signer-client.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
@@ -70,8 +71,8 @@ function explain(error: unknown): { readonly code: string; readonly line: string
   if (error instanceof SeedTrouble)
     return { code: `seed_${error.fault.replaceAll('-', '_')}`, line: error.message, exit: EXIT.failed };
   if (error instanceof SignerTrouble) return { code: 'signer', line: error.message, exit: EXIT.failed };
-  if (error instanceof StartRefused || error instanceof MigrationRefused || error instanceof CommandFailed) {
-    return { code: 'failed', line: error.message, exit: EXIT.failed };
+  if ([StartRefused, MigrationRefused, DamagedFile, CommandFailed].some((known) => error instanceof known)) {
+    return { code: 'failed', line: (error as Error).message, exit: EXIT.failed };
   }
   return { code: 'bug', line: error instanceof Error ? (error.stack ?? error.message) : String(error), exit: EXIT.failed };
 }

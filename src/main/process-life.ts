@@ -1,14 +1,20 @@
 // The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
 // tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
+import { setTimeout as delay } from 'node:timers/promises';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process says to the one that started it. */
 export type Word = { readonly say: 'ready'; readonly note: string } | { readonly say: 'refused'; readonly line: string };
 
+/** What its supervisor says to a process: the whole group is stopping, wait for your turn; and: it is your turn. */
+export type Order = 'hold' | 'stop';
+
 /** What a running process gives back: how it stops, and what to say when it is ready (such as its address). */
 export type Running = { readonly note: string; stop(): Promise<void> };
 
 const STOP_WITHIN_MS = 4500;
+/** A signal that went to the whole group has reached the supervisor, and its word us, before this. */
+const HOLD_WITHIN_MS = 300;
 const SUPERVISED = '--supervised';
 const ORPHANED = 'ends because the process that started it is gone';
 
@@ -20,12 +26,14 @@ export const isSupervised = (): boolean => process.connected && process.argv.inc
 
 /**
  * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor
- * Ctrl-C is the supervisor's business. A process whose parent is gone (the IPC channel to it closes) stops by itself.
+ * Ctrl-C is the supervisor's business, and so is every signal that goes to the whole group: it stops us when nobody needs us any more. A
+ * process whose parent is gone (the IPC channel to it closes) stops by itself.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
   const supervised = isSupervised();
   let running: Running | null = null;
   let stopping = false;
+  let isHeld = false;
 
   async function stop(): Promise<void> {
     if (stopping) return;
@@ -42,8 +50,18 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
 
   // the terminal that read us may be gone: that is no reason to die
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  process.on('SIGTERM', () => void stop());
-  process.on('SIGHUP', () => void stop());
+  for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (!supervised) void stop();
+      else void delay(HOLD_WITHIN_MS).then(() => (isHeld ? undefined : stop()));
+    });
+  }
+  if (supervised) {
+    process.on('message', (order: Order) => {
+      isHeld = true;
+      if (order === 'stop') void stop();
+    });
+  }
   process.on('SIGINT', () => {
     if (!supervised) void stop();
   });
@@ -70,7 +88,8 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   } catch (error) {
     if (stopping) process.exit(0);
     const line = lineOf(`${name} does not start`, error);
-    if (error instanceof StartRefused && supervised) tell({ say: 'refused', line });
+    // what fits into one line is the group's last word
+    if (supervised && (error instanceof StartRefused || !line.includes('\n'))) tell({ say: 'refused', line });
     else console.error(line);
     // a message that is still in the channel would be lost by process.exit
     setTimeout(() => process.exit(1), 20);

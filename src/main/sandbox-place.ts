@@ -11,6 +11,7 @@ import { StartRefused } from './start-refused.ts';
 export type SandboxEndpoint = { readonly url: string; readonly secret: string };
 
 const KNOWN_WITHIN_MS = 30_000;
+const LOOK_EVERY_MS = 15;
 
 export function sandboxFolder(dataFolder: string): string {
   const folder = join(dataFolder, 'sandbox');
@@ -31,16 +32,21 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
       const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
       return { url, secret };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        throw new StartRefused(`${file} cannot be read: ${(error as Error).message}`);
+      // one of no use is made anew by the sandbox
+      if (performance.now() > until) {
+        throw new StartRefused(
+          (error as NodeJS.ErrnoException).code === 'ENOENT'
+            ? `no sandbox has run on ${dataFolder}: start one with npm start`
+            : `${file} cannot be read: ${(error as Error).message}`,
+        );
+      }
     }
-    if (performance.now() > until) throw new StartRefused(`no sandbox has run on ${dataFolder}: start one with npm start`);
     await delay(20);
   }
 }
 
 /** Whether the sandbox there has opened its nodes and takes questions. */
-export async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
+async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
   const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
   try {
     const { status } = await fetch(new URL('/alive', url), { headers: { authorization }, signal: AbortSignal.timeout(1000) });
@@ -48,6 +54,12 @@ export async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<
   } catch {
     return false;
   }
+}
+
+/** Waits for it, so that what fails afterwards is news; not for longer than this, because it may be down for its own reasons. */
+export async function untilSandboxAnswers(endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs;
+  while (performance.now() < until && !(await sandboxAnswers(await endpoint()))) await delay(LOOK_EVERY_MS);
 }
 
 /** The RPC address of a simulated node. */

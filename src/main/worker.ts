@@ -6,13 +6,18 @@ import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { type Opened, onOpened, openLog } from './opened.ts';
-import { type Running, runProcess } from './process-life.ts';
+import { isSupervised, type Running, runProcess } from './process-life.ts';
+import { sandboxEndpoint, untilSandboxAnswers } from './sandbox-place.ts';
 import { wire } from './wire.ts';
 
 const DATABASE_SESSIONS = 10;
+const SANDBOX_WITHIN_MS = 20_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const log = openLog('worker');
+  // it is started together with us: that its nodes are not there yet is no trouble
+  if (config.network === 'sandbox' && isSupervised())
+    await untilSandboxAnswers(() => sandboxEndpoint(config.dataFolder), SANDBOX_WITHIN_MS);
   const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS });
   const { ctx } = wired;
   const scripts = createWatchedScripts(ctx);

@@ -8,7 +8,7 @@ import { readReadiness } from '../flow/readiness.ts';
 import { usableKey } from '../store/address-ranges.ts';
 import { hurry } from '../store/due.ts';
 import { rateChecks } from '../store/rates.ts';
-import { type SandboxEndpoint, sandboxAnswers } from './sandbox-place.ts';
+import { type SandboxEndpoint, untilSandboxAnswers } from './sandbox-place.ts';
 
 const LOOK_EVERY_MS = 15;
 
@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 15;
 export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   // what failed before the sandbox answered says nothing about its nodes
-  while (performance.now() < until && !(await sandboxAnswers(await endpoint()))) await delay(LOOK_EVERY_MS);
+  await untilSandboxAnswers(endpoint, withinMs);
   const sinceMs = ctx.ports.clock.now();
   await hurry(ctx.db);
   while (performance.now() < until && !(await isSeen(ctx, sinceMs))) await delay(LOOK_EVERY_MS);

@@ -1,6 +1,7 @@
 // The service's clock. Outside the sandbox it is the system's; in the sandbox all processes add one offset, which lies in an 8-byte file
 // so that a move forward is seen by every process at its next look, and is kept over restarts. Made by main/wire.ts.
-import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { damaged } from '../core/damaged-file.ts';
 import type { Clock } from '../core/ports.ts';
 
 /** The system's clock. */
@@ -12,11 +13,9 @@ export type MovableClock = Clock & {
   close(): void;
 };
 
-/** The sandbox's clock: system time plus the offset in `file` (Int64, little-endian, milliseconds; made when it is missing). */
+/** The sandbox's clock: system time plus the offset in `file` (Int64, little-endian, milliseconds; made when it is missing). Throws DamagedFile. */
 export function openMovableClock(file: string): MovableClock {
-  const handle = openSync(file, 'a+');
-  closeSync(handle);
-  const offset = openSync(file, 'r+');
+  const offset = openOffset(file);
   const bytes = Buffer.alloc(8);
   let readAt = Number.NaN;
   let offsetMs = 0;
@@ -26,6 +25,10 @@ export function openMovableClock(file: string): MovableClock {
     readSync(offset, bytes, 0, 8, 0);
     return Number(bytes.readBigInt64LE());
   }
+
+  const { size } = fstatSync(offset);
+  if ((size !== 0 && size !== bytes.length) || read() < 0 || Date.now() + read() > LAST_MS)
+    throw damaged(file, 'it holds no offset of a clock', WAY);
 
   return {
     now() {
@@ -49,4 +52,17 @@ export function openMovableClock(file: string): MovableClock {
       closeSync(offset);
     },
   };
+}
+
+const WAY = 'delete it: then the sandbox has the time of the system again';
+/** The end of the year 9999. */
+const LAST_MS = 253_402_300_799_999;
+
+function openOffset(file: string): number {
+  try {
+    closeSync(openSync(file, 'a+'));
+    return openSync(file, 'r+');
+  } catch (error) {
+    throw damaged(file, error, WAY);
+  }
 }

@@ -2,6 +2,7 @@
 // a crash tore is cut off; any other line that cannot be read is an error, because what was answered for must not vanish silently.
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { damaged } from '../core/damaged-file.ts';
 
 export type Journal = {
   /** Appends one line and returns when it is on disk. */
@@ -21,9 +22,19 @@ export function syncFolder(folder: string): void {
 
 const NEWLINE = 0x0a;
 
-/** Opens or makes a journal and hands every entry in it, oldest first, to `replay`. */
+const WAY = 'start with an empty BURSAR_DATA_DIR: this chain cannot be gone on with';
+
+function openOrMake(path: string): number {
+  try {
+    return openSync(path, 'a+', 0o600);
+  } catch (error) {
+    throw damaged(path, error, WAY);
+  }
+}
+
+/** Opens or makes a journal and hands every entry in it, oldest first, to `replay`. Throws DamagedFile. */
 export function openJournal(path: string, replay: (entry: unknown) => void): Journal {
-  const descriptor = openSync(path, 'a+', 0o600);
+  const descriptor = openOrMake(path);
   const bytes = readFileSync(path);
   const end = bytes.lastIndexOf(NEWLINE) + 1;
   if (end < bytes.length) {
@@ -36,7 +47,7 @@ export function openJournal(path: string, replay: (entry: unknown) => void): Jou
     try {
       replay(JSON.parse(bytes.toString('utf8', start, stop)));
     } catch (error) {
-      throw new Error(`line ${line} of ${path} cannot be read`, { cause: error });
+      throw damaged(`line ${line} of ${path}`, error, WAY);
     }
     start = stop + 1;
   }

@@ -4,6 +4,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
+import { damaged } from '../core/damaged-file.ts';
 import { minus, mulDivDown, plus } from '../core/money.ts';
 import { formatRate, parseRate, type Rate } from '../core/rate.ts';
 import { syncFolder } from './journal.ts';
@@ -54,11 +55,20 @@ export function openExchanges(options: { readonly folder: string | null; readonl
 
 function readPrices(file: string): Partial<Record<CurrencyCode, Prices>> {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Partial<Record<CurrencyCode, Prices>>;
+    const kept = JSON.parse(readFileSync(file, 'utf8')) as Partial<Record<CurrencyCode, Prices>>;
+    for (const [code, prices] of Object.entries(kept)) {
+      if (currencyNamed(code) === null || !isPrices(prices)) throw new Error(`the prices of ${code} are not ${SOURCES.length}`);
+    }
+    return kept;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw error;
+    throw damaged(file, error, 'delete it: then the sandbox has its first prices again');
   }
+}
+
+function isPrices(value: unknown): value is Prices {
+  if (!Array.isArray(value) || value.length !== SOURCES.length) return false;
+  return value.every((price) => price === null || (typeof price === 'string' && parseRate(price) !== null));
 }
 
 /** Replaces a file by new content as a whole: after a crash it has the one or the other. */

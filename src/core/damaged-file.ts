@@ -1,0 +1,15 @@
+// A file of ours that does not hold what we wrote into it. Thrown by the rooms that keep files (sandbox/, outside/clock.ts); the start and the
+// commands tell it in one line.
+
+export class DamagedFile extends Error {
+  override readonly name = 'DamagedFile';
+}
+
+/**
+ * The sentence for a file that cannot be read.
+ * @param way what the operator can do, after "put it back from a copy, or"
+ */
+export function damaged(file: string, why: unknown, way: string): DamagedFile {
+  const reason = why instanceof Error ? why.message : String(why);
+  return new DamagedFile(`${file} cannot be read (${reason.split('\n')[0]}): put it back from a copy, or ${way}`, { cause: why });
+}
