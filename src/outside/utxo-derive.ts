@@ -157,18 +157,27 @@ export function readAccountKey(currency: UtxoCode, network: Network, text: strin
     );
   }
   const form = checkVersion(version, currency, network, accepted);
-  const depth = bytes[4];
-  if (depth !== ACCOUNT_DEPTH || view.getUint32(9) < HARDENED) {
-    const { purpose } = utxoRow(currency).utxo;
+  checkDepth(bytes[4], view.getUint32(9), currency);
+  const point = bytes.slice(45);
+  if (!isPoint(point)) throw new AccountKeyProblem('not-on-curve', 'xpub holds no point of secp256k1');
+  view.setUint32(0, network === 'mainnet' ? CANONICAL.mainnet : CANONICAL.other);
+  return { point, chainCode: bytes.slice(13, 45), xpub: base58check.encode(bytes), form };
+}
+
+function checkDepth(depth: number | undefined, index: number, currency: UtxoCode): void {
+  const { purpose } = utxoRow(currency).utxo;
+  if (depth !== ACCOUNT_DEPTH) {
     throw new AccountKeyProblem(
       'wrong-depth',
       `xpub is of depth ${depth}: accepted is an account's key, depth 3 (m/${purpose}'/coin'/account')`,
     );
   }
-  const point = bytes.slice(45);
-  if (!isPoint(point)) throw new AccountKeyProblem('not-on-curve', 'xpub holds no point of secp256k1');
-  view.setUint32(0, network === 'mainnet' ? CANONICAL.mainnet : CANONICAL.other);
-  return { point, chainCode: bytes.slice(13, 45), xpub: base58check.encode(bytes), form };
+  if (index < HARDENED) {
+    throw new AccountKeyProblem(
+      'wrong-depth',
+      `xpub is of account ${index}, which is not hardened: accepted is the key of a hardened account (m/${purpose}'/coin'/${index}')`,
+    );
+  }
 }
 
 function checkVersion(version: number, currency: UtxoCode, network: Network, accepted: string): string {

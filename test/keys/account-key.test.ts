@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createBase58check } from '@scure/base';
+import { HDKey } from '@scure/bip32';
 import { describe, expect, it } from 'vitest';
 import { AccountKeyProblem } from '../../src/core/account-key.ts';
 import type { Network, UtxoCode } from '../../src/core/currency.ts';
@@ -73,6 +74,15 @@ describe('reading an account key', () => {
   it('refuses a form that belongs to another coin', () => {
     expect(problemOf('BTC', 'mainnet', withVersion(BIP84_ZPUB, 0x02facafd)).fault).toBe('wrong-currency');
     expect(problemOf('DOGE', 'mainnet', BIP84_ZPUB).fault).toBe('wrong-currency');
+  });
+
+  it('says of an account that is not hardened that this is what is wrong', () => {
+    const coin = HDKey.fromMasterSeed(new Uint8Array(32).fill(7)).derive("m/84'/0'");
+    const { fault, message } = problemOf('BTC', 'mainnet', coin.deriveChild(5).publicExtendedKey);
+    expect(fault).toBe('wrong-depth');
+    expect(message).toBe(
+      "xpub is of account 5, which is not hardened: accepted is the key of a hardened account (m/84'/coin'/5')",
+    );
   });
 
   it('refuses depths other than an account', () => {
