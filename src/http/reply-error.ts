@@ -8,20 +8,22 @@ export type Report = (
   message: string,
 ) => void;
 
-/** PostgreSQL unreachable, shutting down, out of connections, or a statement that ran out of time: worth another try. */
+/** PostgreSQL unreachable, shutting down, or a statement that ran out of time: worth another try. */
 const PASSING = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
   'EPIPE',
   'ETIMEDOUT',
-  '53300',
   '57P01',
   '57P02',
   '57P03',
   '57014',
   '55P03',
 ]);
+
+/** SQLSTATE class 53: the server has too little of something, such as space on its disk, memory or sessions. */
+const SCARCE = /^53[0-9A-Z]{3}$/;
 
 /** What the driver says, without a code, of a session that broke, was closed or does not answer. */
 const LOST =
@@ -31,7 +33,7 @@ const LOST =
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   const { code, message } = error as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && PASSING.has(code)) return new Refusal('overloaded');
+  if (typeof code === 'string' && (PASSING.has(code) || SCARCE.test(code))) return new Refusal('overloaded');
   if (typeof message === 'string' && LOST.test(message)) return new Refusal('overloaded');
   return new Refusal('internal_error');
 }

@@ -1,66 +1,18 @@
 // A database that is there and does not answer: calls are refused within the time that was given, nothing is called a failure that may have
 // happened, and when it answers again everything goes on.
-import { once as event } from 'node:events';
-import { createServer, connect as openSocket, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { once } from '../../src/flow/once.ts';
 import { refusalOf } from '../../src/http/reply-error.ts';
 import { connect, type Database } from '../../src/store/connect.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { openRelay } from '../support/relay.ts';
 import { eventually } from '../support/service.ts';
 
 const WITHIN_MS = 600;
 let database: Awaited<ReturnType<typeof freshDatabase>>;
 let relay: Awaited<ReturnType<typeof openRelay>>;
 let db: Database;
-
-/** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
-async function openRelay(url: string) {
-  const target = new URL(url);
-  const path = `${target.searchParams.get('host')}/.s.PGSQL.${target.searchParams.get('port') ?? (target.port || '5432')}`;
-  const sockets = new Set<Socket>();
-  let frozen = false;
-  const server = createServer((near) => {
-    const far = openSocket(path);
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(one);
-      one.on('error', () => undefined);
-      one.on('close', () => other.destroy());
-      one.on('data', (bytes) => other.write(bytes));
-      if (frozen) one.pause();
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await event(server, 'listening');
-  const relayed = new URL(url);
-  relayed.hostname = '127.0.0.1';
-  relayed.port = String((server.address() as { port: number }).port);
-  relayed.searchParams.delete('host');
-  relayed.searchParams.delete('port');
-  return {
-    url: relayed.href,
-    freeze() {
-      frozen = true;
-      for (const socket of sockets) socket.pause();
-    },
-    thaw() {
-      frozen = false;
-      for (const socket of sockets) socket.resume();
-    },
-    cut() {
-      for (const socket of sockets) socket.destroy();
-      sockets.clear();
-    },
-    close() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
-}
 
 beforeEach(async () => {
   database = await freshDatabase();
@@ -144,4 +96,11 @@ test('a write whose commit was not answered is told as overloaded, and its key s
     { httpStatus: 200, text: '{"n":2}', replayed: false },
   ]).toContainEqual(second);
   expect((await write(async () => '{"n":3}')).replayed).toBe(true);
+});
+
+test('a disk, a memory or a table of locks that is full is a passing trouble too', async () => {
+  for (const code of ['53000', '53100', '53200', '53300', '53400']) {
+    const full = db.query({ text: `do $$ begin raise exception 'full' using errcode = '${code}'; end $$` });
+    expect(await answered(full), code).toEqual(['overloaded', true]);
+  }
 });

@@ -1,0 +1,50 @@
+// Stands between a test and its database, and can freeze: a server that is there and does not answer. Called by the tests of a frozen database.
+import { once as event } from 'node:events';
+import { createServer, connect as openSocket, type Socket } from 'node:net';
+
+/** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
+export async function openRelay(url: string) {
+  const target = new URL(url);
+  const path = `${target.searchParams.get('host')}/.s.PGSQL.${target.searchParams.get('port') ?? (target.port || '5432')}`;
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  const server = createServer((near) => {
+    const far = openSocket(path);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+      one.on('close', () => other.destroy());
+      one.on('data', (bytes) => other.write(bytes));
+      if (frozen) one.pause();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await event(server, 'listening');
+  const relayed = new URL(url);
+  relayed.hostname = '127.0.0.1';
+  relayed.port = String((server.address() as { port: number }).port);
+  relayed.searchParams.delete('host');
+  relayed.searchParams.delete('port');
+  return {
+    url: relayed.href,
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+    },
+    cut() {
+      for (const socket of sockets) socket.destroy();
+      sockets.clear();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
