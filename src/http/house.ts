@@ -13,10 +13,11 @@ import { createLimiter, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
 
-/** Hands a control of the sandbox on; the answer goes out as it is. */
+/** Hands a control of the sandbox on; the answer goes out as it is. Throws a Refusal when none comes, or none before `closing`. */
 export type SandboxForward = (
   control: string,
   body: JsonObject,
+  closing: AbortSignal,
 ) => Promise<{ readonly httpStatus: number; readonly json: string }>;
 
 export type ServerOptions = {

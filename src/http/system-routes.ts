@@ -92,7 +92,7 @@ export function mountSandbox(app: FastifyInstance, house: House, forward: Sandbo
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);
-        forward(request.params.control, parseObject(bytes)).then(
+        forward(request.params.control, parseObject(bytes), house.closing).then(
           ({ httpStatus, json }) => {
             reply.code(httpStatus).header('content-type', JSON_TYPE).send(json);
           },
