@@ -15,6 +15,8 @@ import { StartRefused } from './start-refused.ts';
 import { wire } from './wire.ts';
 
 const DATABASE_SESSIONS = 4;
+/** A database that does not answer a control in this time makes it 503. */
+const ANSWERS_WITHIN_MS = 5_000;
 
 async function start(): Promise<Running> {
   const { config, database } = await open();
@@ -26,7 +28,12 @@ async function start(): Promise<Running> {
   // the price sources that the service asks are this process's own: wired once it is known where they answer
   let wiring: ReturnType<typeof wire> | null = null;
   const wired = () => {
-    wiring ??= wire(config, { applicationName: 'bursar sandbox', maxConnections: DATABASE_SESSIONS, clock });
+    wiring ??= wire(config, {
+      applicationName: 'bursar sandbox',
+      maxConnections: DATABASE_SESSIONS,
+      answersWithinMs: ANSWERS_WITHIN_MS,
+      clock,
+    });
     return wiring;
   };
   const sandbox = await createSandbox({

@@ -36,7 +36,8 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   try {
     const nodes = openNodes(options);
     const exchanges = openExchanges({ folder, now: () => clock.now() });
-    const nudge = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS));
+    const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(told(log)));
+    const nudge = (currency: UtxoCode) => atMost(NUDGE_MS, look(currency));
     handler = sandboxHandler({ secret, nodes: nodes.values(), world: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
@@ -115,18 +116,30 @@ async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
   }
 }
 
-/** The service as the controls need it: what it cannot do just now is logged; the control has done its own part all the same. */
-function forgiving(service: SandboxService, log: (line: string) => void): SandboxService {
-  const told = (error: Error): false => {
+const told =
+  (log: (line: string) => void) =>
+  (error: Error): false => {
     log(`sandbox: the service did not look: ${error.message}`);
     return false;
   };
+
+/** The service as it is needed by a control that has done its own part: what cannot be done just now is logged, and that is all. */
+function forgiving(service: SandboxService, log: (line: string) => void): SandboxService {
   return {
     ...service,
-    untilRead: (currencies, timeoutMs) => service.untilRead(currencies, timeoutMs).catch(told),
-    settle: (timeoutMs) => service.settle(timeoutMs).catch(told),
-    refreshRates: () => service.refreshRates().catch((error: Error) => void told(error)),
+    settle: (timeoutMs) => service.settle(timeoutMs).catch(told(log)),
+    refreshRates: () => service.refreshRates().catch((error: Error) => void told(log)(error)),
   };
+}
+
+/** Waits for the end of the work, but no longer than this. */
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  const enough = new AbortController();
+  try {
+    await Promise.race([work, delay(ms, undefined, { signal: enough.signal }).catch(() => undefined)]);
+  } finally {
+    enough.abort();
+  }
 }
 
 /** Runs one at a time for each key; who comes meanwhile waits for one more run, which all of them share. */

@@ -1,0 +1,58 @@
+// The controls wait until the service has done what is due: not for longer than they were told, also where the database is there and does not
+// answer.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { SILENT_MS, settle, untilRead } from '../../src/main/settle.ts';
+import { connect, type Database } from '../../src/store/connect.ts';
+import { portsFor } from '../support/ports.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { openRelay } from '../support/relay.ts';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let relay: Awaited<ReturnType<typeof openRelay>>;
+let db: Database;
+beforeEach(async () => {
+  database = await freshDatabase();
+  relay = await openRelay(database.url);
+  db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test' });
+});
+afterEach(async () => {
+  relay.close();
+  await db.close();
+  await database.drop();
+});
+
+const context = () => ({ db, ports: portsFor('sandbox', { now: () => Date.now() }) });
+
+/** What it ended with, and after how many milliseconds. */
+async function ended(work: Promise<boolean>): Promise<{ readonly how: unknown; readonly tookMs: number }> {
+  const startedMs = performance.now();
+  const how = await work.catch((error: Error) => error.message);
+  return { how, tookMs: performance.now() - startedMs };
+}
+
+test('a chain that nobody reads is waited for as long as was said', async () => {
+  await database.db.query({
+    text: `insert into node_conditions (currency, state, height, hash, checked_at) values ('BTC', 'ready', 1, repeat('0', 64), '-infinity')`,
+  });
+  const { how, tookMs } = await ended(untilRead(context(), ['BTC'], 700));
+  expect(how).toBe(false);
+  expect(tookMs).toBeGreaterThan(690);
+  expect(tookMs).toBeLessThan(3_000);
+});
+
+test('a frozen database ends the wait in time, and when it answers again everything goes on', async () => {
+  expect(await settle(context(), 5_000)).toBe(true);
+  relay.freeze();
+  const { how, tookMs } = await ended(settle(context(), 700));
+  expect(how).toBe('the database does not answer');
+  expect(tookMs).toBeLessThan(3_000);
+  relay.thaw();
+  expect(await settle(context(), 5_000)).toBe(true);
+});
+
+test('who would wait for longer hears of a frozen database all the same', async () => {
+  relay.freeze();
+  const { how, tookMs } = await ended(settle(context(), 150_000));
+  expect(how).toBe('the database does not answer');
+  expect(tookMs).toBeLessThan(SILENT_MS + 3_000);
+}, 30_000);
