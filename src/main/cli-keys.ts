@@ -1,6 +1,6 @@
 // `bursar keys init|show-xpubs|import-xpub|verify`: the seed of the signer and the account keys that addresses are derived from.
 import { type Command, InvalidArgumentError } from 'commander';
-import { type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { verifyAddresses } from '../flow/address-check.ts';
 import type { Context } from '../flow/context.ts';
 import { createSignerClient, SignerTrouble } from '../outside/signer-client.ts';
@@ -12,7 +12,7 @@ import { createKeyring } from '../signer/keyring.ts';
 import { createSeed, hasSeed } from '../signer/seed-file.ts';
 import { importKey, listKeys, type StoredKey } from '../store/xpubs.ts';
 import { withBooks } from './cli-books.ts';
-import { CommandFailed, EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
+import { CommandFailed, EXIT, group, leaf, print, table, verdict, writeOut } from './cli-output.ts';
 import type { Opened } from './opened.ts';
 import { keyringOptions, signerFolder, signerSocket } from './signer-place.ts';
 
@@ -58,27 +58,53 @@ async function init({ json }: JsonOption): Promise<void> {
         `the database receives ${codes} to a seed that is not in ${folder}: put that seed.json back, or receive to other keys with "bursar keys import-xpub"`,
       );
     }
-    const entropy = await createSeed(folder, network, passphrase);
-    const words = mnemonicOf(entropy);
+    const entropy = await shownThenStored(json === true, network, (show) => createSeed(folder, network, passphrase, show));
     const accounts = accountsOf(entropy, network);
     entropy.fill(0);
-    const shown = network === 'sandbox' ? {} : { mnemonic: words };
-    const lines = [
-      `The seed lies in ${folder}, sealed.`,
-      ...(network === 'sandbox'
-        ? []
-        : [
-            '',
-            words,
-            '',
-            'These 24 words are shown once: whoever has them can spend everything. Keep them on paper, in two places.',
-            '',
-          ]),
-      ...accounts.map(({ currency, path, xpub }) => `${currency.padEnd(5)} ${path.padEnd(14)} ${xpub}`),
-    ];
-    print(json, { ...shown, accounts: accounts.map(({ currency, path, xpub }) => ({ currency, path, xpub })) }, lines);
+    const lines = accounts.map(({ currency, path, xpub }) => `${currency.padEnd(5)} ${path.padEnd(14)} ${xpub}`);
+    if (json !== true) print(false, null, [`The seed lies in ${folder}, sealed.`, ...lines]);
     await compareKeys(ctx.db, accounts, new Date(ctx.ports.clock.now()), () => firstIndexOfNewDatabase(folder));
   });
+}
+
+/**
+ * Writes the words out before the seed is stored: there is never a seed whose words nobody has seen. In JSON everything is one value, so all of
+ * it comes before; exit code 0 says that the seed is stored.
+ */
+async function shownThenStored(
+  json: boolean,
+  network: Network,
+  store: (show: (entropy: Uint8Array) => Promise<void>) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
+  let isShown = false;
+  const show = async (entropy: Uint8Array): Promise<void> => {
+    const words = network === 'sandbox' ? null : mnemonicOf(entropy);
+    const accounts = accountsOf(entropy, network).map(({ currency, path, xpub }) => ({ currency, path, xpub }));
+    const text = json ? `${JSON.stringify({ ...(words === null ? {} : { mnemonic: words }), accounts })}\n` : wordsToKeep(words);
+    await writeOut(text).catch((error: Error) => {
+      throw new CommandFailed(`the 24 words could not be written out (${error.message}): no seed was stored`);
+    });
+    isShown = words !== null;
+  };
+  try {
+    return await store(show);
+  } catch (error) {
+    if (!isShown) throw error;
+    throw new CommandFailed(`${(error as Error).message}; the 24 words above are VOID: no seed of theirs was stored`);
+  }
+}
+
+function wordsToKeep(words: string | null): string {
+  if (words === null) return '';
+  return [
+    '',
+    words,
+    '',
+    'These 24 words are shown once: whoever has them can spend everything. Keep them on paper, in two places.',
+    'They are void unless the next line says that the seed is stored.',
+    '',
+    '',
+  ].join('\n');
 }
 
 async function showXpubs({ json }: JsonOption): Promise<void> {

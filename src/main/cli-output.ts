@@ -38,6 +38,13 @@ export function print(json: boolean | undefined, value: unknown, lines: readonly
   process.stdout.write(json === true ? `${JSON.stringify(value)}\n` : lines.map((line) => `${line}\n`).join(''));
 }
 
+/** Writes a text to standard output; resolves when the system has taken all of it, rejects when it has not. */
+export function writeOut(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
 /** A word that says whether something is well: in colour on a terminal, unless NO_COLOR is set. */
 export function verdict(good: boolean, word: string): string {
   return styleText(good ? 'green' : 'red', word, { stream: process.stdout });

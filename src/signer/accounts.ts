@@ -10,6 +10,8 @@ const VERSIONS = {
   test: { public: 0x043587cf, private: 0x04358394 },
 } as const;
 
+const HARDENED = 0x8000_0000;
+
 /** The coins that the signer has an account for. */
 export const ACCOUNT_CODES: readonly UtxoCode[] = Object.values(CURRENCIES).flatMap((row) =>
   row.utxo === null ? [] : [row.code as UtxoCode],
@@ -29,20 +31,33 @@ export function mnemonicOf(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, wordlist);
 }
 
-/** The account-level public keys of a seed; the private ones are wiped before this returns. */
+/**
+ * The account-level public keys of a seed. The seed and every private key on the way are wiped before this returns; the copies that the
+ * libraries make while they derive, and the words (JavaScript's texts cannot be wiped), stay in memory until it is used again.
+ */
 export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
   const seed = mnemonicToSeedSync(mnemonicOf(entropy));
   const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
   try {
     return ACCOUNT_CODES.map((currency) => {
       const path = accountPath(currency, network);
-      const account = root.derive(path);
-      const xpub = account.publicExtendedKey;
-      account.wipePrivateData();
-      return { currency, network, path, xpub };
+      return { currency, network, path, xpub: publicKeyAt(root, path) };
     });
   } finally {
     seed.fill(0);
     root.wipePrivateData();
   }
+}
+
+/** Step by step, so that the keys between the root and the account are wiped too. */
+function publicKeyAt(root: HDKey, path: string): string {
+  let key = root;
+  for (const step of path.split('/').slice(1)) {
+    const child = key.deriveChild(Number.parseInt(step, 10) + (step.endsWith("'") ? HARDENED : 0));
+    if (key !== root) key.wipePrivateData();
+    key = child;
+  }
+  const xpub = key.publicExtendedKey;
+  key.wipePrivateData();
+  return xpub;
 }

@@ -41,8 +41,16 @@ export async function hasSeed(folder: string): Promise<boolean> {
   );
 }
 
-/** Makes a seed of 256 random bits and stores it sealed; returns the entropy. Never overwrites: throws SeedTrouble 'exists'. */
-export async function createSeed(folder: string, network: Network, passphrase: Passphrase): Promise<Uint8Array> {
+/**
+ * Makes a seed of 256 random bits and stores it sealed; returns the entropy. Never overwrites: throws SeedTrouble 'exists'.
+ * @param beforeStored is given the entropy when everything is prepared and no seed is there yet; when it throws, none will be
+ */
+export async function createSeed(
+  folder: string,
+  network: Network,
+  passphrase: Passphrase,
+  beforeStored: (entropy: Uint8Array) => Promise<void> = () => Promise.resolve(),
+): Promise<Uint8Array> {
   if (await hasSeed(folder)) throw alreadyThere(folder);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
@@ -67,7 +75,8 @@ export async function createSeed(folder: string, network: Network, passphrase: P
   const sealed = Buffer.concat([cipher.update(entropy), cipher.final()]);
   key.fill(0);
   const content: SeedFile = { ...header, sealed: sealed.toString('hex'), tag: cipher.getAuthTag().toString('hex') };
-  if (!(await createOnce(file(folder), `${JSON.stringify(content, null, 2)}\n`))) throw alreadyThere(folder);
+  const stored = await createOnce(file(folder), `${JSON.stringify(content, null, 2)}\n`, () => beforeStored(entropy));
+  if (!stored) throw alreadyThere(folder);
   return entropy;
 }
 
@@ -153,29 +162,43 @@ async function readPassphrase(folder: string): Promise<string> {
   return lines.split('\n').find((line) => line !== '' && !line.startsWith('#')) ?? '';
 }
 
-/** Writes a file of mode 600 that either is there wholly, on disk, or not at all; false when one of this name exists. */
-async function createOnce(path: string, content: string): Promise<boolean> {
+/**
+ * Writes a file of mode 600 that either is there wholly, on disk, or not at all; false when one of this name exists. `between` runs when only
+ * its name is missing.
+ */
+async function createOnce(
+  path: string,
+  content: string,
+  between: () => Promise<void> = () => Promise.resolve(),
+): Promise<boolean> {
   const making = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   const handle = await open(making, 'wx', 0o600);
   try {
     await handle.writeFile(content);
     await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  try {
+    await between();
     await link(making, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     return false;
   } finally {
+    await handle.close();
     await rm(making, { force: true });
   }
-  const folder = await open(join(path, '..'), 'r');
+  try {
+    await syncFolder(join(path, '..'));
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+  return true;
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
   try {
     await folder.sync();
   } finally {
     await folder.close();
   }
-  return true;
 }

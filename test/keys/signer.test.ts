@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync, validateMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFrameReader, encodeFrame } from '../../src/core/signer-wire.ts';
 import { signerSocket } from '../../src/main/signer-place.ts';
 import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
@@ -118,6 +118,28 @@ describe('the accounts of a seed', () => {
     for (const { currency, xpub } of accountsOf(new Uint8Array(16), 'mainnet')) {
       expect(derivers.of(currency, xpub).derive(0).address).toBe(FIRST_ADDRESSES[currency][0]);
     }
+  });
+
+  it('leave no private key behind, of the root, on the way, or of an account', () => {
+    const made: HDKey[] = [];
+    const derive = HDKey.prototype.deriveChild;
+    const root = HDKey.fromMasterSeed;
+    const spies = [
+      vi.spyOn(HDKey.prototype, 'deriveChild').mockImplementation(function (this: HDKey, index) {
+        const child = derive.call(this, index);
+        made.push(child);
+        return child;
+      }),
+      vi.spyOn(HDKey, 'fromMasterSeed').mockImplementation((...given) => {
+        const key = root.apply(HDKey, given);
+        made.push(key);
+        return key;
+      }),
+    ];
+    accountsOf(new Uint8Array(32).fill(7), 'mainnet');
+    for (const spy of spies) spy.mockRestore();
+    expect(made).toHaveLength(1 + 3 * 5);
+    for (const key of made) expect(key.privateKey).toBeNull();
   });
 
   it.each(['mainnet', 'testnet', 'regtest', 'sandbox'] as const)('share no key between coins on %s', (network) => {
