@@ -4,6 +4,9 @@ import type { UtxoCode } from '../core/currency.ts';
 import type { NodeCondition } from '../core/ports.ts';
 import type { Sql } from './connect.ts';
 
+/** A chain of which more blocks than these are not read yet is told as such. */
+export const FAR_BEHIND = 6;
+
 /**
  * What the node says of itself now. A contradiction among several nodes stands until they are seen to agree (or only one is configured);
  * then every transaction that may have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
@@ -60,7 +63,7 @@ export async function recordCondition(
 export type ChainStatus = {
   readonly currency: UtxoCode;
   readonly state: string;
-  /** Why it is not ready; of a ready one, that it has fewer blocks than were read from it. */
+  /** Why it is not ready; of a ready one, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
   readonly reason: string | null;
   /** What the node has, and how far we have read. */
   readonly nodeHeight: number | null;
@@ -94,10 +97,12 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     others: string[];
   }>({
     name: 'read_chain_status',
-    text: `select n.currency, n.state, n.reason, n.height as node_height, c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
+    text: `select n.currency, n.state, n.height as node_height,
+                  coalesce(n.reason, case when n.state = 'ready' and n.height - c.height > $1 then n.height - c.height || ' blocks are not read yet' end) as reason,
+                  c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
                   n.node, n.contested, n.others
              from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
-    values: [],
+    values: [FAR_BEHIND],
   });
   return rows.map((row) => ({
     currency: row.currency,

@@ -4,7 +4,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
 import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor, setCaughtUp } from '../store/blocks.ts';
-import { recordCondition } from '../store/node-conditions.ts';
+import { FAR_BEHIND, recordCondition } from '../store/node-conditions.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
@@ -89,6 +89,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       onTransaction: (raw) => mempool.take(raw),
     });
     const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port as ChainPort, condition, atMs));
+    // what is far behind is told from the first block on, not when the pass is over
+    if (condition.height - known.height > FAR_BEHIND) await recordCondition(ctx.db, currency, condition, atMs);
     const cursor = known.epoch === epoch ? known : await claimCursor(ctx.db, currency, known);
     epoch = null;
     const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure };

@@ -1,0 +1,63 @@
+// What `bursar chain status` and /readyz are told while a chain is far behind: how far, from the first block of the first pass on.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { UtxoCode } from '../../src/core/currency.ts';
+import type { ChainPort } from '../../src/core/ports.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { isRead } from '../../src/store/due.ts';
+import { type ChainStatus, readChainStatus } from '../../src/store/node-conditions.ts';
+import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
+
+let node: ServedNode;
+let chain: WatchedChain;
+beforeEach(async () => {
+  node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
+  chain = await watchChain('BTC', node.url);
+  await chain.catchUp();
+});
+afterEach(async () => {
+  await chain.close();
+  await node.stop();
+});
+
+async function status(): Promise<Pick<ChainStatus, 'state' | 'reason' | 'nodeHeight' | 'height'>> {
+  const { state, reason, nodeHeight, height } = (await readChainStatus(chain.db))[0]!;
+  return { state, reason, nodeHeight, height };
+}
+
+/** From now on each block that a watcher asks for is preceded by a look at the status. */
+async function lookAtEachBlock(blocksPerPass: number): Promise<Awaited<ReturnType<typeof status>>[]> {
+  const seen: Awaited<ReturnType<typeof status>>[] = [];
+  const ports = chain.ctx.ports.chains as Map<UtxoCode, ChainPort>;
+  const port = ports.get('BTC')!;
+  ports.set('BTC', {
+    ...port,
+    async readBlock(...asked) {
+      seen.push(await status());
+      return port.readBlock(...asked);
+    },
+  });
+  await chain.restart({ blocksPerPass });
+  return seen;
+}
+
+test('a chain that is far behind is told as such, in the first pass too', async () => {
+  const before = await status();
+  expect(before).toMatchObject({ state: 'ready', reason: null, nodeHeight: before.height });
+  const tip = node.mine(30).height;
+  const seen = await lookAtEachBlock(10);
+  const sinceMs = Date.now();
+  expect(await chain.watcher.pass()).toMatchObject({ blocksRead: 10, more: true });
+  expect(seen.map(({ nodeHeight }) => nodeHeight)).toEqual(Array.from({ length: 10 }, () => tip));
+  expect(seen[0]).toMatchObject({ state: 'ready', reason: '30 blocks are not read yet' });
+  expect(await status()).toMatchObject({ state: 'ready', reason: '20 blocks are not read yet', nodeHeight: tip });
+  expect(await isRead(chain.db, ['BTC'], sinceMs)).toBe(false);
+  await chain.catchUp();
+  expect(await status()).toEqual({ state: 'ready', reason: null, nodeHeight: tip, height: tip });
+});
+
+test('a few new blocks are no news', async () => {
+  node.mine(3);
+  const seen = await lookAtEachBlock(10);
+  await chain.catchUp();
+  expect(new Set(seen.map(({ reason }) => reason))).toEqual(new Set([null]));
+});
