@@ -35,11 +35,14 @@ export type ConnectOptions = {
    * connection, and nobody knows whether what it was told has happened.
    */
   readonly answersWithinMs?: number;
+  /** Milliseconds after which a process that holds a lock and gives no sign of life is taken for frozen (default 30 s). */
+  readonly silentMs?: number;
 };
 
 const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
 const LONGEST_STATEMENT_MS = 30_000;
+const SILENT_MS = 30_000;
 /** The server has so many sessions and no more: what is not used is given back soon. */
 const IDLE_MS = 10_000;
 
@@ -48,11 +51,12 @@ export function connect(options: ConnectOptions): Database {
   const { answersWithinMs } = options;
   // the server's own limit comes first: its refusal says that nothing has happened, and costs no connection
   const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
+  const limits = `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000`;
   const base = {
     connectionString: options.url,
     application_name: options.applicationName,
     ...(answersWithinMs === undefined ? {} : { connectionTimeoutMillis: answersWithinMs }),
-    options: `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${options.role === null ? '' : ` -c role=${options.role}`}`,
+    options: options.role === null ? limits : `${limits} -c role=${options.role}`,
   };
   // a session that listens or locks has few statements: there the driver's own timer for each will do
   const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
@@ -121,7 +125,8 @@ export function connect(options: ConnectOptions): Database {
       }
     },
     listen: openListening(alone),
-    sessionLock: openSessionLocks(alone),
+    // as the login itself: a role may neither see nor end the sessions of its login
+    sessionLock: openSessionLocks({ ...alone, options: limits }, options.silentMs ?? SILENT_MS),
     async close() {
       await pool.end();
       overdue.close();

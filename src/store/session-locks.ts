@@ -1,5 +1,6 @@
 // Locks that a session holds, not a transaction: they elect one of all processes. All of a process are held by one session, opened when the
-// first is asked for and ended with the last. Called by connect.ts.
+// first is asked for and ended with the last. Called by connect.ts; it has a timer, for a session that holds locks gives signs of life: one that has
+// given none for long belongs to a process that is frozen.
 import pg from 'pg';
 
 /** Held until released, or until its session ends (the process died, the connection broke): it elects, it does not protect. */
@@ -10,13 +11,34 @@ export type SessionLock = {
   share(): Promise<boolean>;
   /** Holds it alone no more; what is shared stays shared. */
   yield(): Promise<void>;
+  /**
+   * For who could not acquire it: ends the session of who holds it alone, when that has given no sign of life for so long that its process must
+   * be frozen or its machine gone. Whether it was ended; then the lock is free, and what its holder still does must be fenced off otherwise.
+   */
+  relieve(): Promise<boolean>;
   release(): Promise<void>;
 };
 
+/** By the server's clock: when the session that holds a lock alone was last heard of, if that is long ago. */
+const SILENT = `
+  select a.pid, a.state_change::text as since
+    from (select hashtextextended($1, 0) as key) k
+    join pg_locks l on l.locktype = 'advisory' and l.objsubid = 1 and l.mode = 'ExclusiveLock' and l.granted
+     and l.database = (select oid from pg_database where datname = current_database())
+     and l.classid::bigint = (k.key >> 32) & 4294967295 and l.objid::bigint = k.key & 4294967295
+    join pg_stat_activity a on a.pid = l.pid
+   where a.state = 'idle' and a.state_change < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
+const SIGNS_IN_SILENCE = 6;
+
 type Holder = { readonly name: string; held: boolean; shared: boolean; readonly onLost: () => void };
 
-/** @returns what makes a lock by its name; its `onLost` is told when the session broke while it held something */
-export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost?: () => void) => SessionLock {
+/**
+ * @param silentMs a session that holds a lock and has given no sign of life for so long may be ended by who wants that lock
+ * @returns what makes a lock by its name; its `onLost` is told when the session broke while it held something
+ */
+export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (name: string, onLost?: () => void) => SessionLock {
+  const signEveryMs = silentMs / SIGNS_IN_SILENCE;
+  let signs: NodeJS.Timeout | undefined;
   let session: pg.Client | null = null;
   let turn: Promise<unknown> = Promise.resolve();
   const holders = new Set<Holder>();
@@ -31,6 +53,7 @@ export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost
   function dropped(client: pg.Client): void {
     if (session !== client) return;
     session = null;
+    clearInterval(signs);
     const lost = [...holders];
     holders.clear();
     for (const one of lost) {
@@ -46,21 +69,54 @@ export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost
     client.on('end', () => dropped(client));
     await client.connect();
     session = client;
+    signs = setInterval(() => void inTurn(giveSign).catch(() => undefined), signEveryMs).unref();
     return client;
   }
 
-  /** Whether the session, if it is still the same, said yes. */
-  async function ask(statement: string, name: string): Promise<boolean> {
-    const client = session ?? (await open());
+  async function giveSign(): Promise<void> {
+    if (session !== null) await tell(session, { name: 'sign_of_life', text: 'select 1' });
+  }
+
+  async function tell<R extends pg.QueryResultRow>(client: pg.Client, statement: pg.QueryConfig): Promise<readonly R[]> {
     try {
-      const { rows } = await client.query<{ done: boolean }>(`select ${statement}(hashtextextended($1, 0)) as done`, [name]);
-      return session === client && rows[0]?.done === true;
+      return (await client.query<R>(statement)).rows;
     } catch (error) {
       // what the session holds now nobody knows: it is given up with all it may hold
       dropped(client);
       client.end().catch(() => undefined);
       throw error;
     }
+  }
+
+  /** Whether the session, if it is still the same, said yes. */
+  async function ask(statement: string, name: string): Promise<boolean> {
+    const client = session ?? (await open());
+    const text = `select ${statement}(hashtextextended($1, 0)) as done`;
+    const rows = await tell<{ done: boolean }>(client, { text, values: [name] });
+    return session === client && rows[0]?.done === true;
+  }
+
+  /** Ends who is silent, once it was seen to be while it had the time for more than one sign: the server itself may have been frozen. */
+  function createRelief(name: string): () => Promise<boolean> {
+    let lookedMs = Number.NEGATIVE_INFINITY;
+    let seen: { readonly who: string; readonly atMs: number } | null = null;
+    return async () => {
+      const nowMs = performance.now();
+      if (session === null || nowMs - lookedMs < signEveryMs) return false;
+      lookedMs = nowMs;
+      const values = [name, silentMs];
+      const [silent] = await tell<{ pid: number; since: string }>(session, { name: 'silent_holder', text: SILENT, values });
+      const who = silent === undefined ? null : `${silent.pid} ${silent.since}`;
+      if (who === null || who !== seen?.who) {
+        seen = who === null ? null : { who, atMs: nowMs };
+        return false;
+      }
+      if (nowMs - seen.atMs < 2 * signEveryMs) return false;
+      seen = null;
+      const text = `select pg_terminate_backend(s.pid) as done from (${SILENT}) s where s.pid || ' ' || s.since = $3`;
+      const [ended] = await tell<{ done: boolean }>(session, { name: 'end_silent_holder', text, values: [...values, who] });
+      return ended?.done === true;
+    };
   }
 
   function keep(one: Holder): void {
@@ -82,6 +138,7 @@ export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost
     if (client === null) return;
     if (holders.size === 0) {
       session = null;
+      clearInterval(signs);
       await client.end();
       return;
     }
@@ -91,6 +148,7 @@ export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost
 
   return (name, onLost = () => undefined) => {
     const mine: Holder = { name, held: false, shared: false, onLost };
+    const relief = createRelief(name);
     return {
       acquire: async () =>
         mine.held ||
@@ -115,6 +173,7 @@ export function openSessionLocks(config: pg.ClientConfig): (name: string, onLost
           keep(mine);
           await ask('pg_advisory_unlock', name);
         }),
+      relieve: () => inTurn(relief),
       release: () => inTurn(() => giveBack(mine)),
     };
   };

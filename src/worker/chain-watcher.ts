@@ -146,11 +146,15 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   return {
     async pass() {
       if (!(await lock.acquire())) {
+        // the cursor's epoch keeps what a frozen watcher does when it wakes up out of the books
+        await lock.relieve();
         await pushes.close();
         return STANDBY;
       }
       const atMs = clock.now();
       const done = await readOrTrouble(await ask(atMs), atMs);
+      // where its session was lost meanwhile another watches in its place: what this one was told is old
+      if (!(await lock.acquire())) return done.result;
       const { behind, height } = done.result;
       await recordCondition(ctx.db, currency, done.condition, atMs, {
         behind: behind ? behindReason(done.condition, { height }) : null,
