@@ -72,14 +72,28 @@ export type TokenOutput = {
   readonly nft: boolean;
 };
 
+export type OutputFacts = {
+  readonly vout: number;
+  readonly script: string;
+  readonly amountMinor: bigint;
+  /**
+   * Coins that leave Litecoin's extension block. In the mempool they are asked for by a kernel of this transaction (`vout` counts on from its
+   * outputs), in a block an output of the HogEx pays them: only script and amount are the same.
+   */
+  readonly pegOut?: true;
+};
+
 /** One transaction of a block or the mempool that touches something watched. Hashes in display order, hex. */
 export type TransactionFacts = {
   readonly txid: string;
   readonly coinbase: boolean;
-  /** Every input; empty for a coinbase and for what a Dash quorum pays out of the credit pool. */
+  /**
+   * Every input; empty for a coinbase, for what a Dash quorum pays out of the credit pool, and for Litecoin's HogEx: that one is made anew for
+   * each block, and what it spends says nothing of the payments in it.
+   */
   readonly inputs: readonly Outpoint[];
   /** Only the outputs to watched scripts (hex). */
-  readonly outputs: readonly { readonly vout: number; readonly script: string; readonly amountMinor: bigint }[];
+  readonly outputs: readonly OutputFacts[];
   /** Only the watched outpoints that it spends. */
   readonly spends: readonly Outpoint[];
   /** Outputs to watched scripts that carry a token, where there are any: never among `outputs`. */

@@ -1,6 +1,6 @@
-// Moves over a Litecoin MWEB block: the extension that follows the transactions of a block whose last one is a HogEx. Nothing in it is
-// ours to book (a peg-out to us is an output of the HogEx), but it must be understood to its last byte. Layout: Litecoin Core 0.21.2,
-// src/libmw. Called by utxo-block.ts.
+// Moves over Litecoin's MWEB parts: the extension that follows the transactions of a block whose last one is a HogEx, which must be understood
+// to its last byte (a peg-out in it is an output of the HogEx), and the part of a transaction in the mempool, whose peg-outs may be ours.
+// Layout: Litecoin Core 0.21.2, src/libmw. Called by utxo-block.ts and utxo-transaction.ts.
 import { type Cursor, Malformed, readByte, readCount, skip, skipBytes } from './utxo-bytes.ts';
 
 const HASH = 32;
@@ -16,7 +16,23 @@ export function skipMwebBlock(cursor: Cursor): void {
   skipHeader(cursor);
   skipEach(cursor, skipInput);
   skipEach(cursor, skipOutput);
-  skipEach(cursor, skipKernel);
+  skipEach(cursor, () => skipKernel(cursor, []));
+}
+
+/** Coins that a transaction of the mempool takes out of the extension; the script lies at bytes[start, end). */
+export type PegOut = { readonly amountMinor: bigint; readonly start: number; readonly end: number };
+
+/**
+ * The MWEB part of a transaction, behind its marker.
+ * @throws Malformed at the first thing that is not as Litecoin Core writes it
+ */
+export function readMwebTransaction(cursor: Cursor): PegOut[] {
+  const pegOuts: PegOut[] = [];
+  skip(cursor, 2 * HASH); // kernel and stealth offset
+  skipEach(cursor, skipInput);
+  skipEach(cursor, skipOutput);
+  skipEach(cursor, () => skipKernel(cursor, pegOuts));
+  return pegOuts;
 }
 
 function skipEach(cursor: Cursor, one: (cursor: Cursor) => void): void {
@@ -47,20 +63,23 @@ function skipOutput(cursor: Cursor): void {
   skip(cursor, RANGE_PROOF + SIGNATURE);
 }
 
-function skipKernel(cursor: Cursor): void {
+function skipKernel(cursor: Cursor, pegOuts: PegOut[]): void {
   const features = readFeatures(cursor, 0x3f);
   if (features & 0x01) skipVarInt(cursor); // fee
   if (features & 0x02) skipVarInt(cursor); // peg-in
-  if (features & 0x04) skipEach(cursor, skipPegOut);
+  if (features & 0x04) skipEach(cursor, () => pegOuts.push(readPegOut(cursor)));
   if (features & 0x08) skipVarInt(cursor); // lock height
   if (features & 0x10) skip(cursor, KEY); // stealth excess
   if (features & 0x20) skipBytes(cursor);
   skip(cursor, KEY + SIGNATURE);
 }
 
-function skipPegOut(cursor: Cursor): void {
-  skipVarInt(cursor); // amount
-  skipBytes(cursor); // script
+function readPegOut(cursor: Cursor): PegOut {
+  const amountMinor = readVarInt(cursor);
+  const length = readCount(cursor);
+  const start = cursor.at;
+  skip(cursor, length);
+  return { amountMinor, start, end: cursor.at };
 }
 
 function readFeatures(cursor: Cursor, known: number): number {
@@ -71,6 +90,16 @@ function readFeatures(cursor: Cursor, known: number): number {
 
 /** Litecoin Core's own VARINT: base 128, the highest bit says that more follows. */
 function skipVarInt(cursor: Cursor): void {
-  for (let length = 1; length <= 10; length++) if (readByte(cursor) < 0x80) return;
+  readVarInt(cursor);
+}
+/** Each byte but the last counts one more than it says, so that no number has two forms. */
+function readVarInt(cursor: Cursor): bigint {
+  let value = 0n;
+  for (let length = 1; length <= 10; length++) {
+    const byte = readByte(cursor);
+    value = (value << 7n) | BigInt(byte & 0x7f);
+    if (byte < 0x80) return value;
+    value += 1n;
+  }
   throw new Malformed(`a number of more than ten bytes at byte ${cursor.at}`);
 }

@@ -1,8 +1,9 @@
 // Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts lie, what it touches, its txid. What it does
 // not know it refuses (Malformed). Called by utxo-block.ts for each of a block, and by utxo-node.ts for those of the mempool.
 import type { UtxoParameters } from '../core/currency.ts';
-import type { Outpoint, TokenOutput, TransactionFacts, WatchList } from '../core/ports.ts';
+import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../core/ports.ts';
 import { type Cursor, displayHash, doubleHash, Malformed, readByte, readCount, skip, skipBytes } from './utxo-bytes.ts';
+import { type PegOut, readMwebTransaction } from './utxo-mweb.ts';
 import { readToken, TOKEN_PREFIX } from './utxo-token.ts';
 
 export type Features = UtxoParameters['blockFeatures'];
@@ -26,8 +27,11 @@ export type Scan = {
   coinbase: boolean;
   hit: boolean;
   hogEx: boolean;
+  /** Of a transaction in the mempool. */
+  pegOuts: readonly PegOut[];
 };
 
+const NO_PEG_OUTS: readonly PegOut[] = [];
 const WITNESS = 0x01;
 const MWEB = 0x08;
 /** From this version on the upper half of a Dash transaction's version is its type. */
@@ -48,8 +52,9 @@ export function readTransactionBytes(
   const scan = newScan({ bytes, at: 0 }, features, watch);
   scanTransaction(scan, false);
   if (scan.cursor.at !== bytes.length) throw new Malformed(`${bytes.length - scan.cursor.at} bytes are left over`);
-  // an MWEB-only transaction is named by its kernel and has neither inputs nor outputs here
-  if ((scan.flags & MWEB) !== 0 && scan.bodyEnd - scan.bodyStart === 2) return null;
+  // an MWEB-only transaction has neither inputs nor outputs here, and is named by its kernel: one that was pushed has no name for us
+  if ((scan.flags & MWEB) !== 0 && scan.bodyEnd - scan.bodyStart === 2)
+    return scan.hit && txid !== null ? factsOf(scan, txid) : null;
   hashTransaction(scan, txidBytes, 0);
   const found = displayHash(txidBytes, 0);
   if (txid !== null && found !== txid) throw new Malformed(`the transaction hashes to ${found}`);
@@ -71,6 +76,7 @@ export function newScan(cursor: Cursor, features: Features, watch: Watched): Sca
     coinbase: false,
     hit: false,
     hogEx: false,
+    pegOuts: NO_PEG_OUTS,
   };
 }
 
@@ -84,6 +90,7 @@ export function scanTransaction(scan: Scan, inBlock: boolean): void {
   scan.flags = 0;
   scan.hit = false;
   scan.hogEx = false;
+  scan.pegOuts = NO_PEG_OUTS;
   if (features.segwit && bytes[cursor.at] === 0) readFlags(scan);
   scan.bodyStart = cursor.at;
   const inputs = scanInputs(scan);
@@ -171,9 +178,23 @@ function skipMwebPart(scan: Scan, inBlock: boolean): void {
     return;
   }
   if (present !== 1 || inBlock) throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
-  // no coin of ours is in there; what is outside of it is proven by the txid
-  if (cursor.bytes.length - 4 < cursor.at) throw new Malformed('cut off within an MWEB transaction');
-  cursor.at = cursor.bytes.length - 4;
+  const end = cursor.bytes.length - 4;
+  if (end < cursor.at) throw new Malformed('cut off within an MWEB transaction');
+  scan.pegOuts = pegOutsOf({ bytes: cursor.bytes, at: cursor.at }, end);
+  if (scan.pegOuts.some(({ start, end }) => scan.watch.hasScript(cursor.bytes, start, end))) scan.hit = true;
+  // what is outside of it is proven by the txid
+  cursor.at = end;
+}
+
+/** A form that is not known yet hides its peg-outs until they stand in a block; it is no trouble of the node. */
+function pegOutsOf(cursor: Cursor, end: number): readonly PegOut[] {
+  try {
+    const found = readMwebTransaction(cursor);
+    return cursor.at === end ? found : NO_PEG_OUTS;
+  } catch (error) {
+    if (error instanceof Malformed) return NO_PEG_OUTS;
+    throw error;
+  }
 }
 
 /** The txid: double SHA-256 over everything but marker, flags, witnesses and MWEB. */
@@ -201,7 +222,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   for (let left = readCount(cursor); left > 0; left--) {
     const at = cursor.at;
     skip(cursor, 36);
-    if (!scan.coinbase) {
+    if (!scan.coinbase && !scan.hogEx) {
       const outpoint = { txid: displayHash(bytes, at), vout: bytes.readUInt32LE(at + 32) };
       inputs.push(outpoint);
       if (watch.hasOutpoint(bytes, at)) spends.push(outpoint);
@@ -209,7 +230,8 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
     skipBytes(cursor);
     skip(cursor, 4);
   }
-  const outputs: { vout: number; script: string; amountMinor: bigint }[] = [];
+  const outputs: OutputFacts[] = [];
+  const leaves = scan.hogEx ? ({ pegOut: true } as const) : {};
   const tokenOutputs: TokenOutput[] = [];
   const count = readCount(cursor);
   for (let vout = 0; vout < count; vout++) {
@@ -219,7 +241,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
     const start = cursor.at;
     skip(cursor, length);
     if (watch.hasScript(bytes, start, start + length))
-      outputs.push({ vout, script: bytes.toString('hex', start, start + length), amountMinor });
+      outputs.push({ vout, script: bytes.toString('hex', start, start + length), amountMinor, ...leaves });
     else if (features.tokens && length > 0 && bytes[start] === TOKEN_PREFIX) {
       const token = readToken(bytes, start, start + length);
       if (token === null || !watch.hasScript(bytes, token.scriptStart, start + length)) continue;
@@ -227,6 +249,10 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
       tokenOutputs.push({ vout, script, amountMinor, category: token.category, tokens: token.tokens, nft: token.nft });
     }
   }
+  scan.pegOuts.forEach(({ amountMinor, start, end }, index) => {
+    if (!watch.hasScript(bytes, start, end)) return;
+    outputs.push({ vout: count + index, script: bytes.toString('hex', start, end), amountMinor, pegOut: true });
+  });
   const facts = { txid, coinbase: scan.coinbase, inputs, outputs, spends };
   return tokenOutputs.length === 0 ? facts : { ...facts, tokenOutputs };
 }

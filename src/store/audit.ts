@@ -201,10 +201,10 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'BOOK-9',
-    says: 'an unpaid transaction holds nothing of the merchant, and a payment that is booked owes nothing',
+    says: 'an unpaid transaction holds nothing of the merchant in its own coin, and a payment that is booked owes nothing',
     text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
              from payments p join transactions t on t.id = p.transaction_id
-            where p.in_available > 0 and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
+            where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
            union all
            select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from payments
             where deposit_key is not null and (owed <> 0 or owed_fee <> 0)

@@ -2,7 +2,7 @@
 // taken over by its malleated twin, or loses against a rival. Called by chain-facts.ts; no SQL here.
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../core/currency.ts';
-import type { Outpoint, TransactionFacts } from '../core/ports.ts';
+import type { Outpoint, OutputFacts, TransactionFacts } from '../core/ports.ts';
 import type {
   KnownFacts,
   NewPayment,
@@ -20,7 +20,7 @@ export type Plan = {
   /** Payments as they are after the sightings so far, by id, and the ids by outpoint, by what makes a twin, and by txid. */
   readonly rows: Map<bigint, PaymentFacts>;
   readonly byOutpoint: Map<string, bigint>;
-  readonly byTwin: Map<string, bigint>;
+  readonly byTwin: Map<string, Set<bigint>>;
   readonly byTxid: Map<string, Set<bigint>>;
   readonly changed: Set<bigint>;
   /** By outpoint, and the outpoints by txid. */
@@ -61,7 +61,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
   const { block } = plan.context;
   for (const { output, transactionId, twinKey } of ours(plan, facts)) {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
-    const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? rowAt(plan, plan.byTwin.get(twinOf(twinKey, transactionId)));
+    const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, twinOf(twinKey, transactionId));
     if (twin !== undefined) {
       // what the best chain has decided is not unmade by a look at the mempool: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
@@ -100,6 +100,16 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
   beatRivals(plan, facts);
 }
 
+/**
+ * The payment that this output is under another txid. A peg-out has nothing but script and amount to be known by, so it is one that is not
+ * there any more; in a block also one that waited in the mempool until now.
+ */
+function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts | undefined {
+  const rows = [...(plan.byTwin.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
+  if (output.pegOut === undefined) return rows[0];
+  return rows.find(({ state }) => state !== 'mined' && (state !== 'mempool' || plan.context.block !== null));
+}
+
 /** Seen again where it was seen before: nothing has changed. */
 function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null): boolean {
   return (
@@ -108,7 +118,7 @@ function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null):
 }
 
 type OurOutput = {
-  readonly output: TransactionFacts['outputs'][number];
+  readonly output: OutputFacts;
   readonly transactionId: string;
   readonly twinKey: string;
 };
@@ -123,6 +133,10 @@ function ours(plan: Plan, facts: TransactionFacts): OurOutput[] {
     const transactionId = plan.owners.get(output.script);
     if (transactionId === undefined || output.amountMinor <= 0n) continue;
     const what = `${output.script}:${output.amountMinor}`;
+    if (output.pegOut !== undefined) {
+      found.push({ output, transactionId, twinKey: createHash('sha256').update(`peg-out|${what}`).digest('hex') });
+      continue;
+    }
     const nth = seen.get(what) ?? 0;
     seen.set(what, nth + 1);
     found.push({ output, transactionId, twinKey: begun.copy().update(`${what}|${nth}`).digest('hex') });
@@ -182,7 +196,9 @@ function enter(plan: Plan, row: PaymentFacts): void {
   plan.rows.set(row.id, row);
   plan.byOutpoint.set(outpointKey(row), row.id);
   const twin = twinOf(row.twinKey, row.transactionId);
-  if (!plan.byTwin.has(twin)) plan.byTwin.set(twin, row.id);
+  const twins = plan.byTwin.get(twin) ?? new Set();
+  plan.byTwin.set(twin, twins);
+  twins.add(row.id);
   const ofTxid = plan.byTxid.get(row.txid) ?? new Set();
   plan.byTxid.set(row.txid, ofTxid);
   ofTxid.add(row.id);

@@ -125,8 +125,13 @@ type RawCheck = {
   sequence: number;
 };
 
+/** In review the payments may lie on several chains, which grow each at its own pace; else one chain's tip tells. */
 const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.need, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
-  case when t.confirmed_from_height is null then 0 else greatest(0, c.height - t.confirmed_from_height + 1) end as confirmations`;
+  case when t.confirmed_from_height is null then 0
+       when t.status = 'review' then coalesce(
+         (select greatest(0, min(case when p.height is null then 0 else k.height - p.height + 1 end))
+            from payments p join chain_cursors k on k.currency = p.currency where p.transaction_id = t.id and p.state in ('mempool', 'mined')), 0)
+       else greatest(0, c.height - t.confirmed_from_height + 1) end as confirmations`;
 
 function checkRow(row: RawCheck): CheckRow {
   return {

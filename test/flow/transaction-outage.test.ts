@@ -122,6 +122,26 @@ describe('found after an outage', () => {
   });
 });
 
+test('in review the confirmations are the least of all payments, however each chain grows', async () => {
+  const { transactionId } = await house.create();
+  await house.admin.query(`update transactions set late_payments = 'review'`);
+  await house.wait(3 * HOUR);
+  await house.catchUp();
+  await house.judge();
+  const shown = async () => {
+    await house.judge();
+    const checked = await checkTransaction(house.ctx, { merchantId: house.merchantId, transactionId });
+    return [checked?.status, checked?.confirmations];
+  };
+  await readBlock('BTC', [await payment(transactionId, 50_000n)], house.now());
+  await readBlock('LTC', [await payment(transactionId, 50_000n)], house.now());
+  expect(await shown()).toEqual(['review', 1]);
+  for (let n = 0; n < 8; n++) await readBlock('BTC', [], house.now());
+  expect(await shown()).toEqual(['review', 1]);
+  await readBlock('LTC', [], house.now());
+  expect(await shown()).toEqual(['review', 2]);
+});
+
 test('a payment that was on time and was replaced before anyone looked leaves its place to the one that replaced it', async () => {
   const { transactionId } = await house.create();
   await house.admin.query(`update transactions set late_payments = 'review'`);

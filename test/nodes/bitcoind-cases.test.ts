@@ -126,13 +126,41 @@ describe('a litecoind with MWEB', () => {
     expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mined', amount: 150_000_000n }]);
   });
 
-  test('coins that leave the extension to our address (peg-out) are a payment in the block that holds them', async () => {
+  test('coins that leave the extension to our address (peg-out) are a payment from the mempool on, whatever block holds them', async () => {
     const owed = await chain.owe();
-    await wallet('m', 'sendtoaddress', segwitAddress('rltc', owed.script), 2.5);
+    const txid = await wallet('m', 'sendtoaddress', segwitAddress('rltc', owed.script), 2.5);
     await chain.catchUp();
-    expect(await chain.facts(owed)).toEqual([]);
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool', amount: 250_000_000n, foundMined: false }]);
     await mine();
     await chain.catchUp();
-    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', amount: 250_000_000n, foundMined: true }]);
+    const [mined] = await chain.facts(owed);
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', amount: 250_000_000n, foundMined: false }]);
+    expect(mined?.txid, 'the HogEx pays it').not.toBe(txid);
+
+    await daemon.rpc('invalidateblock', await daemon.rpc('getbestblockhash'));
+    // no miner wants it now: another branch grows without it
+    await daemon.rpc('prioritisetransaction', txid, 0, -100_000_000);
+    await mine();
+    await mine();
+    await daemon.rpc('prioritisetransaction', txid, 0, 100_000_000);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool', amount: 250_000_000n, gone: false }]);
+    await mine();
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', height: mined!.height! + 2, conflictTxid: null }]);
+  });
+
+  test('two peg-outs of the same amount to the same address are two payments', async () => {
+    const owed = await chain.owe();
+    const address = segwitAddress('rltc', owed.script);
+    for (let n = 0; n < 2; n++) await wallet('m', 'sendtoaddress', address, 0.5);
+    await chain.catchUp();
+    await mine();
+    await chain.catchUp();
+    await wallet('m', 'sendtoaddress', address, 0.5);
+    await chain.catchUp();
+    await mine();
+    await chain.catchUp();
+    expect((await chain.facts(owed)).map((fact) => fact.state)).toEqual(['mined', 'mined', 'mined']);
   });
 });
