@@ -52,12 +52,15 @@ function isOneOtherScript(letters: string): boolean {
   return OTHER_SCRIPTS.some((script) => script.test(letters)) && [...letters].some((letter) => !LATIN_LOOKALIKES.has(letter));
 }
 
-/** What is wrong with a new password, as a sentence; null when nothing is: 12 to 128 characters, at most 512 bytes in UTF-8, any Unicode. */
-export function passwordProblem(password: string): string | null {
+/**
+ * What is wrong with a new password, as a sentence; null when nothing is: 12 to 128 characters, at most 512 bytes in UTF-8, any Unicode.
+ * @param shortest the least number of characters, where it is not 12
+ */
+export function passwordProblem(password: string, shortest = MIN_PASSWORD): string | null {
   const normal = password.normalize('NFC');
   const length = [...normal].length;
   if (!password.isWellFormed()) return 'password must be valid Unicode.';
-  if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `password must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters.`;
+  if (length < shortest || length > MAX_PASSWORD) return `password must have ${shortest} to ${MAX_PASSWORD} characters.`;
   if (new TextEncoder().encode(normal).length > MAX_PASSWORD_BYTES)
     return `password must have at most ${MAX_PASSWORD_BYTES} bytes in UTF-8.`;
   return null;

@@ -1,6 +1,7 @@
 // Making and reading the tokens of a sign-in: what sign-in, refresh and the authenticator share. Here the public halves of the signing keys
 // go to the database and come back for the other processes.
 import { createHash } from 'node:crypto';
+import type { Network } from '../core/currency.ts';
 import type { Ports, TokenClaims, TokenKind } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Database, Sql } from '../store/connect.ts';
@@ -11,6 +12,8 @@ export type SignInContext = {
   readonly db: Database;
   readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens'>;
   readonly afterwards?: (work: () => void) => void;
+  /** Where it is the sandbox, any password will do. */
+  readonly network?: Network;
 };
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
 

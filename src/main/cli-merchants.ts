@@ -26,7 +26,7 @@ export function addMerchantCommands(bursar: Command): void {
   const merchant = group(bursar, 'merchant', 'Merchants.');
   leaf(merchant, 'add', 'Makes a merchant and its first user, who may do everything.')
     .requiredOption('--username <name>', "the first user's name")
-    .option('--password <text>', '12 to 128 characters; one is made when it is left out')
+    .option('--password <text>', '12 to 128 characters (sandbox: any); one is made when it is left out')
     .requiredOption('--email <address>', "the account's e-mail address")
     .requiredOption('--business-name <name>', 'the registered business name')
     .action(async (options: Credentials & { email: string; businessName: string } & JsonOption) => {
@@ -53,7 +53,7 @@ function addUserCommands(bursar: Command): void {
   leaf(user, 'add', 'Makes a further user of a merchant.')
     .requiredOption('--merchant <affiliate_id>', 'whose user')
     .requiredOption('--username <name>', 'the name to sign in with')
-    .option('--password <text>', '12 to 128 characters; one is made when it is left out')
+    .option('--password <text>', '12 to 128 characters (sandbox: any); one is made when it is left out')
     .requiredOption('--scopes <list>', `of ${SCOPES.join(', ')}, separated by commas`, scopes)
     .action(async (options: Credentials & { merchant: string; scopes: readonly string[] } & JsonOption) => {
       const { merchant: affiliateId, username, password = newPassword() } = options;

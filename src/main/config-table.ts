@@ -102,10 +102,12 @@ const evmAddress: Reader<string> = (value) => {
   return value;
 };
 
-const password: Reader<string> = (value) => {
-  if (value.length < 12 || value.length > 128) throw new Error('12 to 128 characters');
-  return value;
-};
+const secretOf =
+  (shortest: number): Reader<string> =>
+  (value) => {
+    if (value.length < shortest || value.length > 128) throw new Error(`${shortest} to 128 characters`);
+    return value;
+  };
 
 /** The demo merchant's password when BURSAR_DEMO_PASSWORD gives none. */
 export const DEMO_PASSWORD = 'demo-demo-demo';
@@ -170,7 +172,7 @@ export const VARIABLES = {
   ),
   signerPassphrase: signerOnly(
     'BURSAR_SIGNER_PASSPHRASE',
-    password,
+    secretOf(12),
     'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
   ),
 
@@ -222,7 +224,7 @@ export const VARIABLES = {
   ...inSection('The sandbox'),
   demoPassword: optional(
     'BURSAR_DEMO_PASSWORD',
-    password,
+    secretOf(1),
     `password of the demo merchant (username demo), set at every start; unset: ${DEMO_PASSWORD}, and a changed one is kept`,
     true,
   ),

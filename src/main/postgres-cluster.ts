@@ -17,8 +17,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { endOfOrphans } from './postgres-orphans.ts';
 import type { Place } from './postgres-place.ts';
-import { identityOf, workersIn, worksIn } from './process-identity.ts';
+import { identityOf, worksIn } from './process-identity.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** The login user of our own clusters: their superuser, whom only the socket's folder lets in. */
@@ -156,7 +157,8 @@ export async function startCluster(options: ClusterOptions): Promise<number> {
     const running = runningServer(place);
     if (running !== null && isReady(place)) return running;
     if (running === null && performance.now() - lastTry > 500) {
-      await endOfOrphans(place, until);
+      await endOfOrphans(place, { until, isServed: () => runningServer(place) !== null });
+      removeStaleLocks(place);
       const exited = launch(options);
       lastTry = performance.now();
       const failure = await untilReady(place, exited, until);
@@ -240,10 +242,9 @@ async function untilReady(place: Place, exited: Promise<End>, until: number): Pr
   return failure ?? { why: 'it is not ready in time', isKilled: false };
 }
 
-// A server that was killed leaves children, which end by themselves: they are waited for. Then nobody works in the folder, and a lock
-// file that names a living process (somebody else's since a crash of the machine, or one that waits to be reaped) would only keep PostgreSQL out.
-async function endOfOrphans(place: Place, until: number): Promise<void> {
-  while (workersIn(place.folder).length > 0 && performance.now() < until) await delay(10);
+/** Nobody works in the folder: a lock file that names a living process (somebody else's since a crash of the machine, or one that waits to be
+ * reaped) would only keep PostgreSQL out. */
+function removeStaleLocks(place: Place): void {
   if (runningServer(place) !== null) return;
   for (const file of [join(place.folder, 'postmaster.pid'), join(place.socketFolder, '.s.PGSQL.5432.lock')]) {
     const pid = readPid(file);

@@ -47,7 +47,7 @@ export function wireSignIn(config: Config, options: WireOptions): Wired<SignInCo
     tokens: createTokens({ clock, audience: config.network }),
   };
   return {
-    ctx: { db, ports },
+    ctx: { db, ports, network: config.network },
     async close() {
       await db.close();
       clock.close();

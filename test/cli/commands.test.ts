@@ -79,7 +79,7 @@ describe('merchants and users', () => {
       return runCli(['merchant', 'add', ...options], here);
     };
     const [password, email, name, username, unknown] = await Promise.all([
-      add({ password: 'short' }),
+      add({ password: 'x'.repeat(129) }),
       add({ email: 'nobody' }),
       add({ 'business-name': ' ' }),
       add({ username: 'two words' }),

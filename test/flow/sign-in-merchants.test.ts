@@ -115,6 +115,15 @@ describe('what is refused', () => {
     expect(await fault(resumeMerchant(world.ctx, { affiliateId: 'aff_unknown' }))).toBe('not_found affiliate_id');
   });
 
+  it('of no password in the sandbox for being short', async () => {
+    const ctx = { ...world.ctx, network: 'sandbox' as const };
+    const shop = { username: 'short', password: 'pw', email: 'a@example.com', businessName: 'Short' };
+    await addMerchant(ctx, shop);
+    const refused = { code: 'invalid_request', param: 'password' };
+    await expect(addMerchant(ctx, { ...shop, username: 'empty', password: '' })).rejects.toMatchObject(refused);
+    await expect(addMerchant(world.ctx, { ...shop, username: 'other' })).rejects.toMatchObject(refused);
+  });
+
   it('of a password: below 12 and above 128 characters or 512 bytes, and what is no Unicode', () => {
     for (const fine of [
       'demo-demo-demo',

@@ -69,6 +69,25 @@ async function another(): Promise<{ child: ChildProcess; url: string }> {
   return { child, url };
 }
 
+test.skipIf(process.platform !== 'linux')(
+  'a child of a killed server that cannot end by itself does not keep the next one out',
+  async () => {
+    const first = await openIt();
+    const client = new pg.Client({ connectionString: first.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const backend = rows[0]!.pid;
+    process.kill(backend, 'SIGSTOP');
+    process.kill(await serverPid(first.url), 'SIGKILL');
+    const startedMs = performance.now();
+    expect(await ask((await openIt()).url, 'select 1 as answer')).toBe(1);
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+    expect(existsSync(`/proc/${backend}/cwd`)).toBe(false);
+  },
+  60_000,
+);
+
 test('it takes the sessions of many processes at once', async () => {
   const { url } = await openIt();
   const clients = Array.from({ length: 300 }, () => new pg.Client({ connectionString: url }));
