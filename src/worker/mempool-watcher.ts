@@ -153,7 +153,10 @@ export function createMempoolWatcher(
       const nowMs = ctx.ports.clock.now();
       const listing = new Set(await port.mempool());
       const read = await readNew(listing, seenBehind);
-      const paying = read.touched.filter((one) => one.outputs.length > 0);
+      // a peg-out that such a node holds may be the one that we have read in a block: only a node that has that block can tell them apart
+      const paying = read.touched
+        .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
+        .filter((one) => one.outputs.length > 0);
       await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
       seenBehind = withoutThem(listing, read.missing);
       nextListingMs = 0;
