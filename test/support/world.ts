@@ -11,6 +11,7 @@ import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
 import { checkMove, type Move } from './invariants.ts';
 import { type Asked, askJudge } from './judge-asking.ts';
+import { newPrices } from './prices.ts';
 import { approveRefund, finishRefund } from './refund.ts';
 
 export const SECOND = 1_000;
@@ -51,9 +52,7 @@ export function newWorld(options: WorldOptions = {}) {
   const usdMinor = options.usd ?? 50_00n;
   const need = usdMinor * 10n;
   const chains = new Map<CurrencyCode, Chain>();
-  const rates = new Map<CurrencyCode, Rate | null>();
-  /** What the transaction's currency has cost. */
-  const prices: { readonly atMs: number; readonly rate: Rate | null }[] = [{ atMs: T0, rate: QUOTE }];
+  const prices = newPrices();
   const contested = new Map<CurrencyCode, bigint>();
   const books: Books = newBooks();
   const terms = { feeBps: options.feeBps ?? 0, settlementMs: options.settlementMs ?? DAY };
@@ -89,16 +88,11 @@ export function newWorld(options: WorldOptions = {}) {
 
   for (const code of [currency, currency === 'BTC' ? 'LTC' : 'BTC'] as const) {
     chains.set(code, newChain(code, T0));
-    rates.set(code, QUOTE);
+    prices.set(code, T0, QUOTE);
   }
   const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
 
-  /** The last price before, where there was none then the first one after. */
-  function rateAt(atMs: number): Rate | null {
-    const before = prices.findLast((price) => price.atMs <= atMs)?.rate ?? null;
-    return before ?? prices.find((price) => price.atMs > atMs && price.rate !== null)?.rate ?? null;
-  }
-
+  const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
   const ask = (word?: (it: Case) => void): Asked =>
     askJudge({ transaction, coins, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word);
 
@@ -126,11 +120,10 @@ export function newWorld(options: WorldOptions = {}) {
   /** The watchers read what is new; whoever is due is judged, and whoever is not must have nothing to be told. */
   function settle(word?: (it: Case) => void): void {
     for (const one of chains.values()) {
-      if (watch(one, coins, { nowMs, arrivalRate: rates.get(one.currency) ?? null, nextId: () => ++ids })) hurried = true;
+      if (watch(one, coins, { nowMs, arrivalRate: prices.now(one.currency), nextId: () => ++ids })) hurried = true;
     }
     for (const [at, coin] of coins.entries()) {
-      if (coin.arrivalRate === null && rates.get(coin.currency))
-        coins[at] = { ...coin, arrivalRate: rates.get(coin.currency) ?? null };
+      if (coin.arrivalRate === null) coins[at] = { ...coin, arrivalRate: prices.now(coin.currency) };
     }
     for (;;) {
       const view = chain().view;
@@ -269,9 +262,7 @@ export function newWorld(options: WorldOptions = {}) {
       decide();
     },
     rate(usd: bigint | null, code: CurrencyCode = currency): void {
-      const rate = usd === null ? null : usd * 10n ** 8n;
-      rates.set(code, rate);
-      if (code === currency) prices.push({ atMs: nowMs, rate });
+      prices.set(code, nowMs, usd === null ? null : usd * 10n ** 8n);
       hurried = true; // whoever waits for a rate is asked again every few seconds
       settle();
     },
