@@ -3,27 +3,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { once } from '../../src/flow/once.ts';
 import { refusalOf } from '../../src/http/reply-error.ts';
-import { connect, type Database } from '../../src/store/connect.ts';
 import { portsFor } from '../support/ports.ts';
-import { freshDatabase } from '../support/postgres.ts';
-import { openRelay } from '../support/relay.ts';
+import { openRelayedDatabase } from '../support/relay.ts';
 import { eventually } from '../support/service.ts';
 
 const WITHIN_MS = 600;
-let database: Awaited<ReturnType<typeof freshDatabase>>;
-let relay: Awaited<ReturnType<typeof openRelay>>;
-let db: Database;
-
+let opened: Awaited<ReturnType<typeof openRelayedDatabase>>;
+let relay: typeof opened.relay;
+let db: typeof opened.db;
 beforeEach(async () => {
-  database = await freshDatabase();
-  relay = await openRelay(database.url);
-  db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', answersWithinMs: WITHIN_MS });
+  opened = await openRelayedDatabase({ answersWithinMs: WITHIN_MS });
+  ({ relay, db } = opened);
 });
-afterEach(async () => {
-  relay.close();
-  await db.close();
-  await database.drop();
-});
+afterEach(() => opened.close());
 
 /** What a call that fails this way is answered with, and after how long. */
 async function answered(work: Promise<unknown>): Promise<[string, boolean]> {
@@ -71,7 +63,7 @@ test('a connection that breaks between two statements of a transaction is a pass
 test('a write whose commit was not answered is told as overloaded, and its key says later what became of it', async () => {
   // as much of the context as a key and its row take
   const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), desk: {} } as unknown as Parameters<typeof once>[0];
-  await database.db.query({
+  await opened.direct.query({
     text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
            values (1, 'aff_' || repeat('0', 22), 'a@example.com', 'A', now())`,
   });

@@ -2,24 +2,17 @@
 // answer.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SILENT_MS, settle, untilRead } from '../../src/main/settle.ts';
-import { connect, type Database } from '../../src/store/connect.ts';
 import { portsFor } from '../support/ports.ts';
-import { freshDatabase } from '../support/postgres.ts';
-import { openRelay } from '../support/relay.ts';
+import { openRelayedDatabase } from '../support/relay.ts';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
-let relay: Awaited<ReturnType<typeof openRelay>>;
-let db: Database;
+let opened: Awaited<ReturnType<typeof openRelayedDatabase>>;
+let relay: typeof opened.relay;
+let db: typeof opened.db;
 beforeEach(async () => {
-  database = await freshDatabase();
-  relay = await openRelay(database.url);
-  db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test' });
+  opened = await openRelayedDatabase();
+  ({ relay, db } = opened);
 });
-afterEach(async () => {
-  relay.close();
-  await db.close();
-  await database.drop();
-});
+afterEach(() => opened.close());
 
 const context = () => ({ db, ports: portsFor('sandbox', { now: () => Date.now() }) });
 
@@ -31,7 +24,7 @@ async function ended(work: Promise<boolean>): Promise<{ readonly how: unknown; r
 }
 
 test('a chain that nobody reads is waited for as long as was said', async () => {
-  await database.db.query({
+  await opened.direct.query({
     text: `insert into node_conditions (currency, state, height, hash, checked_at) values ('BTC', 'ready', 1, repeat('0', 64), '-infinity')`,
   });
   const { how, tookMs } = await ended(untilRead(context(), ['BTC'], 700));

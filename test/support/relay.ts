@@ -1,6 +1,8 @@
 // Stands between a test and its database, and can freeze: a server that is there and does not answer. Called by the tests of a frozen database.
 import { once as event } from 'node:events';
 import { createServer, connect as openSocket, type Socket } from 'node:net';
+import { connect } from '../../src/store/connect.ts';
+import { freshDatabase } from './postgres.ts';
 
 /** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
 export async function openRelay(url: string) {
@@ -45,6 +47,24 @@ export async function openRelay(url: string) {
     close() {
       for (const socket of sockets) socket.destroy();
       server.close();
+    },
+  };
+}
+
+/** A fresh database that the service reaches through a relay only. `answersWithinMs` as in connect. */
+export async function openRelayedDatabase(options: { readonly answersWithinMs?: number } = {}) {
+  const database = await freshDatabase();
+  const relay = await openRelay(database.url);
+  const db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', ...options });
+  return {
+    relay,
+    db,
+    /** The same database without the relay. */
+    direct: database.db,
+    async close() {
+      relay.close();
+      await db.close();
+      await database.drop();
     },
   };
 }
