@@ -1,4 +1,4 @@
-// The merchant's API as a table: the seven operations of interface.md and those added to them. A row without a handler does not compile
+// The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile
 // (http/merchant-handlers.ts), and nothing about an endpoint is written down anywhere else.
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';

@@ -6,7 +6,7 @@ import { Refusal } from '../core/refusal.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
 
-/** The unit of a payout's amount: its decimals, its code, and the minimum in minor units (interface.md §8). */
+/** The unit of a payout's amount: its decimals, its code, and the minimum in minor units (behaviour §5). */
 export const PAYOUT_UNITS: Readonly<
   Record<
     PayoutMethod,

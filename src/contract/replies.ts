@@ -1,4 +1,4 @@
-// What answers look like on the wire, field by field (interface.md §2 and behaviour §8). Types, serialisers and documents come from here;
+// What answers look like on the wire, field by field (behaviour §8). Types, serialisers and documents come from here;
 // nothing is validated with these at run time.
 import { z } from 'zod';
 import { CURRENCY_CODES } from '../core/currency.ts';

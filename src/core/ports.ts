@@ -10,7 +10,7 @@ export type Clock = {
 /** Cryptographic randomness. */
 export type Rng = { bytes(length: number): Uint8Array };
 
-/** The state of a node, told apart (issue: "a node that is down, warming up, …"). Only `ready` may be read from. */
+/** The state of a node, told apart. Only `ready` may be read from. */
 export type NodeCondition =
   | {
       readonly state: 'ready';
