@@ -72,8 +72,8 @@ describe('the contract and the tables of the code say the same:', () => {
   });
 
   test('every operation and every refusal is named', () => {
-    for (const name of Object.keys(MERCHANT_API)) expect(CONTRACT, name).toContain(`\`/${name}\``);
-    for (const [code, { status }] of Object.entries(REFUSALS)) {
+    for (const { path } of Object.values(MERCHANT_API)) expect(CONTRACT, path).toContain(`\`${path}\``);
+    for (const [code, [status]] of Object.entries(REFUSALS)) {
       const row = CONTRACT.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${code}\``));
       expect(row, code).toBeDefined();
       expect(row, code).toContain(String(status));
