@@ -10,6 +10,7 @@ import { catchUp } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
+import { judgeReplaced } from './judge.ts';
 import { type Limit, startLimit } from './limit.ts';
 import { load } from './load-job.ts';
 import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
@@ -249,7 +250,7 @@ async function main(): Promise<void> {
   const figures: Figure[] = [];
   if (only === undefined) {
     say('block scan');
-    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }));
+    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }), judgeReplaced());
   }
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -17,6 +17,7 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     'auth',
     'block of 2,200 transactions',
     'memory of the watch list',
+    'judge: 3,000 outputs replaced 10 times',
     'catch-up on blocks',
     'memory \\(RSS\\) of five chains',
     'p99 of create',

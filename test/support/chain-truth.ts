@@ -194,7 +194,7 @@ function indexOfPayment(chain: Chain, coins: readonly Coin[], tx: Tx, vout: numb
   });
 }
 
-function unjudged() {
+export function unjudged() {
   return {
     classified: false,
     present: false,

@@ -1,0 +1,103 @@
+// What a verdict costs grows with the number of payments and with nothing else: anybody may pay one transaction in thousands of outputs, and
+// replace them as often as he pays the fee. Measured in CPU time of this thread, so that other work on the machine does not decide.
+import { expect, test } from 'vitest';
+import type { Case, CaseTransaction, Coin } from '../../src/core/judge/case.ts';
+import { judge } from '../../src/core/judge/judge.ts';
+import { accept } from '../../src/core/judge/resolve.ts';
+import { newCase, newCoin, replacedCase, TIP, WINDOW_END_MS } from '../support/one-case.ts';
+
+const GOAL_MS = 300;
+const MANY = 20_000;
+const HOUR = 3_600_000;
+
+/** The least of a few tries. */
+function cpuMs(makeCase: () => Case, ask: (it: Case) => void = judge): number {
+  const times = Array.from({ length: 4 }, () => {
+    const it = makeCase();
+    const began = process.threadCpuUsage();
+    ask(it);
+    const { user, system } = process.threadCpuUsage(began);
+    return (user + system) / 1000;
+  });
+  return Math.min(...times);
+}
+
+test('3,000 outputs replaced ten times are judged in 300 ms', { timeout: 60_000 }, () => {
+  expect(cpuMs(() => replacedCase(3_000, 10))).toBeLessThan(GOAL_MS);
+});
+
+test('3,000 booked outputs that were lost to a replacement ten times as large are judged in 300 ms', { timeout: 60_000 }, () => {
+  const owe = (coin: Coin): Coin => ({ ...coin, owed: coin.amount, wasLost: true, generation: 1 });
+  const lost = () => {
+    const it = replacedCase(3_000, 10);
+    return { ...it, coins: it.coins.map((coin) => (coin.conflictTxid === null ? coin : owe(coin))) };
+  };
+  expect(cpuMs(lost)).toBeLessThan(GOAL_MS);
+});
+
+test.each(['all by one', 'each by another one'])(
+  '3,000 transactions in a row, replaced %s, are judged in 300 ms',
+  { timeout: 60_000 },
+  (how) => {
+    const replaced = (n: number): Coin[] => {
+      const spends = [`in:${n}`, `in:${n + 1}`];
+      const conflictTxid = how === 'all by one' ? 'new0' : `new${n}`;
+      return [
+        newCoin(2 * n, { txid: `old${n}`, state: 'conflicted', conflictTxid, spends }),
+        newCoin(2 * n + 1, { txid: `new${n}`, seenAtMs: WINDOW_END_MS + HOUR }),
+      ];
+    };
+    const coins = Array.from({ length: 3_000 }, (_, n) => replaced(n)).flat();
+    expect(cpuMs(() => newCase(coins.map((coin) => ({ ...coin }))))).toBeLessThan(GOAL_MS);
+  },
+);
+
+const mined = (n: number): Partial<Coin> => {
+  const height = TIP - 200 + (n % 100);
+  return { state: 'mined', height, blockHash: `block${height}`, blockTimeMs: WINDOW_END_MS, lastHeight: height };
+};
+const late = { seenAtMs: WINDOW_END_MS + HOUR, caughtUpAtMs: WINDOW_END_MS + HOUR };
+const booked = { classified: true, present: true, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n };
+const paid = { status: 'succeeded', succeededAtMs: 0 } as const;
+type Lot = [what: string, coin: (n: number) => Partial<Coin>, transaction: Partial<CaseTransaction>];
+const LOTS: Lot[] = [
+  ['seen', () => ({}), {}],
+  ['deep and booked', mined, {}],
+  ['late, in suspense and accepted', (n) => ({ ...mined(n), ...late }), { status: 'timedout' }],
+  ['that come after the price is paid', mined, paid],
+  ['of two chains', (n) => ({ ...mined(n), currency: n % 2 === 0 ? 'BTC' : 'LTC' }), {}],
+  ['that are double-spent', (n) => ({ ...mined(n), ...booked, state: 'conflicted', conflictTxid: 'rival' }), paid],
+  ['that a reorganisation moved', (n) => ({ ...mined(n), ...booked, judgedBlockHash: 'old' }), paid],
+  [
+    'that were lost and are back',
+    (n) => ({ ...mined(n), classified: true, owed: 1_000n, wasLost: true }),
+    { status: 'review', why: 'loss' },
+  ],
+  ['that are nowhere', () => ({ state: 'gone', goneSinceMs: 0, classified: true, present: true }), { status: 'pending' }],
+];
+
+test.each(LOTS)('20,000 payments %s are judged in 300 ms', { timeout: 60_000 }, (_what, coin, transaction) => {
+  const make = () =>
+    newCase(
+      Array.from({ length: MANY }, (_, n) => newCoin(n, coin(n))),
+      { transaction },
+    );
+  expect(cpuMs(make)).toBeLessThan(GOAL_MS);
+});
+
+test('20,000 payments in suspense are accepted by the merchant in 300 ms', { timeout: 60_000 }, () => {
+  const held = { classified: true, present: true, depositEntryKey: 'dep', suspended: 1_000n, inSuspense: 1_000n };
+  const make = () =>
+    newCase(
+      Array.from({ length: MANY }, (_, n) => newCoin(n, { ...mined(n), ...held })),
+      {
+        transaction: { status: 'review', why: 'late', latePolicy: 'review' },
+      },
+    );
+  const cost = cpuMs(make, (it) => {
+    accept(it);
+    judge(it);
+    expect(it.coins.every((coin) => coin.inAvailable === 1_000n)).toBe(true);
+  });
+  expect(cost).toBeLessThan(GOAL_MS);
+});

@@ -1,0 +1,105 @@
+// One case for the judge, put together by hand: for tests that ask about a single function, and for the bench. What a history leads to is
+// the matter of world.ts.
+import type { Case, CaseTransaction, Coin } from '../../src/core/judge/case.ts';
+import type { Rate } from '../../src/core/rate.ts';
+import { unjudged } from './chain-truth.ts';
+
+/** When the window of {@link newTransaction} ends: it began at zero. */
+export const WINDOW_END_MS = 900_000;
+const PRICE: Rate = 100_000n * 10n ** 8n;
+export const TIP = 1000;
+
+/** A payment in the mempool, on time, that the judge has not seen yet. */
+export function newCoin(id: number, known: Partial<Coin> = {}): Coin {
+  return {
+    ...unjudged(),
+    id: BigInt(id),
+    currency: 'BTC',
+    txid: `tx${id}`,
+    vout: id,
+    amount: 1_000n,
+    coinbase: false,
+    lock: null,
+    state: 'mempool',
+    height: null,
+    blockHash: null,
+    blockTimeMs: null,
+    seenAtMs: WINDOW_END_MS,
+    caughtUpAtMs: WINDOW_END_MS,
+    foundMined: false,
+    goneSinceMs: null,
+    lastHeight: null,
+    conflictTxid: null,
+    spends: [],
+    arrivalRate: PRICE,
+    ...known,
+  };
+}
+
+/** One of 50 USD that waits for its payment; one cent is ten satoshi. */
+export function newTransaction(known: Partial<CaseTransaction> = {}): CaseTransaction {
+  return {
+    id: 'txn_1',
+    merchantId: 1n,
+    currency: 'BTC',
+    usdMinor: 50_00n,
+    need: 50_000n,
+    rate: PRICE,
+    toleranceBps: 100,
+    latePolicy: 'accept',
+    createdAtMs: 0,
+    windowEndsAtMs: WINDOW_END_MS,
+    status: 'started',
+    word: 'none',
+    why: null,
+    barred: false,
+    confirmedAtMs: null,
+    succeededAtMs: null,
+    lookedUpAtMs: null,
+    lookupWanted: false,
+    sequence: 1,
+    ...known,
+  };
+}
+
+export function newCase(
+  coins: readonly Coin[],
+  known: Partial<Omit<Case, 'coins' | 'transaction'>> & { readonly transaction?: Partial<CaseTransaction> } = {},
+): Case {
+  const view = { tipHeight: TIP, timeMs: WINDOW_END_MS };
+  return {
+    nowMs: WINDOW_END_MS,
+    chains: new Map([
+      ['BTC', view],
+      ['LTC', view],
+    ]),
+    blocks: new Map(),
+    feeBps: 0,
+    settlementMs: 0,
+    balances: new Map(),
+    refundOpen: false,
+    steps: [],
+    ...known,
+    coins,
+    transaction: newTransaction(known.transaction),
+  };
+}
+
+/** A late payment of `outputs` outputs to a transaction in review that was replaced `times` times, each time with the same outputs. */
+export function replacedCase(outputs: number, times: number): Case {
+  const last = `tx${times}`;
+  const late = { seenAtMs: WINDOW_END_MS + 300_000, caughtUpAtMs: WINDOW_END_MS + 299_000 };
+  const coins = Array.from({ length: outputs * (times + 1) }, (_, id) => {
+    const txid = `tx${Math.floor(id / outputs)}`;
+    const place = { txid, vout: id % outputs, amount: BigInt(600 + id), ...late };
+    if (txid === last) return newCoin(id, place);
+    const judged = { classified: true, valueRate: PRICE };
+    return newCoin(id, { ...place, ...judged, state: 'conflicted', conflictTxid: last, spends: ['in:0'] });
+  });
+  const view = { tipHeight: TIP, timeMs: late.caughtUpAtMs };
+  return newCase(coins, {
+    nowMs: late.seenAtMs,
+    chains: new Map([['BTC', view]]),
+    transaction: { status: 'review', why: 'late' },
+  });
+}
