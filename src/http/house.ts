@@ -7,6 +7,7 @@ import type { Context } from '../flow/context.ts';
 import type { Authenticator } from '../flow/sign-in.ts';
 import type { StatusBell } from '../flow/transaction-reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
+import type { ConnectionLimits, Connections } from './connections.ts';
 import { createGate, type Gate } from './gate.ts';
 import type { Neighbours } from './neighbours.ts';
 import { createLimiter, type Limiter } from './rate-limit.ts';
@@ -39,12 +40,15 @@ export type ServerOptions = {
   readonly report: Report;
   /** The service's version, for the documents. */
   readonly version: string;
+  /** Other times for connections than those of behaviour §1. */
+  readonly connectionLimits?: ConnectionLimits;
 };
 
 export type House = ServerOptions & {
   readonly now: () => number;
   /** Aborts when the server begins to close: whoever waits is answered. */
   readonly closing: AbortSignal;
+  readonly connections: Connections;
   /** The headers of every answer: the name of the call; while the server closes, that the connection ends with it. */
   sign(request: FastifyRequest, reply: FastifyReply): void;
   /** Calls that are not signed in, by address. */
@@ -65,12 +69,13 @@ const ANONYMOUS = { perMinute: 60 };
 const KEYED_AT_ONCE = 6;
 const KEYED_WAITING = 1000;
 
-export function createHouse(options: ServerOptions, closing: AbortSignal): House {
+export function createHouse(options: ServerOptions, connections: Connections, closing: AbortSignal): House {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';
   const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, options.neighbours);
   const house: House = {
     ...options,
+    connections,
     closing,
     anonymous,
     keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),

@@ -14,6 +14,7 @@ import { bearer, checkScope, presentedToken } from './credentials.ts';
 import { type Counted, type House, takeCall } from './house.ts';
 import { bodyHash, presentedKey } from './idempotency-key.ts';
 import { createLimiter } from './rate-limit.ts';
+import { isBroken } from './raw-answer.ts';
 import { checkMediaType, type JsonObject, parseObject, readBytes } from './read-body.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
 
@@ -44,6 +45,7 @@ export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, ha
       return;
     }
     readBytes(request.raw, (refusal, bytes) => {
+      if (isBroken(request.raw.socket)) return;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);

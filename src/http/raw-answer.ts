@@ -1,10 +1,11 @@
 // Answers written onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like every call
 // without a token; the connection ends with the answer. Called by server.ts.
 import { randomBytes } from 'node:crypto';
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../core/refusal.ts';
 import { addressKey } from './client-address.ts';
+import { answerOn } from './connections.ts';
 import { type House, takeCall } from './house.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
 
@@ -29,12 +30,21 @@ export function answerOnSocket(
     house.anonymous.describe(line, counted.key, nowMs);
     for (const [name, value] of Object.entries(headers)) line.header(name, value);
     if (told.retryAfterSeconds !== null) line.header('retry-after', String(told.retryAfterSeconds));
-    if (socket.writable) socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-    else socket.destroy();
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+    house.connections.endSoon(socket);
   });
 }
 
 const broken = new WeakSet<Socket>();
+
+/** Whether this connection was told that its request is none: what still comes on it is not served. */
+export function isBroken(socket: Socket): boolean {
+  return broken.has(socket);
+}
 
 /**
  * Answers bytes that are no request, once for each connection, and after the answers to the whole requests that came before them: those are
@@ -45,13 +55,18 @@ export function answerBroken(house: House, socket: Socket, refusal: Refusal): vo
   broken.add(socket);
   inTurn();
   function inTurn(): void {
-    // the answer that has the socket now; Node's own handler of broken requests asks for it by this name too
-    const current = (socket as { _httpMessage?: ServerResponse | null })._httpMessage;
+    const current = answerOn(socket);
     if (!socket.writable) socket.destroy();
     else if (current?.req.complete) current.once('close', inTurn);
-    else if (current?.headersSent) socket.destroy();
+    else if (current?.headersSent || wasAnswered(socket)) socket.resetAndDestroy();
     else answerOnSocket(house, socket, refusal);
   }
+}
+
+/** Whether the request that is still arriving has its answer already: one that is too large, or to nowhere. */
+function wasAnswered(socket: Socket): boolean {
+  const { parser } = socket as { parser?: { incoming?: IncomingMessage | null } | null };
+  return answerOn(socket) === null && parser?.incoming?.complete === false;
 }
 
 /** What the parser of HTTP refused. */

@@ -8,43 +8,44 @@ import type { Endpoint } from '../contract/endpoint.ts';
 import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { Refusal } from '../core/refusal.ts';
+import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { createHouse, type House, type ServerOptions } from './house.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
-/** Receiving a request may take this long; answering it may take longer (wait_seconds). */
-const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_MS = 72_000;
 /** The methods whose bodies fastify would parse. */
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'].filter((method) => METHODS.includes(method));
 
 /** @returns a fastify instance that listens to nothing yet; `close()` answers who waits and ends when all answers are out */
 export function createServer(options: ServerOptions): FastifyInstance {
   const closing = new AbortController();
-  const house = createHouse(options, closing.signal);
+  const limits = options.connectionLimits ?? CONNECTION_LIMITS;
   const app = fastify({
     logger: false,
     genReqId: requestIds(),
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: limits.requestMs,
     http: {
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      headersTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: 2_000,
+      requestTimeout: limits.requestMs,
+      headersTimeout: limits.requestMs,
+      connectionsCheckingInterval: limits.lookMs,
       requireHostHeader: false,
     },
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: limits.idleMs,
     frameworkErrors: (_error, request, reply) =>
       house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
     clientErrorHandler(error: Error & { code?: string }, socket: Socket) {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-      else answerBroken(house, socket, brokenRequest(error, REQUEST_TIMEOUT_MS / 1000));
+      else answerBroken(house, socket, brokenRequest(error, limits.requestMs / 1000));
     },
   });
+  const house = createHouse(options, watchConnections(app.server, limits), closing.signal);
+  // who has said all he has to say may still be waiting for the answer
+  (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one
   for (const method of BODY_METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook('preClose', (done) => {

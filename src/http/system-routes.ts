@@ -5,6 +5,7 @@ import { Refusal } from '../core/refusal.ts';
 import { readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { type House, type SandboxForward, takeCall } from './house.ts';
+import { isBroken } from './raw-answer.ts';
 import { checkMediaType, parseObject, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { isoTime } from './transaction-replies.ts';
@@ -89,6 +90,7 @@ export function mountSandbox(app: FastifyInstance, house: House, forward: Sandbo
   app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
     house.sign(request, reply);
     readBytes(request.raw, (refusal, bytes) => {
+      if (isBroken(request.raw.socket)) return;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);

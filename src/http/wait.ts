@@ -1,4 +1,5 @@
 // The long poll of check_transaction (behaviour §8): waits for another status, until the time is up, the client has gone or the server closes.
+import type { Socket } from 'node:net';
 import { type TransactionView, waitForStatus } from '../flow/transaction-reads.ts';
 import type { SignedInCall } from './mount.ts';
 
@@ -7,14 +8,26 @@ export async function waitForAnswer(
   of: { readonly merchantId: bigint; readonly transactionId: string },
   wait: { readonly seconds: number; readonly statusWas: string | null },
 ): Promise<TransactionView> {
-  const gone = new AbortController();
-  const leave = (): void => gone.abort();
-  request.raw.socket.once('close', leave);
+  const answered = new AbortController();
+  const times = [AbortSignal.timeout(wait.seconds * 1000), goneSignal(request.raw.socket), house.closing];
   try {
-    const signal = AbortSignal.any([AbortSignal.timeout(wait.seconds * 1000), gone.signal, house.closing]);
+    const signal = AbortSignal.any([...times, answered.signal]);
     return await waitForStatus(ctx, house.bell, { ...of, statusWas: wait.statusWas, signal });
   } finally {
-    request.raw.socket.off('close', leave);
-    gone.abort(); // nobody waits at the bell any more
+    answered.abort(); // nobody waits at the bell any more
   }
+}
+
+const goneSignals = new WeakMap<Socket, AbortSignal>();
+
+/** Aborts when a client has gone. One that has closed only its own side looks the same, and is answered at once. */
+function goneSignal(socket: Socket): AbortSignal {
+  const known = goneSignals.get(socket);
+  if (known !== undefined) return known;
+  const gone = new AbortController();
+  const leave = (): void => gone.abort();
+  if (socket.readableEnded || socket.destroyed) leave();
+  else socket.once('end', leave).once('close', leave);
+  goneSignals.set(socket, gone.signal);
+  return gone.signal;
 }

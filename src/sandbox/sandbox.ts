@@ -30,7 +30,9 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   const before = endpointBefore(folder);
   const secret = before?.secret ?? randomBytes(24).toString('hex');
   let handler: RequestListener = (_, response) => void response.writeHead(503).end();
-  const server = createServer({ keepAliveTimeout: 30_000 }, (request, response) => handler(request, response));
+  const server = createServer({ keepAliveTimeout: 30_000, requestTimeout: 30_000, headersTimeout: 30_000 }, (request, response) =>
+    handler(request, response),
+  );
   // the port is taken before the files are touched: two sandboxes never write to one journal
   const port = await bind(server, before);
   try {

@@ -12,6 +12,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
+import type { ConnectionLimits } from '../../src/http/connections.ts';
 import type { SandboxForward } from '../../src/http/house.ts';
 import { type Neighbours, NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
@@ -41,6 +42,7 @@ export type ApiOptions = {
   readonly trustedProxies?: readonly string[];
   readonly sandbox?: SandboxForward | null;
   readonly neighbours?: Neighbours;
+  readonly connectionLimits?: ConnectionLimits;
 };
 
 async function context(network: Network, now: () => number) {
@@ -113,6 +115,7 @@ export async function makeApi(options: ApiOptions = {}) {
     sandbox: options.sandbox ?? null,
     report: ({ error }) => bugs.push(error),
     version: '0.0.0-test',
+    ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
   });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
 
