@@ -29,7 +29,7 @@ function output(script: Buffer, amount: bigint): Buffer {
 }
 
 /** @returns the bytes with their witness, and the txid in wire order */
-function payment(scripts: readonly Buffer[]): { bytes: Buffer; txid: Buffer } {
+export function payment(scripts: readonly Buffer[]): { bytes: Buffer; txid: Buffer } {
   const input = Buffer.concat([Buffer.from([1]), randomBytes(32), u32(1), Buffer.from([0]), u32(0xfffffffd)]);
   const body = Buffer.concat([input, Buffer.from([scripts.length]), ...scripts.map((script) => output(script, 38_462n))]);
   const witness = Buffer.concat([Buffer.from([2, 72]), randomBytes(72), Buffer.from([33]), randomBytes(33)]);

@@ -1,5 +1,5 @@
-// How fast the service's own watcher reads a chain that it is behind of: real watcher, real node adapter, real database, a node in a process of
-// its own that can deliver. Called by bench/run.ts and the quick test.
+// How fast the service's own watcher reads a chain that it is behind of, and a mempool for the first time: real watcher, real node adapter, real
+// database, a node in a process of its own that can deliver. Called by bench/run.ts and the quick test.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/outside/clock.ts';
@@ -10,12 +10,19 @@ import { createWatchedScripts } from '../src/worker/watch-list.ts';
 import { TRANSACTIONS } from './block.ts';
 import type { Figure } from './report.ts';
 
-/**
- * @param databaseUrl a migrated database without transactions
- * @param blocks how many blocks the watcher is behind
- */
-export async function catchUp(databaseUrl: string, blocks: number): Promise<Figure> {
-  const child = fork(fileURLToPath(new URL('chain-node.ts', import.meta.url)), [String(blocks)], { execArgv: [] });
+type Behind = {
+  /** A migrated database without transactions. */
+  readonly databaseUrl: string;
+  /** How many blocks the node has, and how many transactions wait in its mempool. */
+  readonly blocks: number;
+  readonly waiting: number;
+};
+type CaughtUp = { readonly blocksRead: number; readonly passes: number; readonly seconds: number; readonly cpuMs: number };
+
+/** Lets a watcher begin, the node grow, and the watcher read all that is there. */
+async function readToTheEnd({ databaseUrl, blocks, waiting }: Behind): Promise<CaughtUp> {
+  const program = fileURLToPath(new URL('chain-node.ts', import.meta.url));
+  const child = fork(program, [String(blocks), String(waiting)], { execArgv: [] });
   const told = () =>
     new Promise<{ port: number }>((resolve) => child.once('message', (message) => resolve(message as { port: number })));
   const { port } = await told();
@@ -30,26 +37,49 @@ export async function catchUp(databaseUrl: string, blocks: number): Promise<Figu
     child.send('go');
     await moved;
     const [began, cpu] = [performance.now(), process.cpuUsage()];
-    let read = 0;
+    let blocksRead = 0;
+    let passes = 0;
     for (;;) {
       const pass = await watcher.pass();
       if (pass.reason !== null) throw new Error(pass.reason);
-      read += pass.blocksRead;
+      blocksRead += pass.blocksRead;
+      passes++;
       if (pass.caughtUp) break;
     }
     const seconds = (performance.now() - began) / 1000;
     const used = process.cpuUsage(cpu);
-    if (read !== blocks - 1) throw new Error(`${read} blocks were read, not ${blocks - 1}`);
-    const cpuMs = (used.user + used.system) / 1000 / read;
-    return {
-      work: `catch-up on blocks of ${TRANSACTIONS.toLocaleString('en')} transactions`,
-      measured: `${(read / seconds).toFixed(0)} blocks/s (${cpuMs.toFixed(1)} ms of the watcher's CPU each)`,
-      goal: '≥ 50 blocks/s',
-    };
+    return { blocksRead, passes, seconds, cpuMs: (used.user + used.system) / 1000 };
   } finally {
     await watcher.close();
     await node.close();
     await db.close();
     child.disconnect();
   }
+}
+
+/**
+ * @param databaseUrl a migrated database without transactions
+ * @param blocks how many blocks the watcher is behind
+ */
+export async function catchUp(databaseUrl: string, blocks: number): Promise<Figure> {
+  const { blocksRead, seconds, cpuMs } = await readToTheEnd({ databaseUrl, blocks, waiting: 0 });
+  if (blocksRead !== blocks - 1) throw new Error(`${blocksRead} blocks were read, not ${blocks - 1}`);
+  return {
+    work: `catch-up on blocks of ${TRANSACTIONS.toLocaleString('en')} transactions`,
+    measured: `${(blocksRead / seconds).toFixed(0)} blocks/s (${(cpuMs / blocksRead).toFixed(1)} ms of the watcher's CPU each)`,
+    goal: '≥ 50 blocks/s',
+  };
+}
+
+/**
+ * @param databaseUrl a migrated database without transactions
+ * @param waiting how many transactions lie in the mempool that nobody has read yet, while a block comes every half second
+ */
+export async function firstReading(databaseUrl: string, waiting: number): Promise<Figure> {
+  const { blocksRead, passes, seconds, cpuMs } = await readToTheEnd({ databaseUrl, blocks: 400, waiting });
+  return {
+    work: `first reading of a mempool of ${waiting.toLocaleString('en')} transactions, a block every half second`,
+    measured: `${seconds.toFixed(1)} s in ${passes} passes, ${blocksRead} blocks meanwhile (${((1000 * cpuMs) / waiting).toFixed(0)} µs of the watcher's CPU each)`,
+    goal: 'it ends; ≤ 60 s at 100,000',
+  };
 }

@@ -1,16 +1,18 @@
 // A node that has a whole chain of full blocks ready, as fast as a local node can be: each block has the same 2,200 transactions under a header of
-// its own. Speaks as much of bitcoind's JSON-RPC as the watcher asks. Started by bench/catch-up.ts with the number of blocks.
-import { createHash } from 'node:crypto';
+// its own; or one whose mempool is full at once while a block comes every half second. Speaks as much of bitcoind's JSON-RPC as the watcher asks.
+// Started by bench/catch-up.ts with the number of blocks and of transactions in the mempool.
+import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { CURRENCIES } from '../src/core/currency.ts';
-import { makeBlock } from './block.ts';
+import { makeBlock, payment, witnessScript } from './block.ts';
 
 type Call = { readonly id: number; readonly method: string; readonly params?: readonly unknown[] };
 
 const hash256 = (bytes: Buffer): Buffer => createHash('sha256').update(createHash('sha256').update(bytes).digest()).digest();
 const display = (hash: Buffer): string => Buffer.from(hash).reverse().toString('hex');
 
-const blocks = Number(process.argv[2]);
+const BLOCK_EVERY_MS = 500;
+const [blocks, waiting] = process.argv.slice(2).map(Number) as [number, number];
 const sample = Buffer.from(makeBlock([Buffer.from('51', 'hex')]).hex, 'hex');
 const body = Buffer.from(sample.subarray(80).toString('hex'));
 const genesis = CURRENCIES.BTC.utxo?.genesis.regtest ?? '';
@@ -24,6 +26,14 @@ for (let height = 1; height <= blocks; height++) {
   headers.set(display(previous), header.toString('hex'));
 }
 let tip = 1;
+const mempool = new Map<string, string>();
+
+function fillMempool(): void {
+  for (let i = 0; i < waiting; i++) {
+    const { bytes, txid } = payment([witnessScript(randomBytes(20)), witnessScript(randomBytes(20))]);
+    mempool.set(display(txid), bytes.toString('hex'));
+  }
+}
 
 function answer({ method, params = [] }: Call): unknown {
   if (method === 'getblockchaininfo')
@@ -31,7 +41,8 @@ function answer({ method, params = [] }: Call): unknown {
   if (method === 'getblockhash') return Number(params[0]) <= tip ? hashes[Number(params[0])] : undefined;
   if (method === 'getblockheader') return { time: 1_800_000_000 };
   if (method === 'getconnectioncount') return 8;
-  return method === 'getrawmempool' ? [] : undefined;
+  if (method === 'getrawtransaction') return mempool.get(String(params[0]));
+  return method === 'getrawmempool' ? [...mempool.keys()] : undefined;
 }
 function reply(call: Call): object {
   const result = answer(call);
@@ -62,7 +73,14 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as { port: number }).port }));
 process.on('message', () => {
-  tip = blocks; // the watcher has begun: now there is something to catch up with
+  // the watcher has begun: now there is something to catch up with
+  if (waiting === 0) tip = blocks;
+  else {
+    fillMempool();
+    setInterval(() => {
+      tip = Math.min(blocks, tip + 1);
+    }, BLOCK_EVERY_MS);
+  }
   process.send?.({ tip });
 });
 process.once('disconnect', () => process.exit(0));

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { migrate } from '../src/store/migrate.ts';
-import { catchUp } from './catch-up.ts';
+import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
@@ -55,7 +55,17 @@ if (options.help) {
 }
 const only = options.only?.split(',');
 const SIZE = options.quick
-  ? { rounds: 1, seconds: 0.4, soak: 500, smallRows: 1000, largeRows: 5000, growthRequests: 100, watched: 20_000, behind: 20 }
+  ? {
+      rounds: 1,
+      seconds: 0.4,
+      soak: 500,
+      smallRows: 1000,
+      largeRows: 5000,
+      growthRequests: 100,
+      watched: 20_000,
+      behind: 20,
+      waiting: 2_000,
+    }
   : {
       rounds: 5,
       seconds: 4,
@@ -65,6 +75,7 @@ const SIZE = options.quick
       growthRequests: 2000,
       watched: 1_000_000,
       behind: 600,
+      waiting: 100_000,
     };
 const CONNECTIONS = 64;
 const CREATE = { amount: '25.00', crypto_selected: 'BTC', label: 'bench {n}' };
@@ -151,6 +162,7 @@ async function chains({ instance }: Bench): Promise<Figure[]> {
   };
   return [
     await catchUp(await empty('bursar_catch_up'), SIZE.behind),
+    await firstReading(await empty('bursar_first_reading'), SIZE.waiting),
     await watchMemory(await empty('bursar_watch'), SIZE.watched),
   ];
 }

@@ -8,9 +8,9 @@ import { FAR_BEHIND, recordCondition } from '../store/node-conditions.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
-import { createMempoolWatcher } from './mempool-watcher.ts';
+import { createMempoolWatcher, type Looked, type MempoolReading } from './mempool-watcher.ts';
 import { lookAtProofs } from './proof-watcher.ts';
-import { followFork } from './reorganisation.ts';
+import { type Followed, followFork } from './reorganisation.ts';
 import { createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
 
 export type ChainWatcherOptions = {
@@ -18,6 +18,8 @@ export type ChainWatcherOptions = {
   readonly scripts: WatchedScripts;
   /** Blocks read in one pass at most (default 200). */
   readonly blocksPerPass?: number;
+  /** How much of a mempool is read in one pass. */
+  readonly mempoolReading?: MempoolReading;
 };
 
 export type PassResult = {
@@ -78,7 +80,11 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     for (const callback of hints) callback();
   };
   const pushes = createSubscription(port);
-  const mempool = createMempoolWatcher(ctx, port, watch, { isPushed: pushes.isOpen, onHit: hint });
+  const mempool = createMempoolWatcher(ctx, port, watch, {
+    isPushed: pushes.isOpen,
+    onHit: hint,
+    reading: settings.mempoolReading,
+  });
 
   async function read(condition: Ready, atMs: number, isSure: () => Promise<boolean>): Promise<PassResult> {
     await pushes.open(condition.node ?? null, {
@@ -97,13 +103,14 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     const followed =
       (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
     if (followed.blocksRead > 0) mempool.lookAtAll();
-    if (followed.behind) await mempool.lookBehind(followed.cursor);
-    const complete = followed.atTip && (await mempool.look(followed.cursor, atMs));
+    const looked = await lookAtMempool(followed, atMs);
     if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
     const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
-    const caughtUp = complete && (await ctx.db.transaction((sql) => setCaughtUp(sql, currency, followed.cursor, atMs)));
+    const caughtUp =
+      looked === 'complete' && (await ctx.db.transaction((sql) => setCaughtUp(sql, currency, followed.cursor, atMs)));
     epoch = followed.cursor.epoch;
-    const { blocksRead, more, behind = false } = followed;
+    const { blocksRead, behind = false } = followed;
+    const more = followed.more || looked === 'more';
     const alarms = [
       ...alarmsOf(condition),
       ...(behind ? [behindReason(condition, followed.cursor)] : []),
@@ -111,6 +118,11 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       ...(followed.notices ?? []),
     ];
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });
+  }
+
+  async function lookAtMempool({ cursor, atTip, behind = false }: Followed, atMs: number): Promise<Looked> {
+    if (behind) return (await mempool.lookBehind(cursor)) ? 'more' : 'incomplete';
+    return atTip ? mempool.look(cursor, atMs) : 'incomplete';
   }
 
   /** What the node says now; a contradiction of several is recorded before anything is read, for every block that is written wakes the judge. */

@@ -19,13 +19,25 @@ export type MempoolWatcher = {
   take(raw: Uint8Array): void;
   /** Something was lost, or the chain changed: the next look compares the whole list. */
   lookAtAll(): void;
-  /** Reads and records the mempool of a node whose tip was `cursor`. True when everything that it held then has been recorded. */
-  look(cursor: ChainCursor, atMs: number): Promise<boolean>;
-  /** Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what such a node does not list says nothing. */
-  lookBehind(cursor: ChainCursor): Promise<void>;
+  /** Reads and records the mempool of a node whose tip was `cursor`. */
+  look(cursor: ChainCursor, atMs: number): Promise<Looked>;
+  /**
+   * Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what such a node does not list says nothing.
+   * @returns whether there is more to read at once
+   */
+  lookBehind(cursor: ChainCursor): Promise<boolean>;
 };
+/** `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, go on at once. */
+export type Looked = 'complete' | 'incomplete' | 'more';
 
-const READ_AT_ONCE = 2_000;
+/** How much of a mempool is read in one look: a first reading of a large one takes many, and blocks and payments are recorded in between. */
+export type MempoolReading = {
+  /** Transactions that are asked for at once. */
+  readonly atOnce: number;
+  /** After so many milliseconds of a look no more are asked for. */
+  readonly withinMs: number;
+};
+const READING: MempoolReading = { atOnce: 2_000, withinMs: 1_000 };
 const MOST_PUSHES = 5_000;
 /** Of its time a watcher spends at most this share on whole lists, as long as pushes tell what is new. */
 const LISTING_SHARE = 20;
@@ -36,12 +48,13 @@ export function createMempoolWatcher(
   ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
-  options: { readonly isPushed: () => boolean; readonly onHit: () => void },
+  options: { readonly isPushed: () => boolean; readonly onHit: () => void; readonly reading?: MempoolReading | undefined },
 ): MempoolWatcher {
   const { currency } = port;
-  /** Txids of the last compared list that were read: one that the node did not have is asked for again as long as it is listed. */
+  const { atOnce, withinMs } = options.reading ?? READING;
+  /** Txids of the last list whose transactions were read, and recorded where they touch something of ours. */
   let seen: ReadonlySet<string> = new Set();
-  /** Txids that were read in the last list of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
+  /** The same of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
   let seenBehind: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
   let hits = new Map<string, TransactionFacts>();
@@ -71,19 +84,43 @@ export function createMempoolWatcher(
     }
   }
 
-  async function readNew(
-    listing: ReadonlySet<string>,
-    known = seen,
-  ): Promise<{ touched: TransactionFacts[]; missing: string[] }> {
+  /** Reads what was not read yet, as much as one look may take. */
+  async function readNew(listing: ReadonlySet<string>, known: ReadonlySet<string>): Promise<Reading> {
     const unread = [...listing].filter((txid) => !known.has(txid));
+    const untilMs = performance.now() + withinMs;
+    const read = new Set<string>();
     const touched: TransactionFacts[] = [];
     const missing: string[] = [];
-    for (let from = 0; from < unread.length; from += READ_AT_ONCE) {
-      const part = await port.readMempoolTransactions(unread.slice(from, from + READ_AT_ONCE), watch);
+    let from = 0;
+    do {
+      const txids = unread.slice(from, from + atOnce);
+      if (txids.length === 0) break;
+      const part = await port.readMempoolTransactions(txids, watch);
+      for (const txid of txids) read.add(txid);
+      for (const txid of part.missing) read.delete(txid);
       touched.push(...part.touched);
       missing.push(...part.missing);
-    }
-    return { touched, missing };
+      from += atOnce;
+    } while (performance.now() < untilMs);
+    return { listing, read, touched, missing, more: from < unread.length };
+  }
+
+  /**
+   * The same, and of what was gone when it was to be read the list again: only what the node still lists must be read for the look to be
+   * complete. What came instead is read too, as far as it is there.
+   */
+  async function readAll(): Promise<Reading> {
+    const first = await readNew(new Set(await port.mempool()), seen);
+    if (first.missing.length === 0 || first.more) return first;
+    const listing = new Set(await port.mempool());
+    const second = await readNew(listing, new Set([...seen, ...first.read, ...first.missing]));
+    return {
+      listing,
+      read: new Set([...first.read, ...second.read]),
+      touched: [...first.touched, ...second.touched],
+      missing: first.missing.filter((txid) => listing.has(txid)),
+      more: second.more,
+    };
   }
 
   async function sightings(
@@ -151,51 +188,63 @@ export function createMempoolWatcher(
     },
     async lookBehind(cursor) {
       const nowMs = ctx.ports.clock.now();
-      const listing = new Set(await port.mempool());
-      const read = await readNew(listing, seenBehind);
+      const reading = await readNew(new Set(await port.mempool()), seenBehind);
       // a peg-out that such a node holds may be the one that we have read in a block: only a node that has that block can tell them apart
-      const paying = read.touched
+      const paying = reading.touched
         .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
         .filter((one) => one.outputs.length > 0);
       await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
-      seenBehind = withoutThem(listing, read.missing);
+      seenBehind = readOf(reading, seenBehind);
       nextListingMs = 0;
+      return reading.more;
     },
     async look(cursor, atMs) {
-      const beganMs = ctx.ports.clock.now();
+      const beganMs = performance.now();
       const wanted = hits;
       hits = new Map();
       const isPushed = options.isPushed();
       if (isPushed && beganMs < nextListingMs) {
-        const pushedNow = await pushedSightings(wanted.values(), beganMs);
+        const pushedNow = await pushedSightings(wanted.values(), ctx.ports.clock.now());
         if (pushedNow !== null) {
           await record(cursor, atMs, pushedNow, null);
           pushedUpToMs = atMs;
-          return false;
+          return 'incomplete';
         }
       }
-      const listing = new Set(await port.mempool());
-      const read = await readNew(listing);
+      const reading = await readAll();
+      const { listing, more } = reading;
       const isTip = (await port.hashAt(cursor.height)) === cursor.hash && (await port.hashAt(cursor.height + 1)) === null;
-      const facts = new Map(read.touched.map((one) => [one.txid, one]));
+      const facts = new Map(reading.touched.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
-      await record(cursor, atMs, await sightings(facts.values(), wanted, ctx.ports.clock.now()), isTip ? listing : null);
-      if (!isTip) return false;
-      seen = withoutThem(listing, read.missing);
-      if (read.missing.length > 0) return false;
+      const seenNow = await sightings(facts.values(), wanted, ctx.ports.clock.now());
+      await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
+      seen = readOf(reading, seen);
+      if (more) return 'more';
+      if (!isTip || reading.missing.length > 0) return 'incomplete';
       if (isPushed) pushedUpToMs = atMs;
-      const endedMs = ctx.ports.clock.now();
-      nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, Math.max(0, endedMs - beganMs) * LISTING_SHARE);
-      return true;
+      const endedMs = performance.now();
+      nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, (endedMs - beganMs) * LISTING_SHARE);
+      return 'complete';
     },
   };
 }
 
-function withoutThem(listing: ReadonlySet<string>, missing: readonly string[]): ReadonlySet<string> {
-  if (missing.length === 0) return listing;
-  const rest = new Set(listing);
-  for (const txid of missing) rest.delete(txid);
-  return rest;
+type Reading = {
+  /** What the node lists. */
+  readonly listing: ReadonlySet<string>;
+  /** What of it was read now. */
+  readonly read: ReadonlySet<string>;
+  readonly touched: readonly TransactionFacts[];
+  /** What it lists and did not have. */
+  readonly missing: readonly string[];
+  readonly more: boolean;
+};
+
+/** What of a list has been read, now or before. */
+function readOf({ listing, read }: Reading, before: ReadonlySet<string>): ReadonlySet<string> {
+  const known = new Set<string>();
+  for (const txid of listing) if (read.has(txid) || before.has(txid)) known.add(txid);
+  return known;
 }
 
 function isNothing(changes: MempoolChanges): boolean {

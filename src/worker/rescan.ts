@@ -35,6 +35,8 @@ const DEEP_BLOCKS_AT_ONCE = 500;
 /** Outputs of several small blocks are looked up together. */
 const BATCH_BLOCKS = 50;
 const BATCH_SCRIPTS = 5_000;
+/** Transactions of a mempool that are in memory together. */
+const MEMPOOL_AT_ONCE = 2_000;
 
 /**
  * Looks for payments to these scripts in every block from a height to the cursor, and in the mempool: one pass for all of them. The node is
@@ -180,7 +182,11 @@ export async function recordAgain(
 }
 
 async function lookAtMempool(ctx: ChainContext, port: ChainPort, watch: WatchList): Promise<boolean> {
-  const { touched } = await port.readMempoolTransactions(await port.mempool(), watch);
+  const touched: TransactionFacts[] = [];
+  const listed = await port.mempool();
+  for (let from = 0; from < listed.length; from += MEMPOOL_AT_ONCE) {
+    touched.push(...(await port.readMempoolTransactions(listed.slice(from, from + MEMPOOL_AT_ONCE), watch)).touched);
+  }
   if (touched.length === 0) return true;
   const sightings: Sighting[] = [];
   // reading took its time: what has been replaced meanwhile is not there any more

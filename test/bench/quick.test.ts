@@ -19,6 +19,7 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     'memory of the watch list',
     'judge: 3,000 outputs replaced 10 times',
     'catch-up on blocks',
+    'first reading of a mempool',
     'memory \\(RSS\\) of five chains',
     'p99 of create',
     'API memory',
