@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
+    // a developer's .env is not the tests' business
+    env: { BURSAR_ENV_FILE: '/dev/null' },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

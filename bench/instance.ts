@@ -36,6 +36,7 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
+      BURSAR_ENV_FILE: '/dev/null',
       NODE_OPTIONS: nodeOptions,
       // as bin/launch.mjs sets it
       NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)),

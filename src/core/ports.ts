@@ -173,7 +173,12 @@ export type RateSample = {
 };
 
 /** One price source: all its currencies in as few calls as it allows; what it cannot say is left out; throws when it is unreachable. */
-export type RateFeed = { readonly source: string; read(): Promise<readonly RateSample[]> };
+export type RateFeed = {
+  readonly source: string;
+  /** Its prices are the operator's word and need no second source: never on a network whose coins are worth something. */
+  readonly isFixed?: true;
+  read(): Promise<readonly RateSample[]>;
+};
 
 /** An address of our own, its output script, and the index it was derived at (chain 0 of its account). */
 export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };

@@ -1,15 +1,10 @@
-// The commands that run the service or look at its settings: start, api, worker, signer, migrate, config check.
-import { createServer } from 'node:net';
+// The commands that run the service: start, api, worker, signer, migrate.
 import type { Command } from 'commander';
-import { formatAmount } from '../core/money.ts';
 import { migrate } from '../store/migrate.ts';
-import { EXIT, group, leaf, print } from './cli-output.ts';
-import { readConfig, readConfigOfAll, readSignerSecrets } from './config.ts';
-import { TABLE, VARIABLES } from './config-table.ts';
-import { checkDataFolder, makeDataFolder } from './data-folder.ts';
-import { listenRefused } from './listen-refused.ts';
+import { EXIT, leaf, print } from './cli-output.ts';
+import { readConfig } from './config.ts';
+import { makeDataFolder } from './data-folder.ts';
 import { openDatabase } from './postgres.ts';
-import { StartRefused } from './start-refused.ts';
 
 type JsonOption = { readonly json?: boolean };
 
@@ -32,13 +27,6 @@ export function addProcessCommands(bursar: Command): void {
   leaf(bursar, 'migrate', "Brings the database to today's schema.").action(async ({ json }: JsonOption) => {
     const applied = await migrateNow();
     print(json, { applied }, applied.length === 0 ? ['The schema is up to date.'] : applied.map((name) => `applied ${name}`));
-  });
-  const config = group(bursar, 'config', 'Settings of the environment.');
-  leaf(config, 'check', 'Reads every setting and says what is wrong, all at once.').action(async ({ json }: JsonOption) => {
-    const values = shownSettings();
-    await checkPlaces();
-    const lines = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
-    print(json, { ok: true, settings: values }, [...lines, 'The configuration is right.']);
   });
 }
 
@@ -82,41 +70,4 @@ async function migrateNow(): Promise<readonly string[]> {
   } finally {
     await database.close();
   }
-}
-
-/** What a start would refuse of its folder and its host; nothing is made, and the port may be in use by the service itself. */
-async function checkPlaces(): Promise<void> {
-  const { dataFolder, host, port } = readConfig();
-  const problems: string[] = [];
-  const note = (error: Error): void => void problems.push(error.message);
-  try {
-    checkDataFolder(dataFolder);
-  } catch (error) {
-    note(error as Error);
-  }
-  await new Promise<void>((resolve, reject) => {
-    const server = createServer();
-    server.once('error', (error) => reject(listenRefused(host, port, error)));
-    server.listen(0, host, () => server.close(() => resolve()));
-  }).catch(note);
-  if (problems.length > 0) throw new StartRefused(problems.join('\n'));
-}
-
-/** Every setting by its variable's name; of secrets only whether they are set. */
-function shownSettings(): Record<string, string | null> {
-  const config = { ...readConfigOfAll(), ...readSignerSecrets() };
-  const keys = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
-  return Object.fromEntries(
-    keys.map((key, index) => {
-      const row = TABLE[index];
-      const value = config[key];
-      const shown = value === null ? null : shownValue(value);
-      return [row?.name ?? key, row?.secret === true && value !== null ? '(set)' : shown];
-    }),
-  );
-}
-
-function shownValue(value: string | number | bigint | readonly string[]): string {
-  if (typeof value === 'bigint') return formatAmount(value, 'USD');
-  return typeof value === 'object' ? value.join(',') : String(value);
 }

@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAuditCommands } from './cli-audit.ts';
 import { addChainCommands } from './cli-chain.ts';
+import { addConfigCommands } from './cli-config.ts';
 import { addDemoCommand } from './cli-demo.ts';
 import { addKeyCommands } from './cli-keys.ts';
 import { addMerchantCommands } from './cli-merchants.ts';
@@ -14,7 +15,7 @@ const json = process.argv.includes('--json');
 
 const EXIT_CODES = `
 Every command takes --json. Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way.
-Settings come from the environment (see .env.example); NO_COLOR is respected.`;
+Settings come from the environment, and below it from the file .env (see .env.example); NO_COLOR is respected.`;
 
 function program(): Command {
   const bursar = new Command('bursar')
@@ -24,6 +25,7 @@ function program(): Command {
     .exitOverride()
     .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) });
   addProcessCommands(bursar);
+  addConfigCommands(bursar);
   addMerchantCommands(bursar);
   addReviewCommands(bursar);
   addKeyCommands(bursar);

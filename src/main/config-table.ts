@@ -1,11 +1,23 @@
 // Every environment variable of the service, one row each: its form, its default, what it is for. config.ts reads the environment by this
 // table, .env.example is generated from it.
-import { isIP } from 'node:net';
-import { resolve } from 'node:path';
 import type { Network } from '../core/currency.ts';
-
-/** Turns the text of a variable into its value, or throws an Error whose message says what is accepted. */
-type Reader<T> = (text: string) => T;
+import {
+  decimal,
+  dollars,
+  evmAddress,
+  fixedRates,
+  host,
+  integer,
+  networks,
+  oneOf,
+  postgresUrl,
+  type Reader,
+  rateSources,
+  secretOf,
+  text,
+  url,
+  urls,
+} from './config-readers.ts';
 
 export type Variable<T> = {
   readonly name: string;
@@ -17,6 +29,10 @@ export type Variable<T> = {
   readonly secret: boolean;
   /** The only process that is told it and reads it; null = every one. */
   readonly owner: 'signer' | null;
+  /** A path: a relative one begins where the variable was set (config-settings.ts), and `read` gets it absolute. */
+  readonly isPath: boolean;
+  /** Why it is accepted and changes nothing, as the end of a sentence; null = it is used. */
+  readonly unused: string | null;
   readonly help: string;
 };
 
@@ -24,123 +40,44 @@ type Required<T> = Variable<T> & { readonly fallback: string; readonly owner: nu
 type Optional<T> = Variable<T> & { readonly fallback: null; readonly owner: null };
 type SignerOnly<T> = Variable<T> & { readonly fallback: null; readonly owner: 'signer' };
 
-function integer(low: number, high: number): Reader<number> {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d{1,15}$/.test(text) || value < low || value > high) throw new Error(`a whole number from ${low} to ${high}`);
-    return value;
-  };
-}
-
-function decimal(low: number, high: number): Reader<number> {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d{1,9}(\.\d{1,9})?$/.test(text) || value < low || value > high) throw new Error(`a number from ${low} to ${high}`);
-    return value;
-  };
-}
-
-function oneOf<const T extends string>(...names: readonly T[]): Reader<T> {
-  return (text) => {
-    const found = names.find((name) => name === text);
-    if (found === undefined) throw new Error(`one of ${names.join(', ')}`);
-    return found;
-  };
-}
-
-function url(...schemes: readonly string[]): Reader<string> {
-  return (text) => {
-    const parsed = URL.canParse(text) ? new URL(text) : null;
-    if (parsed === null || !schemes.includes(parsed.protocol.slice(0, -1)))
-      throw new Error(`a URL of the form ${schemes[0]}://…`);
-    return text;
-  };
-}
-
-/** A list separated by commas; no URL twice. */
-function urls(...schemes: readonly string[]): Reader<readonly string[]> {
-  const read = url(...schemes);
-  return (text) => {
-    const list = text.split(',').map((one) => read(one.trim()));
-    if (new Set(list).size < list.length) throw new Error('a list in which no URL stands twice');
-    return list;
-  };
-}
-
-/** libpq leaves the host out where `?host=` names a socket's folder; a URL with a user must have one. */
-const postgresUrl: Reader<string> = (value) =>
-  url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
-
-const text: Reader<string> = (value) => value;
-
-const host: Reader<string> = (value) => {
-  if (isIP(value) === 0 && !/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(value)) throw new Error('an IP address or a host name');
-  return value;
-};
-
-const networks: Reader<readonly string[]> = (value) => {
-  const list = value.split(',').map((part) => part.trim());
-  const wrong = list.find((part) => {
-    const [address = '', bits, rest] = part.split('/');
-    const family = isIP(address);
-    const most = family === 4 ? 32 : 128;
-    return family === 0 || rest !== undefined || (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > most));
-  });
-  if (wrong !== undefined) throw new Error('IP addresses or networks such as 10.0.0.0/8, separated by commas');
-  return list;
-};
-
-/** Dollars with at most two decimals; cents come out. */
-const dollars: Reader<bigint> = (value) => {
-  const match = /^(\d{1,15})(?:\.(\d{1,2}))?$/.exec(value);
-  if (match === null) throw new Error('an amount of dollars such as 10000 or 10000.00');
-  return BigInt(`${match[1]}${(match[2] ?? '').padEnd(2, '0')}`);
-};
-
-const evmAddress: Reader<string> = (value) => {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(value)) throw new Error('an Ethereum address (0x and 40 hexadecimal digits)');
-  return value;
-};
-
-const secretOf =
-  (shortest: number): Reader<string> =>
-  (value) => {
-    if (value.length < shortest || value.length > 128) throw new Error(`${shortest} to 128 characters`);
-    return value;
-  };
-
 /** The demo merchant's password when BURSAR_DEMO_PASSWORD gives none. */
 export const DEMO_PASSWORD = 'demo-demo-demo';
 
 let section = '';
 const rows: Variable<unknown>[] = [];
-function required<T>(name: string, fallback: string, read: Reader<T>, help: string, secret = false): Required<T> {
-  const row = { name, section, fallback, read, secret, owner: null, help };
-  rows.push(row);
-  return row;
+type Extras = Partial<Pick<Variable<unknown>, 'secret' | 'isPath' | 'unused'>>;
+
+function add<R extends Variable<unknown>>(row: Omit<R, 'section' | keyof Extras>, extras: Extras = {}): R {
+  const whole = { section, secret: false, isPath: false, unused: null, ...row, ...extras } as unknown as R;
+  rows.push(whole);
+  return whole;
 }
-function optional<T>(name: string, read: Reader<T>, help: string, secret = false): Optional<T> {
-  const row = { name, section, fallback: null, read, secret, owner: null, help };
-  rows.push(row);
-  return row;
+function required<T>(name: string, fallback: string, read: Reader<T>, help: string, extras?: Extras): Required<T> {
+  return add({ name, fallback, read, owner: null, help }, extras);
+}
+function optional<T>(name: string, read: Reader<T>, help: string, extras?: Extras): Optional<T> {
+  return add({ name, fallback: null, read, owner: null, help }, extras);
 }
 /** A secret that can spend, or opens what can. */
-function signerOnly<T>(name: string, read: Reader<T>, help: string): SignerOnly<T> {
-  const row = { name, section, fallback: null, read, secret: true, owner: 'signer', help } as const;
-  rows.push(row);
-  return row;
+function signerOnly<T>(name: string, read: Reader<T>, help: string, extras?: Extras): SignerOnly<T> {
+  return add({ name, fallback: null, read, owner: 'signer', help }, { secret: true, ...extras });
 }
 function inSection(title: string): Record<never, never> {
   section = title;
   return {};
 }
 
+const SECRET = { secret: true } as const;
+const NO_ETHEREUM = { unused: 'Ethereum and USDT are not available in this version' } as const;
+const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
+const NO_PAYOUTS = { unused: 'payouts are not available in this version' } as const;
+
 const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
     `BURSAR_${code}_RPC_URL`,
     urls('http', 'https'),
     `${code} node: http://user:password@host:port, with /wallet/… where needed; several, the preferred one first, separated by commas (a comma in a password is %2C)`,
-    true,
+    SECRET,
   );
 
 /** The rows by the names under which the code knows them. */
@@ -157,19 +94,20 @@ export const VARIABLES = {
   ),
 
   ...inSection('Where it keeps things'),
-  dataFolder: required(
-    'BURSAR_DATA_DIR',
-    './data',
-    (path) => resolve(path),
-    'folder of the embedded database, keys and the sandbox',
+  envFile: optional(
+    'BURSAR_ENV_FILE',
+    text,
+    'file that is read instead of .env beside package.json (/dev/null: none); in the environment only',
+    { isPath: true },
   ),
-  databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', true),
-  valkeyUrl: optional(
-    'BURSAR_VALKEY_URL',
-    url('redis', 'rediss', 'valkey', 'valkeys'),
-    'accepted, not used: several servers share their rate limits through the database',
-    true,
-  ),
+  dataFolder: required('BURSAR_DATA_DIR', './data', text, 'folder of the embedded database, keys and the sandbox', {
+    isPath: true,
+  }),
+  databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', SECRET),
+  valkeyUrl: optional('BURSAR_VALKEY_URL', url('redis', 'rediss', 'valkey', 'valkeys'), 'Valkey server', {
+    ...SECRET,
+    unused: 'several servers share their rate limits through the database',
+  }),
   signerPassphrase: signerOnly(
     'BURSAR_SIGNER_PASSPHRASE',
     secretOf(12),
@@ -188,12 +126,34 @@ export const VARIABLES = {
   bchRpcUrl: rpcUrls('BCH'),
   dogeRpcUrl: rpcUrls('DOGE'),
   dashRpcUrl: rpcUrls('DASH'),
-  ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', true),
-  usdtContract: optional('BURSAR_USDT_CONTRACT', evmAddress, 'USDT token contract, where it is not the one of mainnet'),
-  lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND'),
-  lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file'),
-  lndMacaroon: optional('BURSAR_LND_MACAROON', text, 'macaroon for invoices only', true),
-  lndPayMacaroon: signerOnly('BURSAR_LND_PAY_MACAROON', text, 'macaroon of the payout driver; without it no Lightning payouts'),
+  ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', { ...SECRET, ...NO_ETHEREUM }),
+  usdtContract: optional(
+    'BURSAR_USDT_CONTRACT',
+    evmAddress,
+    'USDT token contract, where it is not the one of mainnet',
+    NO_ETHEREUM,
+  ),
+  lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND', NO_LIGHTNING),
+  lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file', NO_LIGHTNING),
+  lndMacaroon: optional('BURSAR_LND_MACAROON', text, 'macaroon for invoices only', { ...SECRET, ...NO_LIGHTNING }),
+  lndPayMacaroon: signerOnly(
+    'BURSAR_LND_PAY_MACAROON',
+    text,
+    'macaroon of the payout driver; without it no Lightning payouts',
+    NO_LIGHTNING,
+  ),
+
+  ...inSection('Prices'),
+  rateSources: optional(
+    'BURSAR_RATE_SOURCES',
+    rateSources,
+    'exchanges to ask, separated by commas; each may name another address to ask it at, which must answer as it does: kraken,coinbase=https://proxy.example.org/coinbase; default: kraken, coinbase, bitstamp and bitfinex at their public addresses',
+  ),
+  fixedRates: optional(
+    'BURSAR_FIXED_RATES',
+    fixedRates,
+    'prices in USD that stand for the exchanges where nobody can be asked: BTC=65000.00,LTC=80.00; regtest and testnet only',
+  ),
 
   ...inSection('The business'),
   feeBps: required(
@@ -212,6 +172,7 @@ export const VARIABLES = {
     'BURSAR_UNFINAL_PAYOUT_USD',
     dollars,
     'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
+    NO_PAYOUTS,
   ),
   contestedLimitMinor: required(
     'BURSAR_CONTESTED_LIMIT_USD',
@@ -226,7 +187,7 @@ export const VARIABLES = {
     'BURSAR_DEMO_PASSWORD',
     secretOf(1),
     `password of the demo merchant (username demo), set at every start; unset: ${DEMO_PASSWORD}, and a changed one is kept`,
-    true,
+    SECRET,
   ),
   sandboxBlockSeconds: required(
     'BURSAR_SANDBOX_BLOCK_SECONDS',
@@ -243,19 +204,39 @@ export const VARIABLES = {
   ),
 };
 
+type Value<V> = V extends { readonly fallback: string; read(text: string): infer T }
+  ? T
+  : V extends { read(text: string): infer T }
+    ? T | null
+    : never;
+
+type Variables = typeof VARIABLES;
+type Values<Owner> = {
+  readonly [K in keyof Variables as Variables[K]['owner'] extends Owner ? K : never]: Value<Variables[K]>;
+};
+
+/** The configuration: each variable's value by its name in the code, null where it is not set and has no default. */
+export type Config = Values<null>;
+
+/** What only the signer and the commands that open its seed may know. */
+export type SignerSecrets = Values<'signer'>;
+
 /** Every row, in the order of the table. */
 export const TABLE: readonly Variable<unknown>[] = rows;
 
 /** The text of .env.example: every variable with its default, by sections. */
 export function envExample(): string {
   const parts = [
-    '# Every setting, with its default. Copy to .env for your own notes; the service reads its environment, not this file.',
+    '# Every setting, with its default. Copy to .env beside package.json, which every command and process reads; what the environment says wins.',
+    '# A value with white space before a # stands in quotation marks. A relative path begins at the folder of this file.',
   ];
   let title = '';
   for (const row of TABLE) {
     if (row.section !== title) parts.push(`\n# ${row.section}`);
     title = row.section;
-    parts.push(`# ${row.help}${row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : ''}`);
+    const orFile = row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : '';
+    const unused = row.unused === null ? '' : `; accepted and not used: ${row.unused}`;
+    parts.push(`# ${row.help}${orFile}${unused}`);
     parts.push(row.fallback === null ? `#${row.name}=` : `${row.name}=${row.fallback}`);
   }
   return `${parts.join('\n')}\n`;

@@ -1,6 +1,6 @@
 // The sandbox's demo merchant: made at the first start, its credentials printed at every one. Called by src/main/start.ts.
 import { ensureDemoMerchant } from '../flow/merchants.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config-table.ts';
 import { DEMO_PASSWORD } from './config-table.ts';
 import { wireSignIn } from './wire.ts';
 

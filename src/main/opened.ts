@@ -2,7 +2,8 @@
 // supervisor has done so), and has a log. Called by the process entries of src/main.
 import pino from 'pino';
 import { MigrationRefused, migrate } from '../store/migrate.ts';
-import { type Config, readConfig } from './config.ts';
+import { readConfig } from './config.ts';
+import type { Config } from './config-table.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { isSupervised } from './process-life.ts';

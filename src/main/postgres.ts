@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureDatabase, ensureServiceLogin, serverVersion } from '../store/server.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config-table.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './postgres-cluster.ts';
 import { placePostgres } from './postgres-place.ts';
 import { identityOf, isAlive, lock } from './process-identity.ts';

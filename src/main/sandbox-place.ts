@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
-import type { RateSourceName } from '../outside/rate-feeds.ts';
+import type { RateSourceName } from '../outside/rate-sources.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */

@@ -4,7 +4,8 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../store/migrate.ts';
 import { type Child, startChild } from './child.ts';
-import { type Config, childEnvironment, readConfigOfAll } from './config.ts';
+import { childEnvironment, describeSettings, readConfigOfAll } from './config.ts';
+import type { Config } from './config-table.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { prepareDemo, printDemo } from './demo-merchant.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
@@ -160,7 +161,9 @@ async function main(): Promise<void> {
   const lock = await takeDataFolder(dataFolder);
   await checkPort(config);
   noteGroup();
-  step('configuration, data folder and port', began);
+  const { file, isRead, unused } = describeSettings(config);
+  step(isRead ? `configuration (with ${file}), data folder and port` : 'configuration, data folder and port', began);
+  for (const line of unused) console.error(`note: ${line}`);
   if (stopping) return;
 
   closers.push(() => stopChildren('api', 'worker'));

@@ -1,7 +1,7 @@
 // Builds the object graph of a process: database, clock, nodes, price sources, keys, and the context of all verbs. The only place that
 // creates these things; called once by each process entry of src/main.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
-import type { Clock, Ports } from '../core/ports.ts';
+import type { Clock, Ports, RateFeed } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
 import type { Context } from '../flow/context.ts';
 import { createDesk } from '../flow/desk.ts';
@@ -12,10 +12,11 @@ import { openMovableClock, systemClock } from '../outside/clock.ts';
 import { createDestinations } from '../outside/destinations.ts';
 import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
-import { PUBLIC_RATE_URLS, type RateSourceName, rateFeeds } from '../outside/rate-feeds.ts';
+import { fixedFeed, rateFeeds } from '../outside/rate-feeds.ts';
+import { RATE_SOURCES, type RateSourceName } from '../outside/rate-sources.ts';
 import { systemRng } from '../outside/rng.ts';
 import { connect, type Database } from '../store/connect.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config-table.ts';
 import { clockFile, type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox-place.ts';
 
 export type WireOptions = {
@@ -65,7 +66,7 @@ export async function wire(config: Config, options: WireOptions): Promise<Wired<
   const ports: Ports = {
     ...signIn.ctx.ports,
     chains: nodes.chains,
-    rateFeeds: rateFeeds({ clock, urls: rateUrls(sandbox), tradesAll: sandbox !== null }),
+    rateFeeds: pricing(config, clock, sandbox),
     addresses: createAddressDerivers(config.network),
     destinations: createDestinations(config.network),
   };
@@ -129,8 +130,11 @@ function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<
   return new Map(WATCHED_CODES.flatMap((currency) => (given[currency] === null ? [] : [[currency, given[currency]] as const])));
 }
 
-function rateUrls(sandbox: SandboxEndpoint | null): Readonly<Record<RateSourceName, string>> {
-  if (sandbox === null) return PUBLIC_RATE_URLS;
-  const names = Object.keys(PUBLIC_RATE_URLS) as RateSourceName[];
-  return Object.fromEntries(names.map((name) => [name, sandboxRateUrl(sandbox, name)])) as Record<RateSourceName, string>;
+/** In the sandbox its own exchanges, elsewhere the configured ones, or prices that the operator has fixed. */
+function pricing({ rateSources, fixedRates }: Config, clock: Clock, sandbox: SandboxEndpoint | null): readonly RateFeed[] {
+  const names = Object.keys(RATE_SOURCES) as RateSourceName[];
+  const at = (url: (name: RateSourceName) => string) => Object.fromEntries(names.map((name) => [name, url(name)]));
+  if (sandbox !== null) return rateFeeds({ clock, urls: at((name) => sandboxRateUrl(sandbox, name)), tradesAll: true });
+  if (fixedRates !== null) return [fixedFeed(clock, fixedRates)];
+  return rateFeeds({ clock, urls: rateSources ?? at((name) => RATE_SOURCES[name].url) });
 }

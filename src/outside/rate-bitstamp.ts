@@ -2,14 +2,13 @@
 import type { CurrencyCode } from '../core/currency.ts';
 import type { RateFeed, RateSample } from '../core/ports.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './rate-http.ts';
-
-const CODES: readonly CurrencyCode[] = ['BTC', 'LTC', 'ETH', 'BCH', 'DOGE', 'USDT'];
+import { RATE_SOURCES } from './rate-sources.ts';
 
 /**
  * GET /api/v2/ticker/btcusd/ → {bid, ask, timestamp (seconds), …}.
  * @param codes what it is asked for: what it trades
  */
-export function bitstampFeed(get: GetJson, { deadline }: FeedOptions, codes = CODES): RateFeed {
+export function bitstampFeed(get: GetJson, { deadline }: FeedOptions, codes = RATE_SOURCES.bitstamp.trades): RateFeed {
   return {
     source: 'bitstamp',
     read: () =>

@@ -34,6 +34,9 @@ function judged(
     samples.push(...said.map((sample) => ({ ...sample, source })));
     if (said.length === 0) missing.push({ source, reason: answer.status === 'fulfilled' ? 'silent' : 'unreachable' });
   }
+  const [fixed] = samples.filter(({ source }) => feeds.some((feed) => feed.source === source && feed.isFixed));
+  if (fixed !== undefined)
+    return { currency, usd: fixed.bid, used: [{ source: fixed.source, usd: fixed.bid, atMs: fixed.atMs }], leftOut: [] };
   const judgement = judgeRate(currency, samples, nowMs);
   return { ...judgement, leftOut: [...judgement.leftOut, ...missing] };
 }

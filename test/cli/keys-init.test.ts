@@ -40,7 +40,7 @@ afterEach(async () => {
 
 /** Runs it with its standard output on this descriptor. */
 function init(output: number, ...options: string[]): Promise<{ code: number | null; err: string }> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...settings };
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...settings };
   const child = spawn(process.execPath, [CLI, 'keys', 'init', ...options], { env, stdio: ['ignore', output, 'pipe'] });
   let err = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {

@@ -13,7 +13,7 @@ export function startCli(
   environment: Environment,
 ): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
   // only what a shell would give it, and the settings of the test
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...environment };
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...environment };
   let ended: (ran: Ran) => void;
   const whole = new Promise<Ran>((resolve) => {
     ended = resolve;

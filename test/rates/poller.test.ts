@@ -3,6 +3,7 @@ import type { RateFeed, RateSample } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { getRates } from '../../src/flow/rates.ts';
+import { fixedFeed } from '../../src/outside/rate-feeds.ts';
 import type { Database } from '../../src/store/connect.ts';
 import { latestRates, pruneRateHistory } from '../../src/store/rates.ts';
 import { pollRates } from '../../src/worker/rate-poller.ts';
@@ -80,6 +81,15 @@ describe('the rates of the database', () => {
     });
     const { rows } = await db.query<{ left_out: unknown }>({ text: 'select left_out from rates' });
     expect(rows).toEqual([{ left_out: [{ source: 'bitstamp', reason: 'deviation' }] }]);
+  });
+
+  test('a price that the operator has fixed needs no second source', async () => {
+    const fresh = await freshDatabase();
+    const fixed = { ...context([fixedFeed({ now: () => now }, { LTC: rate('80.5') })]), db: fresh.db };
+    await pollRates(fixed);
+    const source = { source: 'fixed', usd: '80.50', at: new Date(now).toISOString() };
+    expect(await getRates(fixed)).toEqual({ LTC: { usd: rate('80.5'), atMs: now, sources: [source] } });
+    await fresh.drop();
   });
 
   test('without a quorum the last good one serves for 5 minutes, then none', async () => {

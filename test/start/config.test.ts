@@ -1,7 +1,7 @@
 // The environment as the service reads it: everything that is wrong is told at once, in one line each, and .env.example names every variable.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config.ts';
 import { envExample, TABLE } from '../../src/main/config-table.ts';
@@ -17,6 +17,11 @@ function problems(environment: Record<string, string>): string[] {
 
 test('.env.example is what the table of variables says', async () => {
   await expect(envExample()).toMatchFileSnapshot('../../.env.example');
+});
+
+test('.env.example taken as .env changes nothing', () => {
+  const BURSAR_ENV_FILE = resolve(import.meta.dirname, '../../.env.example');
+  expect({ ...readConfig({ BURSAR_ENV_FILE }), envFile: null }).toEqual(readConfig({}));
 });
 
 test('every default is accepted by its own variable, and nothing has to be set', () => {
@@ -91,6 +96,62 @@ test('a coin may have several nodes, separated by commas', () => {
   ]);
   expect(problems({ BURSAR_BTC_RPC_URL: 'http://u:hunter2@one,http://u:hunter2@one' }).join()).not.toContain('hunter2');
   expect(readConfig({}).contestedLimitMinor).toBe(1_000_00n);
+});
+
+test('price sources are named once each, with another address where they are asked elsewhere', () => {
+  const read = (BURSAR_RATE_SOURCES: string) => readConfig({ BURSAR_RATE_SOURCES }).rateSources;
+  expect(read('kraken, coinbase=https://proxy.example.org/coinbase')).toEqual({
+    kraken: 'https://api.kraken.com',
+    coinbase: 'https://proxy.example.org/coinbase',
+  });
+  for (const wrong of [
+    'kraken',
+    'kraken,kraken',
+    'kraken,mtgox',
+    'kraken,coinbase=ftp://x',
+    'kraken,coinbase=',
+    'a=b,kraken',
+    ''.padEnd(3, ','),
+  ])
+    expect(problems({ BURSAR_RATE_SOURCES: wrong }), wrong).toEqual([
+      expect.stringMatching(
+        /^BURSAR_RATE_SOURCES: .* accepted is two or more of kraken, coinbase, bitstamp, bitfinex, separated by commas/,
+      ),
+    ]);
+});
+
+test('on mainnet every coin with a node has three live sources that nobody on the way can change', () => {
+  const mainnet = { BURSAR_NETWORK: 'mainnet', BURSAR_DASH_RPC_URL: 'http://u:p@localhost:1' };
+  const sources = (BURSAR_RATE_SOURCES: string) => problems({ ...mainnet, BURSAR_RATE_SOURCES });
+  expect(sources('kraken,coinbase,bitfinex')).toEqual([]);
+  expect(sources('kraken,coinbase,bitstamp')).toEqual([
+    'BURSAR_RATE_SOURCES: DASH is traded by 2 of them only; accepted on mainnet are 3 or more for each coin',
+  ]);
+  expect(sources('kraken,coinbase=http://127.0.0.1:9/c,bitfinex=https://proxy.example.org')).toEqual([]);
+  expect(sources('kraken,coinbase,bitfinex=http://proxy.example.org')).toEqual([
+    'BURSAR_RATE_SOURCES: bitfinex=http://proxy.example.org is not accepted on mainnet; accepted is https, or http on this machine',
+  ]);
+});
+
+test('prices are fixed by hand only where coins are worth nothing', () => {
+  const fixed = (BURSAR_FIXED_RATES: string, rest: Record<string, string> = { BURSAR_NETWORK: 'regtest' }) => ({
+    BURSAR_FIXED_RATES,
+    ...rest,
+  });
+  expect(readConfig(fixed('BTC=65000, doge = 0.16000001')).fixedRates).toEqual({ BTC: 6_500_000_000_000n, DOGE: 16_000_001n });
+  for (const wrong of ['BTC', 'BTC=', 'BTC=0', 'BTC=-1', 'BTC=1e5', 'BTC=1.123456789', 'XMR=1', 'BTC=1,BTC=2', 'BTC=1=2'])
+    expect(problems(fixed(wrong)), wrong).toEqual([
+      expect.stringMatching(/^BURSAR_FIXED_RATES: .* accepted is a list such as BTC=65000\.00,LTC=80\.00/),
+    ]);
+  expect(problems(fixed('BTC=65000', { BURSAR_NETWORK: 'mainnet' }))).toEqual([
+    'BURSAR_FIXED_RATES is accepted on regtest and testnet only: on mainnet a price comes from live exchanges',
+  ]);
+  expect(problems(fixed('BTC=65000', {}))).toEqual([
+    'BURSAR_FIXED_RATES is accepted on regtest and testnet only: in the sandbox POST /sandbox/rates sets prices',
+  ]);
+  expect(problems(fixed('BTC=65000', { BURSAR_NETWORK: 'testnet', BURSAR_RATE_SOURCES: 'kraken,coinbase' }))).toEqual([
+    'BURSAR_FIXED_RATES and BURSAR_RATE_SOURCES are both set: set one of them',
+  ]);
 });
 
 test('dollars become cents, and an empty variable counts as not set', () => {

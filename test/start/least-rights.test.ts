@@ -1,5 +1,6 @@
 // What each process of a running group is given: no more than its own work needs. Read from outside, as the system shows it.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -93,4 +94,34 @@ test('a passphrase in a file opens the seed, and the processes that may not know
     for (const entry of ['api', 'worker', 'sandbox-process']) expect(environmentOf(entry)).not.toContain('my-passphrase');
   }
   rmSync(BURSAR_SIGNER_PASSPHRASE_FILE);
+});
+
+test('a passphrase in the settings file reaches the signer and the environment of nobody', { timeout: TIMEOUT }, async () => {
+  const { folder: data, remove: forget } = dataFolderFor();
+  const place = mkdtempSync(join(tmpdir(), 'bursar-env-'));
+  const BURSAR_ENV_FILE = join(place, 'settings');
+  writeFileSync(BURSAR_ENV_FILE, `BURSAR_SIGNER_PASSPHRASE='${PASSPHRASE}'\nBURSAR_SETTLEMENT_SECONDS=4321\n`, { mode: 0o600 });
+  const one = startService({ dataFolder: data, environment: { BURSAR_ENV_FILE } });
+  await one.ready;
+  expect(one.output()).toContain(`configuration (with ${BURSAR_ENV_FILE})`);
+  const files = ['seed.json', 'passphrase'].map((name) => existsSync(join(data, 'signer', name)));
+  // sealed by what the file says: none was generated beside it
+  expect(files).toEqual([true, false]);
+  if (isLinux) {
+    const group = [one.launcher.pid, one.supervisor(), ...['api', 'worker', 'signer', 'sandbox-process'].map(one.processOf)];
+    for (const pid of group) {
+      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+      expect(environment).toContain('BURSAR_DATA_DIR=');
+      expect(environment).not.toContain(PASSPHRASE);
+    }
+    expect(readFileSync(`/proc/${one.processOf('worker')}/environ`, 'latin1')).toContain('BURSAR_SETTLEMENT_SECONDS=4321');
+  }
+  await one.stop();
+  // a change of the file while nobody looks is seen by the next start
+  writeFileSync(BURSAR_ENV_FILE, 'BURSAR_SIGNER_PASSPHRASE="another passphrase"\n', { mode: 0o600 });
+  const other = startService({ dataFolder: data, environment: { BURSAR_ENV_FILE } });
+  expect(await other.ended).toBe(1);
+  expect(other.output()).toMatch(/^signer: .*does not open: BURSAR_SIGNER_PASSPHRASE is another one/m);
+  rmSync(place, { recursive: true });
+  forget();
 });

@@ -63,6 +63,7 @@ export function startService({ dataFolder, environment = {}, user }: ServiceOpti
     env: {
       ...Object.fromEntries(inherited),
       PORT: '0',
+      BURSAR_ENV_FILE: '/dev/null',
       BURSAR_RATE_LIMIT_SCALE: '1000',
       BURSAR_DATA_DIR: dataFolder,
       ...environment,
