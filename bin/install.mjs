@@ -1,50 +1,49 @@
 // Installs the dependencies when they are missing or not those of package-lock.json, and finds the Node that runs everything. Called by
 // bin/launch.mjs before anything else; plain JavaScript for Node 18.
 import { spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const OLDEST = [24, 12];
+const NOTE = 'node_modules/.package-lock.json';
+const UNDER_WAY = 'node_modules/.bursar-installing';
 
-/** Sees to the dependencies of the checkout; returns the path of a Node that is new enough. Throws an Error with one clear line. */
-export async function install(root, say) {
-  const lockfile = readFileSync(join(root, 'package-lock.json'));
-  const marker = join(root, 'node_modules', '.bursar-installed');
-  const hash = createHash('sha256').update(lockfile).digest('hex');
-  if (read(marker) !== hash || missing(root).length > 0) {
-    if (!holds(root, JSON.parse(lockfile))) await npmInstall(root, say);
-    tryWrite(marker, hash);
+/**
+ * Sees to the dependencies of the checkout; returns the path of a Node that is new enough. Throws an Error with one clear line.
+ * @param set `service`: what the service needs to run; `all`: also what the tests, checks and measurements need. All of it does for the
+ * service too, and is kept: neither undoes what was installed for the other.
+ */
+export async function install(root, say, set) {
+  const wanted = read(join(root, 'package-lock.json')).packages;
+  const trouble = whatIsWrong(root, wanted, set);
+  if (trouble !== null) {
+    const isThere = ([path, { dev }]) => dev === true && existsSync(join(root, path));
+    const keepsAll = set === 'all' || Object.entries(wanted).some(isThere);
+    await npmInstall(root, say, keepsAll ? 'all' : 'service', trouble);
   }
   return findNode(root);
 }
 
-// Someone may have installed by hand: npm notes inside node_modules what it put there.
-function holds(root, wanted) {
-  const note = read(join(root, 'node_modules', '.package-lock.json'));
-  if (note === null) return false;
-  if (missing(root).length > 0) return false;
-  const there = JSON.parse(note).packages ?? {};
-  return Object.entries(wanted.packages).every(
-    ([path, entry]) =>
-      path === '' || (there[path] === undefined ? entry.optional === true : there[path].version === entry.version),
-  );
-}
-
-// Packages that npm has put there and somebody has taken away since; a look at each costs some milliseconds at every start.
-function missing(root) {
-  const note = read(join(root, 'node_modules', '.package-lock.json'));
-  const paths = note === null ? [] : Object.keys(JSON.parse(note).packages ?? {});
-  return paths.filter((path) => !existsSync(join(root, path, 'package.json')));
+function whatIsWrong(root, wanted, set) {
+  // npm's own note of what it put there, written when it was done; it may tell more than there is (npm install --package-lock-only)
+  const noted = read(join(root, NOTE))?.packages;
+  if (existsSync(join(root, UNDER_WAY))) return 'the last installation was broken off';
+  if (noted === undefined) return 'node_modules is missing';
+  for (const [path, { version, dev, optional, devOptional }] of Object.entries(wanted)) {
+    if (path === '' || (dev === true && set !== 'all')) continue;
+    // what is optional and not there could not be had for this platform
+    if (noted[path] === undefined && (optional === true || devOptional === true)) continue;
+    const there = noted[path] === undefined ? undefined : read(join(root, path, 'package.json'))?.version;
+    if (there === undefined) return dev === true ? 'those of the tests are missing' : `${path} is missing`;
+    if (there !== version || noted[path].version !== version) return `${path} is not that of package-lock.json`;
+  }
+  return null;
 }
 
 // Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry at hand does not carry. What the lockfile names
 // is installed exactly as it says, integrity checked; the lockfile itself is left alone.
-async function npmInstall(root, say) {
+async function npmInstall(root, say, set, why) {
   const started = Date.now();
-  const why = existsSync(join(root, 'node_modules'))
-    ? 'node_modules is not that of package-lock.json'
-    : 'node_modules is missing';
   say(`install: dependencies (${why}) …`);
   const npm = process.env.npm_execpath;
   const [program, first] = npm !== undefined && /npm-cli\.c?js$/.test(npm) ? [process.execPath, [npm]] : ['npm', []];
@@ -56,9 +55,15 @@ async function npmInstall(root, say) {
     '--no-audit',
     '--no-fund',
     '--loglevel=error',
-    '--include=dev',
+    set === 'all' ? '--include=dev' : '--omit=dev',
     '--include=optional',
   ];
+  // npm takes a package that was only half unpacked for a whole one
+  if (existsSync(join(root, UNDER_WAY))) rmSync(join(root, 'node_modules'), { recursive: true, force: true });
+  mkdirSync(join(root, 'node_modules'), { recursive: true });
+  writeFileSync(join(root, UNDER_WAY), '');
+  // without its note it looks at what is really there
+  rmSync(join(root, NOTE), { force: true });
   const code = await new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: ['ignore', 2, 2], env: environmentForNpm() });
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => child.kill(signal));
@@ -67,6 +72,7 @@ async function npmInstall(root, say) {
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal);
   if (code !== 0) throw new Error(`install: npm install failed (exit ${code}); its own words stand above`);
+  rmSync(join(root, UNDER_WAY), { force: true });
   say(`install: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
@@ -96,17 +102,11 @@ function isNew(version) {
   return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
 }
 
+/** A JSON file; undefined when it is not there or no JSON. */
 function read(file) {
   try {
-    return readFileSync(file, 'utf8');
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    return null;
+    return undefined;
   }
-}
-
-// A checkout that belongs to another user is used as it is.
-function tryWrite(file, text) {
-  try {
-    writeFileSync(file, text);
-  } catch {}
 }

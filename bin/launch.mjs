@@ -17,6 +17,9 @@ const PROGRAMS = {
   simulate: 'bin/simulate.mjs',
 };
 
+/** What needs nothing of the packages for tests, checks and measurements. */
+const SERVICE = ['start', 'cli'];
+
 const [command = 'start', ...rest] = process.argv.slice(2);
 const program = PROGRAMS[command];
 if (program === undefined) {
@@ -26,7 +29,11 @@ if (program === undefined) {
 
 try {
   // what a command prints may be read by a program: only the start talks about the installation on standard output
-  const node = await install(root, command === 'start' ? console.log : console.error);
+  const node = await install(
+    root,
+    command === 'start' ? console.log : console.error,
+    SERVICE.includes(command) ? 'service' : 'all',
+  );
   run(node, [join(root, program), ...rest, ...(command === 'start' ? ['--launched'] : [])]);
 } catch (error) {
   console.error(error.message);

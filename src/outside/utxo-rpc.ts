@@ -1,7 +1,7 @@
 // JSON-RPC over HTTP as bitcoind and its relatives speak it: keep-alive, Basic auth, batches, time-outs, numbers without loss, and every
 // way in which a node can fail told apart. Called by utxo-node.ts (reading) and later by the senders.
-import { isSafeNumber, parse as parseLossless } from 'lossless-json';
 import { errors, Pool } from 'undici';
+import { parseExact } from './exact-json.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 
 export type RpcOptions = {
@@ -32,8 +32,6 @@ const PATIENCE_SILENCES = 4;
 const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
 const WARMING_UP = -28;
 const HASH = /^[0-9a-f]{64}$/;
-/** A number that a double cannot be trusted with: a fraction, an exponent, sixteen digits. */
-const DELICATE_NUMBER = /[[:,]\s*-?(?:\d{16}|\d+[.eE])/;
 
 /** @throws TypeError for something that is not an http(s) URL */
 export function createRpc(options: RpcOptions): Rpc {
@@ -152,10 +150,9 @@ function transportTrouble(
 function readAnswer(name: string, status: number, bytes: Buffer): unknown {
   if (status === 401 || status === 403) throw new NodeTrouble('unauthorized', `${name}: wrong user or password (HTTP ${status})`);
   if (status === 503) throw new NodeTrouble('busy', `${name}: ${excerpt(bytes) || 'work queue depth exceeded'} (HTTP 503)`);
-  const text = bytes.toString('utf8');
   let answer: unknown;
   try {
-    answer = DELICATE_NUMBER.test(text) ? parseLossless(text, undefined, exactNumber) : JSON.parse(text);
+    answer = parseExact(bytes.toString('utf8'));
   } catch (cause) {
     throw new NodeTrouble('bad_answer', `${name}: HTTP ${status} without JSON: ${excerpt(bytes)}`, { cause });
   }
@@ -163,10 +160,6 @@ function readAnswer(name: string, status: number, bytes: Buffer): unknown {
     throw new NodeTrouble('bad_answer', `${name}: the answer is neither an object nor an array`);
   }
   return answer;
-}
-
-function exactNumber(text: string): number | string {
-  return /^-?\d+$/.test(text) && isSafeNumber(text) && Number.isSafeInteger(Number(text)) ? Number(text) : text;
 }
 
 function excerpt(bytes: Buffer): string {

@@ -3,6 +3,7 @@
 import type { MempoolPush } from '../core/ports.ts';
 import { RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './utxo-rpc.ts';
+import { isPublisherAddress, subscribe } from './zmtp.ts';
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
@@ -11,36 +12,33 @@ const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
 export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): Promise<{ close(): Promise<void> } | null> {
   const topics = await announced(rpc, host);
   if (topics.length === 0) return null;
-  const { Subscriber } = await import('zeromq');
-  const sockets = topics.map(({ topic, address }) => {
-    const socket = new Subscriber({ linger: 0, receiveHighWaterMark: 50_000 });
-    socket.connect(address);
-    socket.subscribe(topic);
-    return { topic, socket };
+  const addresses = new Set(topics.map(({ address }) => address));
+  const subscribers = [...addresses].map((address) => {
+    const here = topics.filter((one) => one.address === address).map(({ topic }) => topic);
+    const read = createReader(here, push);
+    // what was announced while nobody was connected has to be looked for
+    return subscribe({ address, topics: here, onMessage: read, onGap: push.onHint });
   });
-  const readers = sockets.map(({ topic, socket }) => follow(topic, socket, push));
   return {
     async close() {
-      for (const { socket } of sockets) socket.close();
-      await Promise.all(readers);
+      for (const subscriber of subscribers) subscriber.close();
     },
   };
 }
 
-async function follow(topic: string, messages: AsyncIterable<readonly Buffer[]>, push: MempoolPush): Promise<void> {
-  let expected: number | null = null;
-  try {
-    for await (const [, body, counter] of messages) {
-      if (body === undefined) continue;
-      const number: number | null = counter?.length === 4 ? counter.readUInt32LE(0) : null;
-      const lost = expected !== null && number !== null && number !== expected;
-      expected = number === null ? null : (number + 1) >>> 0;
-      if (topic === 'rawtx') push.onTransaction(body);
-      if (topic !== 'rawtx' || lost) push.onHint();
-    }
-  } catch {
-    // the socket was closed
-  }
+/** Takes what is published; a number that is left out in the count of a topic is a message that was lost. */
+function createReader(topics: readonly string[], push: MempoolPush): (parts: readonly Buffer[]) => void {
+  const expected = new Map<string, number>();
+  return ([name, body, counter]) => {
+    const topic = name?.toString('latin1') ?? '';
+    if (body === undefined || !topics.includes(topic)) return;
+    const number = counter?.length === 4 ? counter.readUInt32LE(0) : null;
+    const lost = expected.has(topic) && number !== null && number !== expected.get(topic);
+    if (number === null) expected.delete(topic);
+    else expected.set(topic, (number + 1) >>> 0);
+    if (topic === 'rawtx') push.onTransaction(body);
+    if (topic !== 'rawtx' || lost) push.onHint();
+  };
 }
 
 /** One block topic and one transaction topic, at the addresses where we can reach them. */
@@ -61,7 +59,7 @@ async function announced(rpc: Rpc, host: string): Promise<readonly { topic: stri
   const blockTopic = ['hashblock', 'rawblock'].find((topic) => byTopic.has(topic));
   return [blockTopic, 'rawtx'].flatMap((topic) => {
     const address = topic === undefined ? undefined : byTopic.get(topic);
-    return topic === undefined || address === undefined ? [] : [{ topic, address }];
+    return topic === undefined || address === undefined || !isPublisherAddress(address) ? [] : [{ topic, address }];
   });
 }
 

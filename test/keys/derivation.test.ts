@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { HDKey } from '@scure/bip32';
 import fc from 'fast-check';
@@ -18,6 +19,12 @@ const curves: readonly Curve[] = native === null ? [nobleCurve] : [native, noble
 describe('derivation of receiving addresses', () => {
   it('has the native library on this platform when the package brings a build for it', () => {
     if (process.platform === 'linux' && process.arch === 'x64') expect(native?.name).toBe('native');
+  });
+
+  it('never loads what that package falls back to without a build', () => {
+    const loaded = Object.keys(createRequire(import.meta.url).cache);
+    expect(loaded.filter((file) => file.includes('node_modules/secp256k1/')).length).toBeGreaterThan(0);
+    expect(loaded.filter((file) => /node_modules\/(elliptic|bn\.js)\//.test(file))).toEqual([]);
   });
 
   describe.each(curves)('with the $name curve', (on) => {

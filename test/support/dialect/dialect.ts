@@ -10,7 +10,7 @@ import { type Answer, answerOf, type Below, type DialectWorld, learnTip } from '
 import { DASH, type DialectCoin, DOGE, SHARED_ARGUMENTS } from './coins.ts';
 import { headerMap } from './headers.ts';
 import { createLocks } from './locks.ts';
-import { readJson, writeJson } from './lossless.ts';
+import { numberOf, readJson, writeJson } from './lossless.ts';
 
 export type DialectNode = {
   /** What it plays, and on what. */
@@ -123,7 +123,7 @@ async function afterCall(world: DialectWorld, announcer: Announcer | null, metho
   if (!/^generate|^invalidateblock$|^reconsiderblock$/.test(method)) return;
   const tip = await learnTip(world);
   const height = await world.below('getblockcount', []);
-  if (world.locks.auto && 'result' in height) world.locks.chainLock = Number(String(height.result));
+  if (world.locks.auto && 'result' in height) world.locks.chainLock = numberOf(height.result);
   await announcer?.block(world.headers.toCoin(tip));
 }
 
@@ -160,7 +160,7 @@ function callBelow(url: string): Below {
       result: unknown;
       error: { code: unknown; message: string } | null;
     };
-    return error === null ? { result } : { error: { code: Number(String(error.code)), message: error.message } };
+    return error === null ? { result } : { error: { code: numberOf(error.code), message: error.message } };
   };
 }
 

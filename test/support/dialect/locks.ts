@@ -1,5 +1,6 @@
 // Dash's quorums, played: which transactions hold an InstantSend lock and up to which block the chain is locked. Told by the test (or by
 // itself, with `auto`), shown by the RPC answers, and enforced against rivals of a locked transaction.
+import { numberOf } from './lossless.ts';
 
 type Input = { readonly txid: string; readonly vout: unknown };
 
@@ -15,7 +16,7 @@ export type Locks = {
   refuses(txid: string, inputs: readonly Input[]): boolean;
 };
 
-const outpoint = (input: Input): string => `${input.txid}:${input.vout}`;
+const outpoint = (input: Input): string => `${input.txid}:${numberOf(input.vout)}`;
 
 export function createLocks(): Locks {
   const locked = new Map<string, readonly Input[]>();
@@ -28,7 +29,7 @@ export function createLocks(): Locks {
       for (const input of inputs) coins.set(outpoint(input), txid);
     },
     has: (txid) => locked.has(txid),
-    inputsOf: (txid) => (locked.get(txid) ?? []).map(({ txid: from, vout }) => ({ txid: from, vout: Number(vout) })),
+    inputsOf: (txid) => (locked.get(txid) ?? []).map(({ txid: from, vout }) => ({ txid: from, vout: numberOf(vout) })),
     refuses: (txid, inputs) =>
       inputs.some((input) => {
         const owner = coins.get(outpoint(input));
