@@ -25,7 +25,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   takenMs: 30_000,
   idleMs: 72_000,
   lingerMs: 2_000,
-  lookMs: 1_000,
+  lookMs: 500,
   most: 4_000,
 };
 
@@ -38,9 +38,12 @@ type Watched = {
   written: number;
   /** Since when nothing was asked for or answered. */
   quietSinceMs: number;
-  /** Since when bytes wait to be taken, and how many had been taken then; NaN: none wait. */
+  /** Since when bytes wait to be taken, and how many were taken since then; NaN: none wait. */
   waitingSinceMs: number;
-  takenBefore: number;
+  taken: number;
+  /** At the last look: the bytes that were done with, and those that the system was to take. */
+  done: number;
+  queued: number;
   /** When the last answer was given; NaN: it was not. */
   lastAnswerMs: number;
 };
@@ -91,7 +94,9 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
       written: 0,
       quietSinceMs: now(),
       waitingSinceMs: Number.NaN,
-      takenBefore: 0,
+      taken: 0,
+      done: 0,
+      queued: 0,
       lastAnswerMs: Number.NaN,
     });
     const others = byAddress.get(key);
@@ -112,11 +117,11 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
 /** Notes what has become of a connection since the last look, and tells whether it must end now. */
 function isOver(socket: Socket, state: Watched, nowMs: number, limits: ConnectionLimits): boolean {
   const { bytesWritten, writableLength } = socket;
-  const taken = bytesWritten - writableLength;
+  noteTaken(socket, state);
   if (writableLength === 0) state.waitingSinceMs = Number.NaN;
-  else if (Number.isNaN(state.waitingSinceMs) || taken - state.takenBefore >= TAKEN_BYTES) {
+  else if (Number.isNaN(state.waitingSinceMs) || state.taken >= TAKEN_BYTES) {
     state.waitingSinceMs = nowMs;
-    state.takenBefore = taken;
+    state.taken = 0;
   }
   // an empty line before a request is no request: only an answer shows that something was asked for
   if (answerOn(socket) !== null || bytesWritten !== state.written) state.quietSinceMs = nowMs;
@@ -126,6 +131,16 @@ function isOver(socket: Socket, state: Watched, nowMs: number, limits: Connectio
     nowMs - state.waitingSinceMs >= limits.takenMs ||
     nowMs - state.quietSinceMs >= limits.idleMs + limits.requestMs
   );
+}
+
+/** Counts what the client has taken since the last look, also of a large write that is not done yet (that may count twice). */
+function noteTaken(socket: Socket, state: Watched): void {
+  const done = socket.bytesWritten - socket.writableLength;
+  // what libuv has not handed to the system yet; Node's own time-outs of sockets look at it too
+  const queued = (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
+  state.taken += done - state.done + Math.max(0, state.queued - queued);
+  state.done = done;
+  state.queued = queued;
 }
 
 /** Of the address that has the most connections the oldest on which nothing is being answered: nobody can keep the others out. */

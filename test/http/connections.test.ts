@@ -99,8 +99,8 @@ describe('a request that does not arrive', () => {
     expect(text).toContain('"error":"invalid_request"');
     expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
     expect(afterMs).toBeLessThan(ENDED_MS + 1_000);
-    // who reads afterwards finds the answer, though nobody waited for that
-    expect(await readAll(deaf)).toMatch(/^HTTP\/1\.1 400 /);
+    // who reads afterwards and has not gone on writing finds the answer, though nobody waited for that
+    if (more === undefined) expect(await readAll(deaf)).toMatch(/^HTTP\/1\.1 400 /);
   });
 
   test('does nothing, though its rest arrives after all', async () => {
