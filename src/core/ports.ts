@@ -46,11 +46,12 @@ export type NodeTroubleState =
   | 'pruned';
 
 /**
- * What a comparison of several nodes gave. `contested`: at a height that both have they hold different blocks; `unknown`: no two could be
- * asked, so what was found the last time holds on.
+ * What a comparison of several nodes gave. `agreed`: two of them hold this block, the highest that both have. `contested`: at a height that both
+ * have they hold different blocks. `unknown`: no two could be asked, so what was found the last time holds on.
  */
 export type NodeAccord =
-  | { readonly state: 'agreed' | 'unknown' }
+  | { readonly state: 'agreed'; readonly height: number; readonly hash: string }
+  | { readonly state: 'unknown' }
   | {
       readonly state: 'contested';
       /** Names the nodes, the height and what each holds there. */

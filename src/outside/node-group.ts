@@ -156,13 +156,12 @@ function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]>
   return Promise.all(others.map(async (other) => ({ other, accord: await compareTwo(chosen, other) })));
 }
 
-/** One contradiction is enough; one agreement without any is agreement. */
+/** One contradiction is enough; one agreement without any is agreement, on the highest block that two of them have. */
 function summary(compared: readonly Compared[]): NodeAccord {
   const accords = compared.map((one) => one.accord);
-  return (
-    accords.find((accord) => accord.state === 'contested') ??
-    accords.find((accord) => accord.state === 'agreed') ?? { state: 'unknown' }
-  );
+  const contested = accords.find((accord) => accord.state === 'contested');
+  const [highest] = accords.filter((accord) => accord.state === 'agreed').sort((a, b) => b.height - a.height);
+  return contested ?? highest ?? { state: 'unknown' };
 }
 
 /** Notes of all that tell the chosen one's history since when they have not had the highest of their tips. */
@@ -198,7 +197,7 @@ async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAccord> {
     const [ours, theirs] = await Promise.all([hashOf(a, height), hashOf(b, height)]);
     // one of them has lost blocks since it was asked
     if (ours === null || theirs === null) return { state: 'unknown' };
-    if (ours === theirs) return { state: 'agreed' };
+    if (ours === theirs) return { state: 'agreed', height, hash: ours };
     const reason = `at height ${height} ${a.member.node.name} has block ${ours} and ${b.member.node.name} has ${theirs}`;
     return { state: 'contested', reason };
   } catch (error) {

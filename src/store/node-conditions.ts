@@ -1,15 +1,16 @@
 // What each chain's nodes last said of themselves and of each other. Written by the chain watchers pass by pass, read by `bursar chain
 // status` and /readyz; while nodes contradict each other the judge books nothing above a limit (store/cases reads `contested`).
 import type { UtxoCode } from '../core/currency.ts';
-import type { NodeCondition } from '../core/ports.ts';
+import type { NodeAccord, NodeCondition } from '../core/ports.ts';
 import type { Sql } from './connect.ts';
 
 /** A chain of which more blocks than these are not read yet is told as such. */
 export const FAR_BEHIND = 6;
 
 /**
- * What the node says of itself now. A contradiction among several nodes stands until they are seen to agree (or only one is configured);
- * then every transaction that may have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
+ * What the node says of itself now. A contradiction among several nodes stands until two are seen to agree on the very block that we have read
+ * up to (or only one is configured, and that is its tip): the branch that we are on may be the one that lost. Then every transaction that may
+ * have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
  * @param options.behind it is ready, and has fewer blocks than were read from it: the reason that is told; the time does not count as one in
  * which it was read
  */
@@ -22,7 +23,8 @@ export async function recordCondition(
 ): Promise<void> {
   const ready = condition.state === 'ready' ? condition : null;
   const behind = options.behind ?? null;
-  const accord = ready === null ? 'unknown' : (ready.accord?.state ?? 'agreed');
+  const accord = accordOf(condition);
+  const agreed = accord.state === 'agreed' ? accord : null;
   await sql.query({
     name: 'record_condition',
     text: `
@@ -32,8 +34,10 @@ export async function recordCondition(
           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11::boolean)
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
-            contested = case when $10 or (excluded.contested is null and node_conditions.checked_at > excluded.checked_at)
-                             then node_conditions.contested else excluded.contested end,
+            contested = case when excluded.contested is not null then excluded.contested
+                             when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
+                                  and exists (select 1 from chain_cursors c where c.currency = $1 and c.height = $10 and c.hash = $12)
+                             then null else node_conditions.contested end,
             outage = node_conditions.outage or excluded.outage
         returning contested),
       waiting as materialized (
@@ -53,11 +57,18 @@ export async function recordCondition(
       new Date(atMs),
       ready?.node ?? null,
       ready?.others ?? [],
-      ready?.accord?.state === 'contested' ? ready.accord.reason : null,
-      accord === 'unknown',
+      accord.state === 'contested' ? accord.reason : null,
+      agreed?.height ?? null,
       behind !== null,
+      agreed?.hash ?? null,
     ],
   });
+}
+
+/** One node alone agrees with itself. */
+function accordOf(condition: NodeCondition): NodeAccord {
+  if (condition.state !== 'ready') return { state: 'unknown' };
+  return condition.accord ?? { state: 'agreed', height: condition.height, hash: condition.hash };
 }
 
 export type ChainStatus = {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
+import type { ChainPort } from '../../src/core/ports.ts';
 import { createNodeGroup } from '../../src/outside/node-group.ts';
 import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
 import type { Database } from '../../src/store/connect.ts';
@@ -227,6 +228,57 @@ test('a contradiction is known before the blocks over it: a judge that looks aft
     await copyBlocks(a, b);
     await bursar.settle(worker);
     expect((await bursar.story(large.transactionId)).entries).toBe(1);
+  } finally {
+    await worker.close();
+    await bursar.close();
+  }
+}, 60_000);
+
+test('the winning branch arrives block by block: nothing above the limit is booked before the nodes agree on the block that was read', async () => {
+  await copyBlocks(a, b);
+  await copyBlocks(b, a);
+  const bursar = await openBursar('BTC', `m/84'/1'/0'`, [a.url, b.url]);
+  const port = bursar.ctx.ports.chains.get('BTC') as ChainPort;
+  /** Blocks of the branch that wins: each time one is read from a, the next has come there. */
+  let arriving: string[] = [];
+  const moving: ChainPort = {
+    ...port,
+    async readBlock(hash, watch) {
+      const facts = await port.readBlock(hash, watch);
+      const next = arriving.shift();
+      if (next !== undefined) await a.rpc('submitblock', next);
+      return facts;
+    },
+  };
+  const ctx = { ...bursar.ctx, ports: { ...bursar.ctx.ports, chains: new Map([['BTC' as const, moving]]) } };
+  const worker = createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx), blocksPerPass: 100 });
+  const contested = async () => (await readChainStatus(bursar.ctx.db))[0]?.contested;
+  try {
+    await bursar.settle(worker);
+    const large = await bursar.owe(2_500_00n);
+    const txid = await a.pay(large.address, formatAmount(large.cryptoMinor, 'BTC'));
+    const fork = await b.rpc<number>('getblockcount');
+    await a.mine(4);
+    for (let i = 0; i < 9; i++) await b.rpc('generateblock', await b.address(), []);
+    const branch: string[] = [];
+    for (let height = fork + 1; height <= fork + 9; height++)
+      branch.push(await b.rpc('getblock', await b.rpc('getblockhash', height), 0));
+    await worker.pass();
+    expect(await contested()).toContain('has block');
+    for (const block of branch.slice(0, 5)) await a.rpc('submitblock', block);
+    arriving = branch.slice(5);
+    for (let pass = 0; (await contested()) !== null; pass++) {
+      expect(pass).toBeLessThan(100);
+      await worker.pass();
+      while (await bursar.judge());
+      expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending']);
+    }
+    expect(arriving).toEqual([]);
+    await b.rpc('sendrawtransaction', await a.rpc('getrawtransaction', txid)).catch(() => undefined);
+    await a.mine(3);
+    await copyBlocks(a, b);
+    await bursar.settle(worker);
+    expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
   } finally {
     await worker.close();
     await bursar.close();

@@ -1,0 +1,54 @@
+// When a contradiction between the nodes of a chain ends: in the database, in one statement with the block that was read last.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { NodeAccord } from '../../src/core/ports.ts';
+import { beginCursor } from '../../src/store/blocks.ts';
+import { readChainViews } from '../../src/store/cases.ts';
+import { recordCondition } from '../../src/store/node-conditions.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const NOW_MS = 1_800_000_000_000;
+const LIMIT = 1_000_00n;
+const hash = (digit: string): string => digit.repeat(64);
+
+let world: Awaited<ReturnType<typeof freshDatabase>>;
+let lookMs = NOW_MS;
+beforeEach(async () => {
+  world = await freshDatabase();
+  const tip = { height: 12, hash: hash('a'), previousHash: hash('9'), timeMs: NOW_MS };
+  await beginCursor(world.db, 'BTC', tip, NOW_MS);
+});
+afterEach(() => world.drop());
+
+/** The node that is read is at block 14; what it and the others say of each other is recorded. */
+function nodesSay(accord: NodeAccord | null, atMs = ++lookMs): Promise<void> {
+  const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
+  return recordCondition(world.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
+}
+async function isContested(): Promise<boolean> {
+  return (await readChainViews(world.db, LIMIT)).get('BTC')?.contestedAboveMinor === LIMIT;
+}
+
+const CONTESTED: NodeAccord = { state: 'contested', reason: 'at height 12 …' };
+
+test.each<readonly [string, boolean, NodeAccord | null]>([
+  ['two agree on the block that was read', false, { state: 'agreed', height: 12, hash: hash('a') }],
+  ['two agree on another block of that height', true, { state: 'agreed', height: 12, hash: hash('b') }],
+  ['two agree on a later block', true, { state: 'agreed', height: 14, hash: hash('e') }],
+  ['two agree on an earlier block', true, { state: 'agreed', height: 11, hash: hash('9') }],
+  ['no two can be asked', true, { state: 'unknown' }],
+  ['only one is configured, and it is at another block', true, null],
+])('when %s, that it stands is %s', async (_, stands, accord) => {
+  await nodesSay(CONTESTED);
+  expect(await isContested()).toBe(true);
+  await nodesSay(accord);
+  expect(await isContested()).toBe(stands);
+});
+
+test('it ends with the only node that is configured once its tip was read, and never by a look that is older', async () => {
+  await nodesSay(CONTESTED);
+  await world.db.query({ text: 'update chain_cursors set height = 14, hash = $1', values: [hash('e')] });
+  await nodesSay(null, lookMs - 1);
+  expect(await isContested()).toBe(true);
+  await nodesSay(null);
+  expect(await isContested()).toBe(false);
+});
