@@ -452,6 +452,19 @@ create table public.transactions (
   constraint transactions_word_check CHECK ((word = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text])))
 );
 
+create table public.unprotected_coins (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  transaction_id text collate "C" not null,
+  amount units not null,
+  height integer,
+  seen_at timestamp with time zone not null,
+  told_at timestamp with time zone,
+  constraint unprotected_coins_pkey PRIMARY KEY (currency, txid, vout),
+  constraint unprotected_coins_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id)
+);
+
 create table public.users (
   id bigint generated always as identity not null,
   merchant_id bigint not null,
@@ -513,6 +526,12 @@ CREATE INDEX transactions_lookup ON public.transactions USING btree (currency) W
 CREATE INDEX transactions_made_in ON public.transactions USING btree (made_in);
 
 CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_id, created_at, id);
+
+CREATE INDEX unprotected_coins_seen ON public.unprotected_coins USING btree (seen_at);
+
+CREATE INDEX unprotected_coins_transaction ON public.unprotected_coins USING btree (transaction_id, currency);
+
+CREATE INDEX unprotected_coins_untold ON public.unprotected_coins USING btree (currency) WHERE (told_at IS NULL);
 
 CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
 
@@ -763,5 +782,7 @@ grant delete, insert, select, update on public.sign_ins to bursar_app;
 grant delete, insert, select, update on public.signing_keys to bursar_app;
 
 grant delete, insert, select, update on public.transactions to bursar_app;
+
+grant delete, insert, select, update on public.unprotected_coins to bursar_app;
 
 grant delete, insert, select, update on public.users to bursar_app;

@@ -1,6 +1,10 @@
 // The seven currencies (and Lightning as a way to pay BTC), one row each: everything that differs between coins is data here.
 // Enums, balances, watchers, address encoders and lists derive from these rows; every room reads them.
 
+import { type AddressParameters, type ByNetwork, PLAIN_BLOCKS, SEGWIT_BLOCKS, type UtxoParameters } from './utxo-parameters.ts';
+
+export type { AddressParameters, UtxoParameters } from './utxo-parameters.ts';
+
 export type Network = 'mainnet' | 'testnet' | 'regtest' | 'sandbox';
 export type Family = 'utxo' | 'evm-native' | 'evm-token';
 /** The codes of a balance, in the order in which balances are answered. */
@@ -10,47 +14,6 @@ export type UtxoCode = 'BTC' | 'LTC' | 'BCH' | 'DASH' | 'DOGE';
 export type LedgerCurrency = CurrencyCode | 'USD';
 /** What a customer can be asked to pay with. */
 export type PaymentMethod = CurrencyCode | 'BTC-LN';
-
-type ByNetwork<T> = Record<'mainnet' | 'testnet' | 'regtest', T>;
-
-/** Version bytes and prefixes of one network (chainparams of the coin's reference node; BIP173 hrp; CashAddr prefix). */
-export type AddressParameters = {
-  readonly bech32: string | null;
-  readonly pubKeyHash: number;
-  readonly scriptHash: number;
-  readonly wif: number;
-  readonly cashaddr: string | null;
-};
-
-/** What a coin of Bitcoin's family needs besides its row. */
-export type UtxoParameters = {
-  /** BIP44 purpose and SLIP-44 coin type of the account path `m/purpose'/coin'/0'`; outside mainnet the coin type is 1 (SLIP-44). */
-  readonly purpose: 84 | 44;
-  readonly slip44: number;
-  readonly addressKind: 'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh';
-  readonly address: ByNetwork<AddressParameters>;
-  /** Hash of block 0 in display order; a node that answers another one is of the wrong network. */
-  readonly genesis: ByNetwork<string>;
-  /** On mainnet, where another chain begins with the same blocks: the first block that only ours has (a checkpoint of the reference nodes). */
-  readonly split?: { readonly height: number; readonly hash: string };
-  /** What a block of this chain can hold besides plain transactions; the parser refuses what the row does not name. */
-  readonly blockFeatures: {
-    readonly segwit: boolean;
-    readonly mweb: boolean;
-    /** Headers with version bit 0x100 carry a proof of another chain's work (merged mining). */
-    readonly auxpow: boolean;
-    /** DIP2: the upper half of the version is a type; types above 0 carry a payload behind the lock time. */
-    readonly specialTransactions: boolean;
-    /** CHIP-2022-02 CashTokens: an output script may begin with a token. */
-    readonly tokens: boolean;
-    /** MAX_MONEY of the coin's reference node (amount.h): no output may be above it, in minor units; Dogecoin has no cap but this one. */
-    readonly maxMoney: bigint;
-    /** What a block is named by: a hash of its 80 header bytes. */
-    readonly headerHash: 'sha256d' | 'x11';
-  };
-  readonly coinbaseMaturity: number;
-  readonly blockSeconds: number;
-};
 
 export type CurrencyRow = {
   readonly code: CurrencyCode;
@@ -83,16 +46,6 @@ const parameters = (
   cashaddr: string | null = null,
 ): AddressParameters => ({ bech32, pubKeyHash, scriptHash, wif, cashaddr });
 
-const PLAIN_BLOCKS: UtxoParameters['blockFeatures'] = {
-  segwit: false,
-  mweb: false,
-  auxpow: false,
-  specialTransactions: false,
-  tokens: false,
-  maxMoney: 21_000_000n * 10n ** 8n,
-  headerHash: 'sha256d',
-};
-
 const ROWS: readonly CurrencyRow[] = [
   {
     code: 'BTC',
@@ -117,7 +70,7 @@ const ROWS: readonly CurrencyRow[] = [
         regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
       },
       split: { height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' },
-      blockFeatures: { ...PLAIN_BLOCKS, segwit: true },
+      blockFeatures: SEGWIT_BLOCKS,
       coinbaseMaturity: 100,
       blockSeconds: 600,
     },
@@ -144,7 +97,7 @@ const ROWS: readonly CurrencyRow[] = [
         testnet: '4966625a4b2851d9fdee139e56211a0d88575f59ed816ff5e6a63deb4e3e29a0',
         regtest: '530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9',
       },
-      blockFeatures: { ...PLAIN_BLOCKS, segwit: true, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
+      blockFeatures: { ...SEGWIT_BLOCKS, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
       coinbaseMaturity: 100,
       blockSeconds: 150,
     },

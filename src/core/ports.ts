@@ -99,6 +99,11 @@ export type TransactionFacts = {
   readonly spends: readonly Outpoint[];
   /** Outputs to watched scripts that carry a token, where there are any: never among `outputs`. */
   readonly tokenOutputs?: readonly TokenOutput[];
+  /**
+   * Outputs to watched scripts that our key does not control on this chain (a witness program without segwit), where there are any: never
+   * among `outputs`, for whoever mines the next block can take them back. They are noted and change nothing.
+   */
+  readonly unprotectedOutputs?: readonly OutputFacts[];
 };
 
 export type BlockFacts = {

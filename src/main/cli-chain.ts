@@ -1,10 +1,12 @@
 // `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
 import type { Command } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import { formatAmount } from '../core/money.ts';
 import type { Context } from '../flow/context.ts';
 import { readReadiness } from '../flow/readiness.ts';
 import { reconsider } from '../flow/transaction-life.ts';
 import type { ChainStatus } from '../store/node-conditions.ts';
+import { describeUnprotected, readUnprotected, type UnprotectedCoin } from '../store/unprotected-coins.ts';
 import { beginAgain } from '../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
 import { breakerLine, breakerValue, LOOKED_RECENTLY_MS } from './cli-audit.ts';
@@ -14,6 +16,8 @@ import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table } from '.
 type JsonOption = { readonly json?: boolean };
 
 const TOLD_EVERY = 1_000;
+/** Of the coins at scripts that are not ours on their chain the newest are shown. */
+const UNPROTECTED_SHOWN = 10;
 
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
@@ -78,8 +82,9 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
 }
 
 async function showChains({ json }: JsonOption): Promise<void> {
-  const { chains, breakers, nowMs } = await withBooks(async (ctx) => ({
+  const { chains, breakers, unprotected, nowMs } = await withBooks(async (ctx) => ({
     ...(await readReadiness(ctx)),
+    unprotected: await readUnprotected(ctx.db, UNPROTECTED_SHOWN),
     nowMs: ctx.ports.clock.now(),
   }));
   const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
@@ -109,9 +114,10 @@ async function showChains({ json }: JsonOption): Promise<void> {
     caught_up_at: isoOf(chain.caughtUpAtMs),
     checked_at: isoOf(chain.checkedAtMs),
   }));
-  print(json, { chains: value, breakers: breakers.map(breakerValue) }, [
+  print(json, { chains: value, breakers: breakers.map(breakerValue), unprotected: unprotected.map(unprotectedValue) }, [
     ...(rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows)),
     ...breakers.map(breakerLine),
+    ...unprotected.map(describeUnprotected),
   ]);
   const well = seen.every(
     (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
@@ -122,6 +128,17 @@ async function showChains({ json }: JsonOption): Promise<void> {
 /** What is wrong, the most important first. */
 function remarks({ reason, contested, others }: ChainStatus): string {
   return [contested, reason, ...others].filter((one) => one !== null).join('; ');
+}
+
+function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedCoin): object {
+  return {
+    currency,
+    outpoint,
+    transaction_id: transactionId,
+    amount: formatAmount(amount, currency),
+    height,
+    seen_at: isoOf(seenAtMs),
+  };
 }
 
 /** How many blocks are not read yet; below zero = so many fewer has the node than were read from it. */

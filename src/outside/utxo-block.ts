@@ -2,6 +2,7 @@
 // that touch something watched. What it does not know it refuses (Malformed): the block is read again and shown as trouble, never skipped.
 // Called by utxo-node.ts.
 import type { BlockFacts, TransactionFacts } from '../core/ports.ts';
+import { SEGWIT_BLOCKS } from '../core/utxo-parameters.ts';
 import { AUXPOW_VERSION_BIT, skipAuxPow } from './utxo-auxpow.ts';
 import { type Cursor, displayHash, doubleHash, foldMerkle, Malformed, readCount, skip } from './utxo-bytes.ts';
 import { skipMwebBlock } from './utxo-mweb.ts';
@@ -11,16 +12,7 @@ import { x11 } from './utxo-x11.ts';
 const HEADER = 80;
 const SMALLEST_TRANSACTION = 60;
 /** What the parent chain's coinbase may look like: pools leave its witness out, and nobody forbids it. */
-const PARENT_FEATURES: Features = {
-  segwit: true,
-  mweb: false,
-  auxpow: false,
-  specialTransactions: false,
-  tokens: false,
-  // its amounts are no matter of ours
-  maxMoney: 2n ** 63n - 1n,
-  headerHash: 'sha256d',
-};
+const PARENT_FEATURES: Features = { ...SEGWIT_BLOCKS, maxMoney: 2n ** 63n - 1n };
 const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };
 
 /**

@@ -1,7 +1,7 @@
 // Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts lie, what it touches, its txid. What it does
 // not know it refuses (Malformed). Called by utxo-block.ts for each of a block, and by utxo-node.ts for those of the mempool.
-import type { UtxoParameters } from '../core/currency.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../core/ports.ts';
+import { isProtected, type UtxoParameters } from '../core/utxo-parameters.ts';
 import { type Cursor, displayHash, doubleHash, Malformed, readByte, readCount, skip, skipBytes } from './utxo-bytes.ts';
 import { type PegOut, readMwebTransaction } from './utxo-mweb.ts';
 import { readToken, TOKEN_PREFIX } from './utxo-token.ts';
@@ -231,6 +231,10 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
     skip(cursor, 4);
   }
   const outputs: OutputFacts[] = [];
+  const unprotectedOutputs: OutputFacts[] = [];
+  const pay = (output: OutputFacts): void => {
+    (isProtected(features, output.script) ? outputs : unprotectedOutputs).push(output);
+  };
   const leaves = scan.hogEx ? ({ pegOut: true } as const) : {};
   const tokenOutputs: TokenOutput[] = [];
   const count = readCount(cursor);
@@ -241,7 +245,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
     const start = cursor.at;
     skip(cursor, length);
     if (watch.hasScript(bytes, start, start + length))
-      outputs.push({ vout, script: bytes.toString('hex', start, start + length), amountMinor, ...leaves });
+      pay({ vout, script: bytes.toString('hex', start, start + length), amountMinor, ...leaves });
     else if (features.tokens && length > 0 && bytes[start] === TOKEN_PREFIX) {
       const token = readToken(bytes, start, start + length);
       if (token === null || !watch.hasScript(bytes, token.scriptStart, start + length)) continue;
@@ -251,10 +255,17 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   }
   scan.pegOuts.forEach(({ amountMinor, start, end }, index) => {
     if (!watch.hasScript(bytes, start, end)) return;
-    outputs.push({ vout: count + index, script: bytes.toString('hex', start, end), amountMinor, pegOut: true });
+    pay({ vout: count + index, script: bytes.toString('hex', start, end), amountMinor, pegOut: true });
   });
-  const facts = { txid, coinbase: scan.coinbase, inputs, outputs, spends };
-  return tokenOutputs.length === 0 ? facts : { ...facts, tokenOutputs };
+  return {
+    txid,
+    coinbase: scan.coinbase,
+    inputs,
+    outputs,
+    spends,
+    ...(tokenOutputs.length === 0 ? {} : { tokenOutputs }),
+    ...(unprotectedOutputs.length === 0 ? {} : { unprotectedOutputs }),
+  };
 }
 
 // buffers that are used again for every transaction: nothing here runs concurrently

@@ -13,6 +13,7 @@ import {
   updatePayments,
 } from './payment-facts.ts';
 import { applySighting, createPlan, type Plan } from './sighting-plan.ts';
+import { noteUnprotected } from './unprotected-coins.ts';
 
 /** Records what one block, or the mempool, shows of payments. Returns how many payments changed. */
 export async function recordSightings(
@@ -22,6 +23,7 @@ export async function recordSightings(
   sightings: readonly Sighting[],
 ): Promise<number> {
   if (sightings.length === 0) return 0;
+  await noteUnprotected(sql, currency, context, sightings);
   const plan = createPlan(
     currency,
     context,

@@ -1,11 +1,25 @@
 // The chain against the books, in SQL: what the second reading found (chain_receipts) compared with the payments and their ledger entries,
 // every difference named by its outpoint. Asked by the audit.
+import { utxoRow, WATCHED_CODES } from '../core/currency.ts';
+import { SCRIPT_FORMS } from '../core/utxo-parameters.ts';
 import type { Question } from './audit.ts';
 import type { Sql } from './connect.ts';
 
 /** The second reading counts only while its last block is in the best chain as the watchers know it: after a deep reorganisation it is read again first. */
 const STANDS = `chain_reconciled c join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash`;
 const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount || ' in block ' || r.height || ' to ' || r.transaction_id`;
+
+/** SQL: whether our key controls a script of ours on a chain. */
+function isProtectedSql(currency: string, script: string): string {
+  const forms = WATCHED_CODES.flatMap((code) =>
+    utxoRow(code).utxo.blockFeatures.protectedScripts.map((kind) => ({ code, ...SCRIPT_FORMS[kind] })),
+  );
+  const all = forms.map(
+    ({ code, bytes, head, tail }) =>
+      `(${currency} = '${code}' and length(${script}) = ${bytes} and encode(${script}, 'hex') like '${head}%${tail}')`,
+  );
+  return `(${all.join(' or ')})`;
+}
 
 /**
  * Each takes as its parameter how many blocks back it looks. A coin on an old address is expected among the payments only where the deep scan
@@ -59,6 +73,25 @@ export const RECONCILIATION: readonly Question[] = [
                     or coalesce(t.due_at <= kt.caught_up_at, false) or coalesce(p.due_height <= k.height, false)
                     or n.contested is not null
                     or (r.coinbase and k.height - r.height < 240)))`,
+  },
+];
+
+/** Asked by the audit only: it looks at every payment and deposit there is. */
+export const OUR_SCRIPTS: readonly Question[] = [
+  {
+    id: 'CHAIN-3',
+    says: 'nothing is a payment, a receipt or a deposit at a script that our key does not control on its chain',
+    // a payment whose entry was taken back stays as the record of what is owed
+    text: `with held as (
+             select currency, txid || ':' || vout as outpoint, transaction_id, amount, 'a payment' as place from payments
+              where deposit_key is not null or state <> 'conflicted'
+             union all select currency, txid || ':' || vout, transaction_id, amount, 'a receipt' from chain_receipts
+             union all select upper(split_part(e.key, ':', 2)), split_part(e.key, ':', 3) || ':' || split_part(split_part(e.key, ':', 4), '#', 1), e.transaction_id,
+                              null, 'the deposit ' || e.key
+                         from ledger.entry e where e.kind = 'deposit' and not exists (select 1 from ledger.entry v where v.reverses_id = e.id))
+           select h.currency || ' ' || h.outpoint || coalesce(' of ' || h.amount, '') || ' is ' || h.place || ' of ' || t.id
+                  || ', and no key of ours controls that script on ' || h.currency as what
+             from held h join transactions t on t.id = h.transaction_id where not ${isProtectedSql('h.currency', 't.script')}`,
   },
 ];
 

@@ -6,6 +6,7 @@ import { finishLookup, wantedLookup } from '../store/due.ts';
 import { pruneKeys } from '../store/idempotency.ts';
 import { rollUp } from '../store/ledger.ts';
 import { finishDue, takeDue } from '../store/schedules.ts';
+import { describeUnprotected, takeUntold } from '../store/unprotected-coins.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createJudgeDue } from './judge-due.ts';
@@ -40,7 +41,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         name: `chain ${currency}`,
         everyMs: SECOND_MS / 2,
         urgent: true,
-        run: watched(currency, watcher, told),
+        run: watched(ctx, currency, watcher, told),
       }),
     ),
     { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
@@ -76,11 +77,15 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
   ];
 }
 
-/** A pass, and what is wrong with the nodes. */
-function watched(currency: UtxoCode, watcher: ChainWatcher, told: Told): () => Promise<boolean> {
+/** A pass, what is wrong with the nodes, and (once) the coins that are not ours though the script is. */
+function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: Told): () => Promise<boolean> {
   const alarm = createAlarm(`chain ${currency}`, told);
   return async () => {
-    const { state, reason, alarms, more } = await watcher.pass();
+    const { state, reason, alarms, more, blocksRead } = await watcher.pass();
+    if (blocksRead > 0) {
+      for (const coin of await takeUntold(ctx.db, currency, ctx.ports.clock.now()))
+        told(`chain ${currency}`, new Error(describeUnprotected(coin)));
+    }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
     return more;
   };

@@ -116,7 +116,7 @@ async function recordMissing(
     port,
     block,
     touched
-      .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0)
+      .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0 || facts.unprotectedOutputs !== undefined)
       .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
   );
   return missing.map(({ txid, vout, transactionId, entry }) => ({

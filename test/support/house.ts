@@ -34,11 +34,12 @@ const hash = (): string => randomBytes(32).toString('hex');
 export type Sent = { readonly facts: TransactionFacts; readonly currency: UtxoCode };
 export type House = Awaited<ReturnType<typeof openHouse>>;
 
-export async function openHouse(options: { feeBps?: number; settlementSeconds?: number } = {}) {
+export async function openHouse(options: { feeBps?: number; settlementSeconds?: number; also?: UtxoCode } = {}) {
   const { db, url, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 5, 1);
   const clock = { now: () => nowMs };
   const ports = portsFor('regtest', clock);
+  const chains: readonly UtxoCode[] = [...CHAINS, ...(options.also === undefined ? [] : [options.also])];
   const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { rangeSize: 50 })]));
   const ctx: Context = {
     db,
@@ -52,7 +53,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
   const admin = new pg.Pool({ connectionString: url, max: 3 });
   admin.on('error', () => undefined); // its idle sessions end with the database
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
-  for (const [index, currency] of CHAINS.entries()) {
+  for (const [index, currency] of chains.entries()) {
     await addSignerKey(db, { currency, xpub: root.derive(`m/84'/1'/${index}'`).publicExtendedKey, at: new Date(nowMs) });
     await beginCursor(db, currency, { height: 100, hash: hash(), previousHash: hash(), timeMs: nowMs }, nowMs);
   }
@@ -70,14 +71,14 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
 
   async function rate(usd: string): Promise<void> {
     const price = parseRate(usd)!;
-    const judgements = CHAINS.map((currency) => ({
+    const judgements = chains.map((currency) => ({
       currency,
       usd: price,
       used: [{ source: 'kraken', usd: price, atMs: nowMs }],
       leftOut: [],
     }));
     await saveRates(db, judgements as never, nowMs);
-    for (const code of CHAINS)
+    for (const code of chains)
       await recordCondition(db, code, { state: 'ready', height: 100, hash: hash(), tipTimeMs: nowMs, peers: 1 }, nowMs);
   }
 
@@ -189,7 +190,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     },
     /** Both chains are read to their end at this moment. */
     async catchUp(): Promise<void> {
-      for (const currency of CHAINS) await setCaughtUp(db, currency, await cursorOf(currency), nowMs);
+      for (const currency of chains) await setCaughtUp(db, currency, await cursorOf(currency), nowMs);
     },
     async wait(ms: number): Promise<void> {
       nowMs += ms;
@@ -200,7 +201,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     async judge(): Promise<void> {
       for (;;) {
         const ids = await dueTransactions(db, { limit: 200, except: [] });
-        const wanted = (await Promise.all(CHAINS.map((code) => wantedLookup(db, code)))).filter((one) => one !== null);
+        const wanted = (await Promise.all(chains.map((code) => wantedLookup(db, code)))).filter((one) => one !== null);
         for (const id of ids) await reconsider(ctx, id);
         for (const one of wanted) await finishLookup(db, one.ids, nowMs);
         if (ids.length === 0 && wanted.length === 0) return;

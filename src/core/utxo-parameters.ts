@@ -1,0 +1,88 @@
+// What a coin of Bitcoin's family needs besides its row: how its addresses look, what its blocks can hold, and which of our output scripts
+// are ours on its chain.
+
+/** The kinds of output script that an address of ours has. */
+export type ScriptKind = 'p2pkh' | 'p2wpkh';
+
+export type ByNetwork<T> = Record<'mainnet' | 'testnet' | 'regtest', T>;
+
+/** Version bytes and prefixes of one network (chainparams of the coin's reference node; BIP173 hrp; CashAddr prefix). */
+export type AddressParameters = {
+  readonly bech32: string | null;
+  readonly pubKeyHash: number;
+  readonly scriptHash: number;
+  readonly wif: number;
+  readonly cashaddr: string | null;
+};
+
+/** What a coin of Bitcoin's family needs besides its row. */
+export type UtxoParameters = {
+  /** BIP44 purpose and SLIP-44 coin type of the account path `m/purpose'/coin'/0'`; outside mainnet the coin type is 1 (SLIP-44). */
+  readonly purpose: 84 | 44;
+  readonly slip44: number;
+  readonly addressKind: 'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh';
+  readonly address: ByNetwork<AddressParameters>;
+  /** Hash of block 0 in display order; a node that answers another one is of the wrong network. */
+  readonly genesis: ByNetwork<string>;
+  /** On mainnet, where another chain begins with the same blocks: the first block that only ours has (a checkpoint of the reference nodes). */
+  readonly split?: { readonly height: number; readonly hash: string };
+  /** What a block of this chain can hold besides plain transactions; the parser refuses what the row does not name. */
+  readonly blockFeatures: {
+    readonly segwit: boolean;
+    readonly mweb: boolean;
+    /** Headers with version bit 0x100 carry a proof of another chain's work (merged mining). */
+    readonly auxpow: boolean;
+    /** DIP2: the upper half of the version is a type; types above 0 carry a payload behind the lock time. */
+    readonly specialTransactions: boolean;
+    /** CHIP-2022-02 CashTokens: an output script may begin with a token. */
+    readonly tokens: boolean;
+    /** MAX_MONEY of the coin's reference node (amount.h): no output may be above it, in minor units; Dogecoin has no cap but this one. */
+    readonly maxMoney: bigint;
+    /**
+     * The script kinds that our key alone controls on this chain. A witness program is one only where segwit (BIP141) is in force: elsewhere
+     * anybody can spend it, or nobody. What arrives at any other script of ours is not ours.
+     */
+    readonly protectedScripts: readonly ScriptKind[];
+    /** What a block is named by: a hash of its 80 header bytes. */
+    readonly headerHash: 'sha256d' | 'x11';
+  };
+  readonly coinbaseMaturity: number;
+  readonly blockSeconds: number;
+};
+
+export const PLAIN_BLOCKS: UtxoParameters['blockFeatures'] = {
+  segwit: false,
+  mweb: false,
+  auxpow: false,
+  specialTransactions: false,
+  tokens: false,
+  maxMoney: 21_000_000n * 10n ** 8n,
+  protectedScripts: ['p2pkh'],
+  headerHash: 'sha256d',
+};
+
+/** Bitcoin's since BIP141. */
+export const SEGWIT_BLOCKS: UtxoParameters['blockFeatures'] = {
+  ...PLAIN_BLOCKS,
+  segwit: true,
+  protectedScripts: ['p2pkh', 'p2wpkh'],
+};
+
+/** How the scripts of each kind look: so long, beginning and ending with these bytes (hex), a hash of 20 bytes between them. */
+export const SCRIPT_FORMS: Readonly<
+  Record<ScriptKind, { readonly bytes: number; readonly head: string; readonly tail: string }>
+> = {
+  p2pkh: { bytes: 25, head: '76a914', tail: '88ac' },
+  p2wpkh: { bytes: 22, head: '0014', tail: '' },
+};
+
+/**
+ * Whether our key alone controls an output on a chain.
+ * @param script the output script of one of our addresses, hex
+ */
+export function isProtected({ protectedScripts }: UtxoParameters['blockFeatures'], script: string): boolean {
+  return protectedScripts.some((kind) => {
+    const { bytes, head, tail } = SCRIPT_FORMS[kind];
+    return script.length === bytes * 2 && script.startsWith(head) && script.endsWith(tail);
+  });
+}
