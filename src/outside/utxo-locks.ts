@@ -1,10 +1,9 @@
 // What our own node knows of a transaction besides its place on the chain: Dash's InstantSend and ChainLocks, and Bitcoin Cash's double-spend
-// proofs. Only our node's word counts, never what a transaction says of itself. Called by utxo-node.ts.
+// proofs. Only our node's word counts, never what a transaction says of itself.
 import type { ChainLock } from '../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './utxo-rpc.ts';
 
-const BATCH = 250;
 const METHOD_NOT_FOUND = -32601;
 
 /** Of Dash Core 0.14 and newer: the locks of those that have one. A transaction that the node does not know has none. */
@@ -46,9 +45,7 @@ async function* eachAnswer(
   txids: readonly string[],
   rest: readonly unknown[],
 ): AsyncGenerator<readonly [string, unknown]> {
-  for (let from = 0; from < txids.length; from += BATCH) {
-    const part = txids.slice(from, from + BATCH);
-    const answers = await rpc.batch(part.map((txid) => ({ method, params: [txid, ...rest] })));
-    for (const [i, answer] of answers.entries()) yield [part[i] as string, answer];
-  }
+  const params = txids.map((txid) => [txid, ...rest]);
+  for await (const { from, answers } of rpc.inParts(method, params))
+    for (const [i, answer] of answers.entries()) yield [txids[from + i] as string, answer];
 }

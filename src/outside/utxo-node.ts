@@ -1,5 +1,5 @@
 // One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
-// ZMQ as a hint where it has one. Made by by-currency.ts; used by the watchers through Context.ports.
+// ZMQ as a hint where it has one.
 import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, Clock, TransactionFacts } from '../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
@@ -8,7 +8,7 @@ import { Malformed } from './utxo-bytes.ts';
 import { readCondition } from './utxo-condition.ts';
 import { isBeyondTip, UTXO_DIALECTS } from './utxo-dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
-import { asHash, createRpc, orRefusal, type Rpc } from './utxo-rpc.ts';
+import { asHash, createRpc, fromHex, orRefusal, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
 
@@ -29,7 +29,6 @@ export type UtxoNode = ChainPort & {
 };
 
 const CONNECTIONS = 4;
-const MEMPOOL_BATCH = 250;
 const HASH = /^[0-9a-f]{64}$/;
 /** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
 const NOT_THERE = -5;
@@ -78,15 +77,20 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       return answer;
     },
     async readMempoolTransactions(txids, watch) {
-      const raws = await fetchTransactions(rpc, txids);
-      const missing = txids.filter((txid) => !raws.has(txid));
-      for (const txid of raws.keys()) denied.delete(txid);
-      for (const txid of missing) countDenial(rpc, denied, txid);
-      await watch.fresh();
+      const missing: string[] = [];
       const touched: TransactionFacts[] = [];
-      for (const [txid, raw] of raws) {
-        const facts = understood(rpc, `transaction ${txid}`, () => readTransactionBytes(raw, txid, features, watch));
-        if (facts !== null) touched.push(facts);
+      for await (const raws of fetchTransactions(rpc, txids)) {
+        await watch.fresh();
+        for (const [txid, raw] of raws) {
+          if (raw === null) {
+            missing.push(txid);
+            countDenial(rpc, denied, txid);
+            continue;
+          }
+          denied.delete(txid);
+          const facts = understood(rpc, `transaction ${txid}`, () => readTransactionBytes(raw, txid, features, watch));
+          if (facts !== null) touched.push(facts);
+        }
       }
       return { missing, touched };
     },
@@ -107,25 +111,26 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   };
 }
 
-/** The raw bytes of those that the node still has. */
-async function fetchTransactions(rpc: Rpc, txids: readonly string[]): Promise<Map<string, Buffer>> {
-  const found = new Map<string, Buffer>();
-  for (let from = 0; from < txids.length; from += MEMPOOL_BATCH) {
-    const part = txids.slice(from, from + MEMPOOL_BATCH);
-    const answers = await rpc.batch(part.map((txid) => ({ method: 'getrawtransaction', params: [txid] })));
-    for (const [i, answer] of answers.entries()) {
-      if (answer instanceof RpcRefusal) {
-        if (answer.code === NOT_THERE) continue;
-        throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message} (transaction ${part[i]})`, { cause: answer });
-      }
-      const bytes = typeof answer === 'string' ? Buffer.from(answer, 'hex') : null;
-      if (bytes === null || bytes.length * 2 !== (answer as string).length) {
-        throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
-      }
-      found.set(part[i] as string, bytes);
-    }
+/** The raw bytes of each, part by part; null of one that the node does not have (any more). */
+async function* fetchTransactions(
+  rpc: Rpc,
+  txids: readonly string[],
+): AsyncGenerator<readonly (readonly [string, Buffer | null])[]> {
+  const params = txids.map((txid) => [txid]);
+  for await (const { from, answers } of rpc.inParts('getrawtransaction', params))
+    yield answers.map(
+      (answer, i) => [txids[from + i] as string, rawTransaction(rpc, txids[from + i] as string, answer)] as const,
+    );
+}
+
+function rawTransaction(rpc: Rpc, txid: string, answer: unknown): Buffer | null {
+  if (answer instanceof RpcRefusal) {
+    if (answer.code === NOT_THERE) return null;
+    throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message} (transaction ${txid})`, { cause: answer });
   }
-  return found;
+  const bytes = fromHex(answer);
+  if (bytes === null) throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
+  return bytes;
 }
 
 function stillListed(denied: ReadonlyMap<string, number>, listing: readonly string[]): Map<string, number> {

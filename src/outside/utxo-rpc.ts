@@ -1,8 +1,9 @@
 // JSON-RPC over HTTP as bitcoind and its relatives speak it: keep-alive, Basic auth, batches, time-outs, numbers without loss, and every
-// way in which a node can fail told apart. Called by utxo-node.ts (reading) and later by the senders.
+// way in which a node can fail told apart. No answer is larger than what its caller can hold.
 import { errors, Pool } from 'undici';
 import { parseExact } from './exact-json.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+import { type BodySink, bytesSink, hexSink, readBody, TooLarge, TooSlow } from './utxo-rpc-body.ts';
 
 export type RpcOptions = {
   /** `http://user:password@host:port[/wallet/…]` */
@@ -20,16 +21,24 @@ export type Rpc = {
   call(method: string, params?: readonly unknown[]): Promise<unknown>;
   /** The bytes of a result that is one hex string, without going through JSON. */
   callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
-  /** Many calls in one request, answers in the same order; a refused call is an RpcRefusal in its place. */
+  /** A few calls in one request, answers in the same order; a refused call is an RpcRefusal in its place. */
   batch(calls: readonly RpcCall[]): Promise<readonly unknown[]>;
+  /** Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls. */
+  inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part>;
   close(): Promise<void>;
 };
 
-/** The largest answer that is taken: a 32 MB block as hex, and some. */
-const MAX_ANSWER_BYTES = 80 * 1024 * 1024;
-/** A whole answer may take this many silences, and what its bytes take at this pace: the largest block through a thin line arrives, a trickle does not. */
-const PATIENCE_SILENCES = 4;
-const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
+/** The answers to some of the calls, from the one at `from` on and in their order. */
+export type Part = { readonly from: number; readonly answers: readonly unknown[] };
+
+/** The largest answer that is read as JSON: the list of two million transactions, or one of the largest that a node tells in words. */
+const MOST_JSON_BYTES = 160 * 1024 * 1024;
+/** The largest block that is taken, as hex: Bitcoin Cash lets its 32 MB grow with their use (CHIP-2023-04), at most to the double in a year. */
+const MOST_HEX_BYTES = 512 * 1024 * 1024;
+/** A part of many calls: what more would be answered than the bytes, is asked again in smaller parts. */
+const MOST_PART_BYTES = 16 * 1024 * 1024;
+/** The node holds a whole part in memory too, whatever its size is. */
+const MOST_PART_CALLS = 100;
 const WARMING_UP = -28;
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -47,73 +56,87 @@ export function createRpc(options: RpcOptions): Rpc {
     headersTimeout: options.silenceMs,
     bodyTimeout: options.silenceMs,
     keepAliveTimeout: 4_000,
-    maxResponseSize: MAX_ANSWER_BYTES,
   });
+  const { silenceMs } = options;
+  /** How many calls of a method the next part may hold, by what the last ones took. */
+  const widths = new Map<string, number>();
 
-  async function post(body: string, isRetry = false): Promise<{ status: number; bytes: Buffer }> {
+  /** Posts, and lets the sink take the body; the HTTP status. */
+  async function post(calls: unknown, sink: BodySink, isRetry = false): Promise<number> {
     let answering = false;
     try {
-      const reply = await pool.request({ method: 'POST', path, headers, body });
+      const reply = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(calls) });
       answering = true;
-      return { status: reply.statusCode, bytes: await readBody(reply.body, options.silenceMs * PATIENCE_SILENCES) };
+      const length = Number(reply.headers['content-length'] ?? Number.NaN);
+      await readBody(reply.body, sink, { length: Number.isNaN(length) ? null : length, silenceMs });
+      return reply.statusCode;
     } catch (error) {
       // a kept connection that the node closed meanwhile (it was restarted) fails once; what is sent may be sent twice: all calls can be repeated
-      if (!answering && !isRetry && isClosedConnection(error)) return post(body, true);
-      throw transportTrouble(name, error, { answering, silenceMs: options.silenceMs });
+      if (!answering && !isRetry && isClosedConnection(error)) return post(calls, sink, true);
+      throw transportTrouble(name, error, { answering, silenceMs });
     }
   }
 
   async function call(method: string, params: readonly unknown[] = []): Promise<unknown> {
-    const { status, bytes } = await post(JSON.stringify({ jsonrpc: '1.0', id: 0, method, params }));
-    const answer = readAnswer(name, status, bytes);
-    const refusal = refusalOf(name, method, answer);
-    if (refusal !== null) throw refusal;
-    return (answer as { result: unknown }).result;
+    const sink = bytesSink(MOST_JSON_BYTES);
+    const status = await post(oneCall(method, params), sink);
+    return resultOf(name, method, readAnswer(name, status, sink.bytes()));
+  }
+
+  async function batch(calls: readonly RpcCall[], sink = bytesSink(MOST_JSON_BYTES)): Promise<readonly unknown[]> {
+    if (calls.length === 0) return [];
+    const status = await post(
+      calls.map((one, id) => oneCall(one.method, one.params ?? [], id)),
+      sink,
+    );
+    const answer = readAnswer(name, status, sink.bytes());
+    if (!Array.isArray(answer)) {
+      const refusal = refusalOf(name, 'batch', answer);
+      throw refusal ?? new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
+    }
+    return inOrder(name, calls, answer);
+  }
+
+  async function* inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part> {
+    for (let from = 0; from < params.length; ) {
+      const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from);
+      const sink = bytesSink(width === 1 ? MOST_JSON_BYTES : MOST_PART_BYTES);
+      const part = params.slice(from, from + width).map((one) => ({ method, params: one }));
+      try {
+        const answers = await batch(part, sink);
+        widths.set(method, Math.min(width * 2, fitting(width, sink.size())));
+        yield { from, answers };
+        from += width;
+      } catch (error) {
+        if (!(error instanceof NodeTrouble && error.cause instanceof TooLarge) || width === 1) throw error;
+        widths.set(method, Math.min(width >> 1, fitting(width, error.cause.bytes)));
+      }
+    }
   }
 
   return {
     name,
     call,
     async callHex(method, params = []) {
-      const { status, bytes } = await post(JSON.stringify({ jsonrpc: '1.0', id: 0, method, params }));
-      const hex = status === 200 ? hexResult(bytes) : null;
-      if (hex !== null) return hex;
-      const answer = readAnswer(name, status, bytes);
-      const refusal = refusalOf(name, method, answer);
-      if (refusal !== null) throw refusal;
-      throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a hex string`);
+      const sink = hexSink(MOST_HEX_BYTES);
+      const status = await post(oneCall(method, params), sink);
+      const result = resultOf(name, method, readAnswer(name, status, sink.bytes()));
+      const hex = result === '' ? sink.decoded() : fromHex(result);
+      if (hex === null) throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a hex string`);
+      return hex;
     },
-    async batch(calls) {
-      if (calls.length === 0) return [];
-      const body = calls.map((one, id) => ({ jsonrpc: '1.0', id, method: one.method, params: one.params ?? [] }));
-      const { status, bytes } = await post(JSON.stringify(body));
-      const answer = readAnswer(name, status, bytes);
-      if (!Array.isArray(answer)) {
-        const refusal = refusalOf(name, 'batch', answer);
-        throw refusal ?? new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
-      }
-      return inOrder(name, calls, answer);
-    },
+    batch: (calls) => batch(calls),
+    inParts,
     close: () => pool.destroy(),
   };
 }
 
-class TooSlow extends Error {}
-
-/** The whole body; one that comes more slowly than any line that we wait for is given up, however evenly it comes. */
-async function readBody(body: AsyncIterable<Buffer>, patienceMs: number): Promise<Buffer> {
-  const beganMs = performance.now();
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of body) {
-    parts.push(part);
-    size += part.length;
-    const tookMs = performance.now() - beganMs;
-    if (tookMs > patienceMs + (size / SLOWEST_BYTES_PER_SECOND) * 1000)
-      throw new TooSlow(`an answer does not end: ${size} bytes in ${Math.round(tookMs / 1000)} s`);
-  }
-  return Buffer.concat(parts, size);
+/** How many calls fill half of a part, when so many took these bytes. */
+function fitting(calls: number, bytes: number): number {
+  return Math.max(1, Math.min(MOST_PART_CALLS, Math.floor((MOST_PART_BYTES / 2 / bytes) * calls)));
 }
+
+const oneCall = (method: string, params: readonly unknown[], id = 0): object => ({ jsonrpc: '1.0', id, method, params });
 
 function basicAuthorization(url: URL): string {
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
@@ -135,9 +158,7 @@ function transportTrouble(
     return new NodeTrouble('down', `${name}: no answer for ${how.silenceMs / 1000} s`, { cause });
   }
   if (cause instanceof TooSlow) return new NodeTrouble('down', `${name}: ${cause.message}`, { cause });
-  if (cause instanceof errors.ResponseExceededMaxSizeError) {
-    return new NodeTrouble('bad_answer', `${name}: an answer is larger than ${MAX_ANSWER_BYTES} bytes`, { cause });
-  }
+  if (cause instanceof TooLarge) return new NodeTrouble('bad_answer', `${name}: ${cause.message}`, { cause });
   const inner = cause.cause instanceof Error ? cause.cause : cause;
   if (how.answering) return new NodeTrouble('bad_answer', `${name}: the answer was cut off (${inner.message})`, { cause });
   const { code } = inner as { code?: string };
@@ -185,6 +206,13 @@ function refusalOf(name: string, method: string, answer: unknown): RpcRefusal | 
   return new RpcRefusal(method, code, text);
 }
 
+/** The result of one answer. @throws RpcRefusal, NodeTrouble */
+function resultOf(name: string, method: string, answer: unknown): unknown {
+  const refusal = refusalOf(name, method, answer);
+  if (refusal !== null) throw refusal;
+  return (answer as { result: unknown }).result;
+}
+
 function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unknown[]): unknown[] {
   const results: unknown[] = calls.map(() => null);
   const missing = new Set(calls.keys());
@@ -201,23 +229,11 @@ function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unkn
   return results;
 }
 
-const RESULT_KEY = Buffer.from('"result":');
-const QUOTE = 0x22;
-
-/** The hex string of `{"result":"…",…,"error":null,…}` as bytes; null when the answer does not look exactly like that. */
-function hexResult(bytes: Buffer): Buffer | null {
-  const key = bytes.indexOf(RESULT_KEY);
-  if (key < 0 || key > 64) return null;
-  let start = key + RESULT_KEY.length;
-  if (bytes[start] === 0x20) start++;
-  if (bytes[start] !== QUOTE) return null;
-  start++;
-  const end = bytes.indexOf(QUOTE, start);
-  if (end < 0 || (end - start) % 2 !== 0) return null;
-  const rest = bytes.toString('latin1', end + 1, Math.min(bytes.length, end + 200));
-  if (!/^\s*[,}]/.test(rest) || /"error":\s*[^n\s]/.test(rest) || !/\}\s*$/.test(rest)) return null;
-  const decoded = Buffer.from(bytes.toString('latin1', start, end), 'hex');
-  return decoded.length * 2 === end - start ? decoded : null;
+/** The bytes of a hex string; null for anything else, and for an empty one. */
+export function fromHex(value: unknown): Buffer | null {
+  if (typeof value !== 'string' || value === '') return null;
+  const bytes = Buffer.from(value, 'hex');
+  return bytes.length * 2 === value.length ? bytes : null;
 }
 
 /** A block hash that a node answered. */

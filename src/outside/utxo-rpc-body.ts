@@ -1,0 +1,122 @@
+// The body of a node's answer as it comes over the line: bounded in bytes and in time, and one long hex string decoded on the way, so that a
+// block is never held as text.
+
+/** The body is larger than what was to be taken; `bytes` is its size as far as it is known. */
+export class TooLarge extends Error {
+  readonly bytes: number;
+  constructor(bytes: number, most: number) {
+    super(`an answer is larger than ${most} bytes`);
+    this.bytes = bytes;
+  }
+}
+/** The body comes more slowly than any line that is waited for. */
+export class TooSlow extends Error {}
+
+export type BodySink = {
+  /** Bytes that are taken at most. */
+  readonly most: number;
+  take(part: Buffer): void;
+};
+
+/** A whole answer may take this many silences, and what its bytes take at this pace: the largest block through a thin line arrives, a trickle does not. */
+const PATIENCE_SILENCES = 4;
+const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
+
+/**
+ * Reads a body to its end, however evenly it comes.
+ * @param length what its header promises, bytes; null when it does not
+ * @throws TooLarge (at once where the length is promised), TooSlow
+ */
+export async function readBody(
+  body: AsyncIterable<Buffer>,
+  sink: BodySink,
+  { length, silenceMs }: { readonly length: number | null; readonly silenceMs: number },
+): Promise<void> {
+  const beganMs = performance.now();
+  let size = 0;
+  for await (const part of body) {
+    size += part.length;
+    const known = Math.max(size, length ?? 0);
+    if (known > sink.most) throw new TooLarge(known, sink.most);
+    sink.take(part);
+    const tookMs = performance.now() - beganMs;
+    if (tookMs > silenceMs * PATIENCE_SILENCES + (size / SLOWEST_BYTES_PER_SECOND) * 1000)
+      throw new TooSlow(`an answer does not end: ${size} bytes in ${Math.round(tookMs / 1000)} s`);
+  }
+}
+
+/** Keeps everything. */
+export function bytesSink(most: number): BodySink & { bytes(): Buffer; size(): number } {
+  const parts: Buffer[] = [];
+  let size = 0;
+  return {
+    most,
+    take(part) {
+      parts.push(part);
+      size += part.length;
+    },
+    bytes: () => Buffer.concat(parts, size),
+    size: () => size,
+  };
+}
+
+const RESULT = /^\{[^"]{0,16}(?:"(?:jsonrpc|id|error)":[^,"]{0,16}(?:"[^"]{0,16}")?,\s*){0,3}"result":\s*"/;
+const QUOTE = 0x22;
+const LONGEST_HEAD = 128;
+
+/**
+ * Decodes the answer `{"result":"<hex>",…}`. `decoded` is null for any other answer; `bytes` is the answer without what was decoded, to be read
+ * as JSON.
+ */
+export function hexSink(most: number): BodySink & { bytes(): Buffer; decoded(): Buffer | null } {
+  const around: Buffer[] = [];
+  let phase: 'head' | 'hex' | 'other' = 'head';
+  let target = Buffer.alloc(1 << 16);
+  let used = 0;
+  let half = '';
+  let isHex = true;
+
+  function decode(part: Buffer): void {
+    const text = half + part.toString('latin1');
+    const whole = text.length - (text.length % 2);
+    half = text.slice(whole);
+    const needed = used + whole / 2;
+    if (needed > target.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(target.length * 2, most / 2)));
+      target.copy(larger, 0, 0, used);
+      target = larger;
+    }
+    const written = target.write(text.slice(0, whole), used, 'hex');
+    isHex &&= written * 2 === whole;
+    used += written;
+  }
+  function inHex(part: Buffer): void {
+    const end = part.indexOf(QUOTE);
+    decode(end < 0 ? part : part.subarray(0, end));
+    if (end < 0) return;
+    phase = 'other';
+    around.push(part.subarray(end));
+  }
+  function inHead(part: Buffer): void {
+    const head = Buffer.concat([...around.splice(0), part]);
+    const start = RESULT.exec(head.toString('latin1', 0, LONGEST_HEAD))?.[0].length;
+    if (start === undefined) {
+      if (head.length > LONGEST_HEAD) phase = 'other';
+      around.push(head);
+      return;
+    }
+    phase = 'hex';
+    around.push(head.subarray(0, start));
+    inHex(head.subarray(start));
+  }
+  return {
+    most,
+    take(part) {
+      if (phase === 'head') inHead(part);
+      else if (phase === 'hex') inHex(part);
+      else around.push(part);
+    },
+    bytes: () => Buffer.concat(around),
+    decoded: () => (used > 0 && isHex && half === '' ? target.subarray(0, used) : null),
+  };
+}
