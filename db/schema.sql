@@ -348,6 +348,17 @@ create table public.rate_history (
   constraint rate_history_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
 );
 
+create table public.rate_sources (
+  source text not null,
+  state text not null,
+  reason text,
+  since timestamp with time zone not null,
+  checked_at timestamp with time zone not null,
+  constraint rate_sources_pkey PRIMARY KEY (source),
+  constraint rate_sources_reason_check CHECK (((reason IS NULL) OR (length(reason) <= 300))),
+  constraint rate_sources_state_check CHECK ((state = ANY (ARRAY['answers'::text, 'silent'::text, 'unreachable'::text])))
+);
+
 create table public.rates (
   currency text not null,
   usd numeric not null,
@@ -770,6 +781,8 @@ grant delete, insert, select, update on public.payment_inputs to bursar_app;
 grant delete, insert, select, update on public.payments to bursar_app;
 
 grant delete, insert, select, update on public.rate_history to bursar_app;
+
+grant delete, insert, select, update on public.rate_sources to bursar_app;
 
 grant delete, insert, select, update on public.rates to bursar_app;
 

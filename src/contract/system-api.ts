@@ -7,6 +7,9 @@ export type SystemPath = { readonly summary: string; readonly reply: z.ZodType; 
 
 export const readiness = z.object({
   status: z.literal('ready'),
+  problems: z
+    .array(z.string())
+    .meta({ description: 'What keeps a coin with a node from being sold, or payouts from going on; empty while all is well.' }),
   currencies: z.partialRecord(
     z.enum(CURRENCY_CODES),
     z.object({
@@ -25,6 +28,22 @@ export const readiness = z.object({
       checked_at: z.string().meta({ format: 'date-time' }),
     }),
   ),
+  rates: z.object({
+    prices: z.array(z.enum(CURRENCY_CODES)).meta({ description: 'Currencies that have a price now.' }),
+    sources: z
+      .array(
+        z.object({
+          source: z.string(),
+          state: z
+            .enum(['answers', 'silent', 'unreachable'])
+            .meta({ description: '`silent`: it answers, and has no usable price of any currency.' }),
+          reason: z.string().nullable().meta({ description: 'Why it cannot be reached.' }),
+          since: z.string().meta({ format: 'date-time' }),
+          checked_at: z.string().meta({ format: 'date-time' }),
+        }),
+      )
+      .meta({ description: 'What each price source last said of itself.' }),
+  }),
   breakers: z
     .array(
       z.object({
@@ -46,7 +65,7 @@ export const SYSTEM_PATHS = {
   '/readyz': {
     summary: 'Whether the API may be called, and the condition of each node',
     reply: readiness,
-    refusals: ['method_not_allowed', 'overloaded', 'internal_error'],
+    refusals: ['method_not_allowed', 'currency_unavailable', 'overloaded', 'internal_error'],
   },
   '/openapi.json': {
     summary: 'This document',

@@ -1,15 +1,98 @@
-// Whether the API may be called, how each node is, and what a red audit has stopped, for /readyz.
+// Whether the API may be called, how each node and price source is, what a red audit has stopped, and what is wrong in plain words: for
+// /readyz, the start and `bursar chain status`.
+import type { UtxoCode } from '../core/currency.ts';
+import { receivingCurrencies } from '../store/address-ranges.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
 import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
+import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/rates.ts';
 import type { Context } from './context.ts';
+import { getRates } from './rates.ts';
 
-export type Readiness = { readonly chains: readonly ChainStatus[]; readonly breakers: readonly Breaker[] };
+export type Readiness = {
+  /** The condition of every chain that a watcher has looked at. */
+  readonly chains: readonly ChainStatus[];
+  readonly breakers: readonly Breaker[];
+  /** Prices of at most 5 min ago. */
+  readonly rates: Partial<Record<string, LatestRate>>;
+  readonly rateSources: readonly RateSourceStatus[];
+  /** What keeps coins with a node from being sold, or payouts from going on; one sentence each, without a full stop. */
+  readonly problems: readonly string[];
+  /** Why calling the API is of no use to anybody yet; null when it may be called. */
+  readonly blocked: string | null;
+};
+
+/** A watcher looks at its node every few seconds: older than this means that none runs. */
+export const LOOKED_RECENTLY_MS = 60_000;
+const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
- * The condition of every chain that a watcher has looked at, and the open breakers. Throws when the database cannot be reached or is not
- * migrated: then nothing may be called. A node that is down, or a breaker that is open, leaves the API ready.
+ * Throws when the database cannot be reached or is not migrated: then nothing may be called. A node that is down, or a breaker that is open,
+ * leaves the API ready.
+ * @param configured the coins that have a node
  */
-export async function readReadiness(ctx: Context): Promise<Readiness> {
-  const [chains, breakers] = await Promise.all([readChainStatus(ctx.db), openBreakers(ctx.db)]);
-  return { chains, breakers };
+export async function readReadiness(
+  ctx: Context,
+  configured: readonly UtxoCode[] = [...ctx.ports.chains.keys()],
+): Promise<Readiness> {
+  const [chains, breakers, rates, rateSources, receiving] = await Promise.all([
+    readChainStatus(ctx.db),
+    openBreakers(ctx.db),
+    getRates(ctx),
+    readRateSources(ctx.db),
+    receivingCurrencies(ctx.db),
+  ]);
+  const nowMs = ctx.ports.clock.now();
+  const keyless = configured.filter((code) => !receiving.has(code));
+  const blocked = blockage(ctx, configured, { chains, receiving });
+  const problems = [
+    ...(blocked === null ? [] : [blocked]),
+    ...(keyless.length > 0 && (blocked === null || receiving.size > 0)
+      ? [`there is no key to receive ${keyless.join(', ')} with: ${KEY_WANTED}`]
+      : []),
+    ...chainProblems(configured, chains, nowMs),
+    ...rateProblems(configured, rates, rateSources),
+    ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
+  ];
+  return { chains, breakers, rates, rateSources, problems, blocked };
+}
+
+/** Where coins are worth money, nobody is told to come as long as there is nothing to receive them with. */
+function blockage(
+  { network }: Context,
+  configured: readonly UtxoCode[],
+  { chains, receiving }: { chains: readonly ChainStatus[]; receiving: ReadonlySet<UtxoCode> },
+): string | null {
+  if (network !== 'mainnet') return null;
+  if (receiving.size === 0) return `there is no key to receive with: ${KEY_WANTED}`;
+  const foreign = chains.filter(({ currency, state }) => configured.includes(currency) && state === 'wrong_network');
+  if (foreign.length === 0 || foreign.length < configured.length) return null;
+  return `every node is of another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
+}
+
+function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainStatus[], nowMs: number): string[] {
+  return configured.flatMap((code) => {
+    const chain = chains.find(({ currency }) => currency === code);
+    if (chain === undefined) return [`${code}: no worker has looked at its node yet`];
+    if (nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS) {
+      return [`${code}: no worker has looked at its node since ${new Date(chain.checkedAtMs).toISOString()}`];
+    }
+    const { state, reason, contested, others } = chain;
+    const all = [state === 'ready' ? reason : `the node is ${state}: ${reason}`, contested, ...others];
+    return all.filter((one) => one !== null).map((one) => `${code}: ${one}`);
+  });
+}
+
+function rateProblems(
+  configured: readonly UtxoCode[],
+  rates: Readiness['rates'],
+  sources: readonly RateSourceStatus[],
+): string[] {
+  const without = configured.filter((code) => rates[code] === undefined);
+  const answering = sources.filter(({ state }) => state !== 'unreachable');
+  if (sources.length > 0 && answering.length === 0) {
+    const reasons = sources.map(({ source, reason }) => `${source}: ${reason}`).join('; ');
+    return [`no price source can be reached (${reasons}): see BURSAR_RATE_SOURCES`];
+  }
+  if (without.length === 0) return [];
+  return [sources.length === 0 ? 'no worker has asked for prices yet' : `there is no price for ${without.join(', ')}`];
 }

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
-import { readReadiness } from '../flow/readiness.ts';
+import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { type House, type SandboxForward, takeCall } from './house.ts';
 import { isBroken } from './raw-answer.ts';
@@ -12,6 +12,14 @@ import { isoTime } from './transaction-replies.ts';
 
 /** Health is not counted, and may be asked without TLS (probes come from inside). */
 export function mountHealth(app: FastifyInstance, house: House): void {
+  // whoever asks while it is being found out gets the same answer: any number of probes cost the database one at a time
+  let finding: Promise<Readiness> | null = null;
+  const readiness = (): Promise<Readiness> => {
+    finding ??= readReadiness(house.ctx).finally(() => {
+      finding = null;
+    });
+    return finding;
+  };
   app.get('/healthz', (request, reply) => {
     house.sign(request, reply);
     reply.send({ status: 'ok' });
@@ -19,7 +27,11 @@ export function mountHealth(app: FastifyInstance, house: House): void {
   app.get('/readyz', async (request, reply) => {
     house.sign(request, reply);
     try {
-      const { chains, breakers } = await readReadiness(house.ctx);
+      const { chains, breakers, rates, rateSources, problems, blocked } = await readiness();
+      if (blocked !== null) {
+        sendRefusal(reply, new Refusal('currency_unavailable', { message: `Nothing can be received: ${blocked}.` }));
+        return reply;
+      }
       const currencies = chains.map((chain) => [
         chain.currency,
         {
@@ -34,7 +46,18 @@ export function mountHealth(app: FastifyInstance, house: House): void {
       ]);
       return {
         status: 'ready',
+        problems,
         currencies: Object.fromEntries(currencies),
+        rates: {
+          prices: Object.keys(rates),
+          sources: rateSources.map(({ source, state, reason, sinceMs, checkedAtMs }) => ({
+            source,
+            state,
+            reason,
+            since: isoTime(sinceMs),
+            checked_at: isoTime(checkedAtMs),
+          })),
+        },
         breakers: breakers.map((one) => ({
           name: one.name,
           tripped_by: one.trippedBy,

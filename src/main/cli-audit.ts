@@ -6,6 +6,7 @@ import { CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from 
 import { formatAmount } from '../core/money.ts';
 import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
+import { LOOKED_RECENTLY_MS } from '../flow/readiness.ts';
 import { readCursor } from '../store/blocks.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
 import { hurry } from '../store/due.ts';
@@ -25,8 +26,6 @@ type Audited = {
   readonly searched: boolean | null;
 };
 
-/** A watcher looks at its node every few seconds: older than this means that none runs. */
-export const LOOKED_RECENTLY_MS = 60_000;
 const LOOKS_WITHIN_MS = 3_000;
 const SEARCH_WITHIN_MS = 10_000;
 

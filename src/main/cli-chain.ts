@@ -3,15 +3,17 @@ import type { Command } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
 import type { Context } from '../flow/context.ts';
-import { readReadiness } from '../flow/readiness.ts';
+import { LOOKED_RECENTLY_MS, readReadiness } from '../flow/readiness.ts';
 import { reconsider } from '../flow/transaction-life.ts';
 import type { ChainStatus } from '../store/node-conditions.ts';
 import { describeUnprotected, readUnprotected, type UnprotectedCoin } from '../store/unprotected-coins.ts';
 import { beginAgain } from '../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
-import { breakerLine, breakerValue, LOOKED_RECENTLY_MS } from './cli-audit.ts';
+import { breakerLine, breakerValue } from './cli-audit.ts';
 import { withBooks, withNodes } from './cli-books.ts';
-import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table } from './cli-output.ts';
+import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
+import { priceLines, pricesValue, sourceValue } from './cli-prices.ts';
+import { configuredCoins } from './config-nodes.ts';
 
 type JsonOption = { readonly json?: boolean };
 
@@ -82,11 +84,17 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
 }
 
 async function showChains({ json }: JsonOption): Promise<void> {
-  const { chains, breakers, unprotected, nowMs } = await withBooks(async (ctx) => ({
-    ...(await readReadiness(ctx)),
-    unprotected: await readUnprotected(ctx.db, UNPROTECTED_SHOWN),
-    nowMs: ctx.ports.clock.now(),
-  }));
+  const { chains, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
+    async (ctx, config) => {
+      const coins = configuredCoins(config);
+      return {
+        ...(await readReadiness(ctx, coins)),
+        configured: coins,
+        unprotected: await readUnprotected(ctx.db, UNPROTECTED_SHOWN),
+        nowMs: ctx.ports.clock.now(),
+      };
+    },
+  );
   const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
   const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
   const rows = seen.map((chain) => [
@@ -99,7 +107,24 @@ async function showChains({ json }: JsonOption): Promise<void> {
     chain.node ?? '-',
     chain.stale ? 'no worker has looked for a while' : remarks(chain),
   ]);
-  const value = seen.map((chain) => ({
+  const prices = { rates: pricesValue(rates), rate_sources: rateSources.map(sourceValue) };
+  const stopped = { breakers: breakers.map(breakerValue), unprotected: unprotected.map(unprotectedValue) };
+  print(json, { problems, chains: seen.map(chainValue), ...prices, ...stopped }, [
+    ...(rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows)),
+    ...priceLines(rates, rateSources, nowMs),
+    ...breakers.map(breakerLine),
+    ...unprotected.map(describeUnprotected),
+    ...problems.map((problem) => `${verdict(false, 'problem')}  ${problem}`),
+  ]);
+  const well = seen.every(
+    (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
+  );
+  const priced = configured.every((code) => rates[code] !== undefined);
+  process.exitCode = seen.length > 0 && well && priced ? EXIT.done : EXIT.failed;
+}
+
+function chainValue(chain: ChainStatus & { readonly stale: boolean }): Record<string, unknown> {
+  return {
     currency: chain.currency,
     state: chain.state,
     reason: chain.reason,
@@ -113,16 +138,7 @@ async function showChains({ json }: JsonOption): Promise<void> {
     behind: behind(chain),
     caught_up_at: isoOf(chain.caughtUpAtMs),
     checked_at: isoOf(chain.checkedAtMs),
-  }));
-  print(json, { chains: value, breakers: breakers.map(breakerValue), unprotected: unprotected.map(unprotectedValue) }, [
-    ...(rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows)),
-    ...breakers.map(breakerLine),
-    ...unprotected.map(describeUnprotected),
-  ]);
-  const well = seen.every(
-    (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
-  );
-  process.exitCode = seen.length > 0 && well ? EXIT.done : EXIT.failed;
+  };
 }
 
 /** What is wrong, the most important first. */

@@ -1,8 +1,7 @@
 // What settings say together: contradictions that end a start, and what is set and changes nothing.
-import { WATCHED_CODES } from '../core/currency.ts';
 import { RATE_SOURCES, type RateSourceName } from '../outside/rate-sources.ts';
-import type { Config } from './config-table.ts';
-import { TABLE } from './config-table.ts';
+import { configuredNodes } from './config-nodes.ts';
+import { type Config, TABLE } from './config-table.ts';
 
 const LEAST_SOURCES = 3;
 
@@ -19,9 +18,9 @@ export function contradictions(config: Config): string[] {
   }
   if (network === 'mainnet' && rateSources !== null) {
     const sources = Object.entries(rateSources) as [RateSourceName, string][];
-    for (const code of WATCHED_CODES) {
+    for (const code of configuredNodes(config).keys()) {
       const trading = sources.filter(([name]) => RATE_SOURCES[name].trades.includes(code));
-      if (trading.length >= LEAST_SOURCES || config[`${code.toLowerCase() as Lowercase<typeof code>}RpcUrl`] === null) continue;
+      if (trading.length >= LEAST_SOURCES) continue;
       const accepted = `accepted on mainnet are ${LEAST_SOURCES} or more for each coin`;
       found.push(`BURSAR_RATE_SOURCES: ${code} is traded by ${trading.length} of them only; ${accepted}`);
     }

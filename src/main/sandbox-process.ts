@@ -77,7 +77,7 @@ function serviceSide(context: () => Promise<Awaited<ReturnType<typeof wire>>['ct
     },
     untilRead: async (currencies, timeoutMs) => untilRead(await context(), currencies, timeoutMs),
     settle: async (timeoutMs) => settle(await context(), timeoutMs),
-    refreshRates: async () => pollRates(await context()),
+    refreshRates: async () => void (await pollRates(await context())),
   };
 }
 

@@ -1,7 +1,6 @@
 // `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as
 // processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../store/migrate.ts';
 import { type Child, startChild } from './child.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config.ts';
@@ -13,15 +12,16 @@ import { listenRefused } from './listen-refused.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { ServerKilled } from './postgres-cluster.ts';
 import { type Identity, identityOf } from './process-identity.ts';
-import { lineOf, StartRefused } from './start-refused.ts';
+import { lineOf } from './start-refused.ts';
+import { tellProblems, untilReady } from './wait-ready.ts';
 
-const READY_WITHIN_MS = 80_000;
 const STOP_WITHIN_MS = 9500;
 const MOST_DATABASE_DEATHS = 5;
 /** Left alone, V8 lets the API's heap grow by half under load for nothing (bench/RESULTS.md); nothing it does needs half a gigabyte. */
 const API_FLAGS = ['--min-semi-space-size=4', '--max-semi-space-size=4', '--max-old-space-size=512'];
 
 const began = performance.now();
+const beganMs = Date.now();
 // what is stopped, in the order of stopping: first who takes work in, last who others need
 const closers: (() => Promise<void>)[] = [];
 const children: Child[] = [];
@@ -134,22 +134,6 @@ function watchDatabase(database: OpenDatabase): void {
   timer.unref();
 }
 
-async function untilReady(base: string): Promise<void> {
-  const until = performance.now() + READY_WITHIN_MS;
-  let last = '';
-  while (!stopping) {
-    try {
-      const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
-      last = await answer.text();
-      if (answer.status === 200) return;
-    } catch (error) {
-      last = (error as Error).message;
-    }
-    if (performance.now() > until) throw new StartRefused(`the service is not ready after ${READY_WITHIN_MS / 1000} s: ${last}`);
-    await delay(20);
-  }
-}
-
 async function stopChildren(...names: readonly string[]): Promise<void> {
   const chosen = children.filter(({ name }) => names.includes(name));
   await Promise.all(chosen.map((one) => one.stop(4500)));
@@ -209,7 +193,8 @@ async function main(): Promise<void> {
     }),
   ]);
   if (stopping || url === null) return;
-  await timed('the API answers', () => untilReady(url!));
+  const waiting = { config, sinceMs: beganMs, isStopping: () => stopping, say: (line: string) => console.error(line) };
+  await timed('the API answers', () => untilReady(url!, waiting));
   const merchant = await demo;
   if (stopping) return;
   isReady = true;
@@ -217,6 +202,7 @@ async function main(): Promise<void> {
   step('everything', began);
   console.log(`ready ${url}`);
   if (merchant !== null) printDemo(url, merchant);
+  else void tellProblems(url, waiting);
 }
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);

@@ -16,6 +16,7 @@ import { fixedFeed, rateFeeds } from '../outside/rate-feeds.ts';
 import { RATE_SOURCES, type RateSourceName } from '../outside/rate-sources.ts';
 import { systemRng } from '../outside/rng.ts';
 import { connect, type Database } from '../store/connect.ts';
+import { configuredNodes } from './config-nodes.ts';
 import type { Config } from './config-table.ts';
 import { clockFile, type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox-place.ts';
 
@@ -120,14 +121,7 @@ function serviceClock(config: Config): Clock & { close(): void } {
 
 function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<UtxoCode, readonly string[]> {
   if (sandbox !== null) return new Map(WATCHED_CODES.map((currency) => [currency, [sandboxNodeUrl(sandbox, currency)]]));
-  const given: Record<UtxoCode, readonly string[] | null> = {
-    BTC: config.btcRpcUrl,
-    LTC: config.ltcRpcUrl,
-    BCH: config.bchRpcUrl,
-    DASH: config.dashRpcUrl,
-    DOGE: config.dogeRpcUrl,
-  };
-  return new Map(WATCHED_CODES.flatMap((currency) => (given[currency] === null ? [] : [[currency, given[currency]] as const])));
+  return configuredNodes(config);
 }
 
 /** In the sandbox its own exchanges, elsewhere the configured ones, or prices that the operator has fixed. */

@@ -22,11 +22,11 @@ export type GetJson = (path: string, signal: AbortSignal) => Promise<JsonAnswer>
 export function jsonReader(baseUrl: string): GetJson {
   const base = baseUrl.replace(/\/+$/, '');
   const agent = new Agent({ connections: 8, connect: { timeout: 5000 }, keepAliveTimeout: 30_000, maxResponseSize: MOST_BYTES });
+  const { host } = new URL(base);
   return async (path, signal) => {
-    const answer = await request(base + path, {
-      dispatcher: agent,
-      signal,
-      headers: { accept: 'application/json', 'user-agent': 'bursar' },
+    const headers = { accept: 'application/json', 'user-agent': 'bursar' };
+    const answer = await request(base + path, { dispatcher: agent, signal, headers }).catch((cause: Error) => {
+      throw new Error(`${host}: ${reasonOf(cause)}`, { cause });
     });
     if (answer.statusCode !== 200) {
       await answer.body.dump();
@@ -36,6 +36,12 @@ export function jsonReader(baseUrl: string): GetJson {
     const text = await answer.body.text();
     return { body: parseNumbersAsText(text) as Json, cachedMs: cachedSeconds(age) * 1000 };
   };
+}
+
+/** Why there was no answer, in a few words. */
+function reasonOf({ name, message, code, errors }: Error & { code?: string; errors?: readonly { code?: string }[] }): string {
+  if (name === 'TimeoutError') return 'no answer in time';
+  return code ?? errors?.[0]?.code ?? message;
 }
 
 function cachedSeconds(header: string | string[] | undefined): number {

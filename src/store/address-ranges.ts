@@ -32,6 +32,16 @@ export async function usableKey(sql: Sql, currency: UtxoCode): Promise<bigint | 
   return result.rows[0]?.id ?? null;
 }
 
+/** The currencies that addresses may be derived for now. */
+export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<UtxoCode>> {
+  const { rows } = await sql.query<{ currency: UtxoCode }>({
+    name: 'receiving_currencies',
+    text: `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
+    values: [],
+  });
+  return new Set(rows.map(({ currency }) => currency));
+}
+
 export type GivenAddress = {
   readonly transactionId: string;
   readonly currency: UtxoCode;

@@ -42,6 +42,56 @@ export async function rateChecks(sql: Sql): Promise<Map<CurrencyCode, number>> {
   return new Map(rows.map(({ currency, checkedAt }) => [currency, checkedAt.getTime()]));
 }
 
+/** What a source last said of itself: `silent` answers and has no usable price of any currency. */
+export type RateSource = {
+  readonly source: string;
+  readonly state: 'answers' | 'silent' | 'unreachable';
+  /** Why it is not reachable. */
+  readonly reason: string | null;
+};
+export type RateSourceStatus = RateSource & { readonly sinceMs: number; readonly checkedAtMs: number };
+
+const SOURCE_AGAIN_MS = 30_000;
+
+/** Notes what all configured sources said at one reading; what has not changed is written every half minute. Others are forgotten. */
+export async function recordRateSources(sql: Sql, sources: readonly RateSource[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'record_rate_sources',
+    text: `
+      with said as (select * from unnest($1::text[], $2::text[], $3::text[]) as s(source, state, reason)),
+      gone as (delete from rate_sources where source <> all ($1::text[]))
+      insert into rate_sources as r (source, state, reason, since, checked_at)
+      select s.source, s.state, s.reason, $4, $4 from said s left join rate_sources k using (source)
+       where k.source is null or (k.state, k.reason) is distinct from (s.state, s.reason) or k.checked_at not between $5 and $4
+       order by s.source
+      on conflict (source) do update set state = excluded.state, reason = excluded.reason, checked_at = excluded.checked_at,
+        since = case when r.state = excluded.state then least(r.since, excluded.since) else excluded.since end`,
+    values: [
+      sources.map((one) => one.source),
+      sources.map((one) => one.state),
+      sources.map((one) => one.reason?.slice(0, 300) ?? null),
+      new Date(atMs),
+      new Date(atMs - SOURCE_AGAIN_MS),
+    ],
+  });
+}
+
+/** Every source that a worker has asked, by name. */
+export async function readRateSources(sql: Sql): Promise<readonly RateSourceStatus[]> {
+  const { rows } = await sql.query<RateSource & { since: Date; checked_at: Date }>({
+    name: 'read_rate_sources',
+    text: 'select source, state, reason, since, checked_at from rate_sources order by source',
+    values: [],
+  });
+  return rows.map(({ source, state, reason, since, checked_at }) => ({
+    source,
+    state,
+    reason,
+    sinceMs: since.getTime(),
+    checkedAtMs: checked_at.getTime(),
+  }));
+}
+
 /**
  * Writes what one reading of the feeds came to. A judgement without a price leaves the last good one as it is. A reading that began before the
  * stored one changes nothing (two pollers may overlap).

@@ -44,7 +44,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         run: watched(ctx, currency, watcher, told),
       }),
     ),
-    { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: async () => nothingMore(pollRates(ctx)) },
+    { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: priced(ctx, told) },
     { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
     ...[...watchers.keys()].map((currency) => lookUps(ctx, currency, { told, memory: memoryOf(currency) })),
     {
@@ -88,6 +88,15 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: 
     }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
     return more;
+  };
+}
+
+/** The prices, and that a coin has none. */
+function priced(ctx: Context, told: Told): () => Promise<boolean> {
+  const alarm = createAlarm('rates', told);
+  return async () => {
+    alarm(await pollRates(ctx));
+    return false;
   };
 }
 

@@ -1,42 +1,74 @@
-// Asks all price feeds and stores what they come to. Called by the loop every few seconds, and by the sandbox when prices or the clock have moved.
+// Asks all price feeds and stores what they come to.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import type { RateFeed, RateSample } from '../core/ports.ts';
 import { type Judgement, judgeRate, type LeftOutSource } from '../core/rate-median.ts';
 import type { Context } from '../flow/context.ts';
-import { pruneRateHistory, saveRates } from '../store/rates.ts';
+import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from '../store/rates.ts';
+
+type Answer = { readonly feed: RateFeed; readonly samples: readonly RateSample[]; readonly status: RateSource };
 
 /**
  * One reading: every feed at once, each with its own time-out, judged per currency (behaviour §3) and written. A feed that fails is left out of
  * the judgement and hurts nothing else; only trouble with the database throws. May run any number of times at once.
+ * @returns why a coin that has a node has no price now, in one line; empty when each has
  */
-export async function pollRates(ctx: Context): Promise<void> {
+export async function pollRates(ctx: Context): Promise<string> {
   // the price is dated before the question: of two readings that overlap, the one that asked later wins
   const atMs = ctx.ports.clock.now();
-  const answers = await Promise.allSettled(ctx.ports.rateFeeds.map((feed) => feed.read()));
+  const answers = await Promise.all(ctx.ports.rateFeeds.map(ask));
   const nowMs = ctx.ports.clock.now();
-  const judgements = CURRENCY_CODES.map((currency) => judged(currency, ctx.ports.rateFeeds, answers, nowMs));
+  const judgements = CURRENCY_CODES.map((currency) => judged(currency, answers, nowMs));
   const { newHour } = await saveRates(ctx.db, judgements, atMs);
+  await recordRateSources(
+    ctx.db,
+    answers.map(({ status }) => status),
+    atMs,
+  );
   if (newHour) await pruneRateHistory(ctx.db, nowMs);
+  return trouble(judgements, answers, [...ctx.ports.chains.keys()]);
 }
 
-function judged(
-  currency: CurrencyCode,
-  feeds: readonly RateFeed[],
-  answers: readonly PromiseSettledResult<readonly RateSample[]>[],
-  nowMs: number,
-): Judgement {
-  const samples: RateSample[] = [];
-  const missing: LeftOutSource[] = [];
-  for (const [index, answer] of answers.entries()) {
-    const source = feeds[index]?.source ?? '';
-    const said = answer.status === 'fulfilled' ? answer.value.filter((sample) => sample.currency === currency) : [];
+async function ask(feed: RateFeed): Promise<Answer> {
+  const { source } = feed;
+  try {
     // a feed speaks for itself only: two prices of one exchange are no quorum
-    samples.push(...said.map((sample) => ({ ...sample, source })));
-    if (said.length === 0) missing.push({ source, reason: answer.status === 'fulfilled' ? 'silent' : 'unreachable' });
+    const samples = (await feed.read()).map((sample) => ({ ...sample, source }));
+    return { feed, samples, status: { source, state: samples.length === 0 ? 'silent' : 'answers', reason: null } };
+  } catch (error) {
+    return { feed, samples: [], status: { source, state: 'unreachable', reason: (error as Error).message } };
   }
-  const [fixed] = samples.filter(({ source }) => feeds.some((feed) => feed.source === source && feed.isFixed));
-  if (fixed !== undefined)
-    return { currency, usd: fixed.bid, used: [{ source: fixed.source, usd: fixed.bid, atMs: fixed.atMs }], leftOut: [] };
+}
+
+function judged(currency: CurrencyCode, answers: readonly Answer[], nowMs: number): Judgement {
+  const said = answers.map((answer) => ({ ...answer, samples: answer.samples.filter((one) => one.currency === currency) }));
+  const fixed = said.find(({ feed }) => feed.isFixed)?.samples[0];
+  if (fixed !== undefined) {
+    const { source, bid: usd, atMs } = fixed;
+    return { currency, usd, used: [{ source, usd, atMs }], leftOut: [] };
+  }
+  const samples = said.flatMap((one) => one.samples);
+  const missing = said
+    .filter((one) => one.samples.length === 0)
+    .map(
+      ({ status }): LeftOutSource => ({
+        source: status.source,
+        reason: status.state === 'unreachable' ? 'unreachable' : 'silent',
+      }),
+    );
   const judgement = judgeRate(currency, samples, nowMs);
   return { ...judgement, leftOut: [...judgement.leftOut, ...missing] };
+}
+
+function trouble(judgements: readonly Judgement[], answers: readonly Answer[], wanted: readonly CurrencyCode[]): string {
+  const without = judgements.filter(({ currency, usd }) => usd === null && wanted.includes(currency));
+  const [first] = without;
+  if (first === undefined) return '';
+  const reachable = answers.filter(({ status }) => status.state !== 'unreachable');
+  if (reachable.length === 0) {
+    const reasons = answers.map(({ status }) => `${status.source}: ${status.reason}`);
+    return `no price source can be reached (${reasons.join('; ')})`;
+  }
+  const codes = without.map(({ currency }) => currency).join(', ');
+  const reasons = first.leftOut.map(({ source, reason }) => `${source}: ${reason}`);
+  return `no price for ${codes}: fewer than two sources count (of ${first.currency} ${reasons.join(', ') || 'none has any'})`;
 }

@@ -5,7 +5,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { getRates } from '../../src/flow/rates.ts';
 import { fixedFeed } from '../../src/outside/rate-feeds.ts';
 import type { Database } from '../../src/store/connect.ts';
-import { latestRates, pruneRateHistory } from '../../src/store/rates.ts';
+import { latestRates, pruneRateHistory, readRateSources } from '../../src/store/rates.ts';
 import { pollRates } from '../../src/worker/rate-poller.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -89,6 +89,50 @@ describe('the rates of the database', () => {
     await pollRates(fixed);
     const source = { source: 'fixed', usd: '80.50', at: new Date(now).toISOString() };
     expect(await getRates(fixed)).toEqual({ LTC: { usd: rate('80.5'), atMs: now, sources: [source] } });
+    await fresh.drop();
+  });
+
+  test('what each source said of itself is kept, and why a coin that has a node has no price is told', async () => {
+    const fresh = await freshDatabase();
+    const own = { now };
+    const ctx = (told: readonly RateFeed[]) => {
+      const base = context(told);
+      const ports = { ...base.ports, clock: { now: () => own.now }, chains: new Map([['BTC', null]]) };
+      return { ...base, db: fresh.db, ports } as unknown as Context;
+    };
+    const stored = async () =>
+      (await readRateSources(fresh.db)).map((one) => [
+        one.source,
+        one.state,
+        one.reason,
+        one.sinceMs - now,
+        one.checkedAtMs - now,
+      ]);
+    say(null, null, null);
+    expect(await pollRates(ctx(feeds))).toBe(
+      'no price source can be reached (kraken: connection refused; coinbase: connection refused; bitstamp: connection refused)',
+    );
+    say('65000', null, null);
+    own.now += 5_000;
+    expect(await pollRates(ctx(feeds))).toBe(
+      'no price for BTC: fewer than two sources count (of BTC coinbase: unreachable, bitstamp: unreachable)',
+    );
+    expect(await stored()).toEqual([
+      ['bitstamp', 'unreachable', 'connection refused', 0, 0],
+      ['coinbase', 'unreachable', 'connection refused', 0, 0],
+      ['kraken', 'answers', null, 5_000, 5_000],
+    ]);
+    // what has not changed is written now and then only; what is configured no more is forgotten
+    own.now += 30_000;
+    say('65000', '65001', null);
+    expect(await pollRates(ctx(feeds.slice(0, 2)))).toBe('');
+    expect(await stored()).toEqual([
+      ['coinbase', 'answers', null, 35_000, 35_000],
+      ['kraken', 'answers', null, 5_000, 5_000],
+    ]);
+    own.now += 1;
+    await pollRates(ctx(feeds.slice(0, 2)));
+    expect((await stored())[1]).toEqual(['kraken', 'answers', null, 5_000, 35_001]);
     await fresh.drop();
   });
 

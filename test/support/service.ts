@@ -84,8 +84,9 @@ export function startService({ dataFolder, environment = {}, user }: ServiceOpti
     stream?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
       const url = /^ready (http:\S+)$/m.exec(output)?.[1];
-      // the lines after it belong to it
-      if (url !== undefined && output.includes('\ntry: ')) isReady(url);
+      // in the sandbox the lines after it belong to it
+      const isWhole = environment.BURSAR_NETWORK !== undefined || output.includes('\ntry: ');
+      if (url !== undefined && isWhole) isReady(url);
     });
   }
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
