@@ -5,6 +5,11 @@ import type { CurrencyCode, UtxoCode } from './currency.ts';
 export type Clock = {
   /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
   now(): number;
+  /**
+   * Milliseconds that have passed, on a clock that is moved forward with the other but that nobody sets; only differences mean something, and
+   * only within a process. Without it a clock that was set is not known from time that passed.
+   */
+  steady?(): number;
 };
 
 /** Cryptographic randomness. */

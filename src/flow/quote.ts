@@ -9,6 +9,7 @@ import type { Context } from './context.ts';
 const MIN_USD_MINOR = 50n;
 const MAX_USD_MINOR = 10_000_000n;
 const OLDEST_RATE_MS = 5 * 60_000;
+const CLOCK_SLACK_MS = 60_000;
 /** A node that is only busy answers again in a moment; the others cannot tell of a payment. */
 const USABLE_NODE_STATES: ReadonlySet<string> = new Set(['ready', 'busy']);
 
@@ -37,10 +38,15 @@ export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigin
   }
   refuseOutOfBounds(usdMinor, MIN_USD_MINOR, MAX_USD_MINOR);
   const rate = facts.rates.get(method);
-  if (rate === undefined || ctx.ports.clock.now() - rate.atMs > OLDEST_RATE_MS) throw new Refusal('rate_unavailable');
+  if (rate === undefined || !isFresh(rate.atMs, ctx.ports.clock.now())) throw new Refusal('rate_unavailable');
   const need = cryptoForUsdUp(usdMinor, method, rate.usd);
   refuseDust(method, need);
   return { currency: method, rate: rate.usd, rateAtMs: rate.atMs, rateSources: rate.sources, need };
+}
+
+/** A price of a time to come is from before our clock was set back: nobody knows how old it is. */
+function isFresh(atMs: number, nowMs: number): boolean {
+  return nowMs - atMs <= OLDEST_RATE_MS && atMs - nowMs <= CLOCK_SLACK_MS;
 }
 
 /** The bounds of an amount that hold whatever the rate is. */

@@ -2,6 +2,7 @@
 // database transaction, locks, lets core decide and writes; none of them asks the outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
+import { WINDOW_MS } from '../core/judge/case.ts';
 import { accept, acceptExcess, cancel, decline, refuseUnreimbursable } from '../core/judge/resolve.ts';
 import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
@@ -10,8 +11,6 @@ import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Context } from './context.ts';
 import { decide } from './decide.ts';
 import { quote } from './quote.ts';
-
-const WINDOW_MS = 15 * 60_000;
 
 export type CreatedTransaction = {
   readonly transactionId: string;

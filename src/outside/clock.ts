@@ -5,7 +5,7 @@ import { damaged } from '../core/damaged-file.ts';
 import type { Clock } from '../core/ports.ts';
 
 /** The system's clock. */
-export const systemClock: Clock = { now: () => Date.now() };
+export const systemClock: Clock = { now: () => Date.now(), steady: () => performance.now() };
 
 export type MovableClock = Clock & {
   /** Moves the clock forward, for every process, durably, before it returns; `forwardMs` is a whole number, zero or more. */
@@ -40,6 +40,8 @@ export function openMovableClock(file: string): MovableClock {
       }
       return system + offsetMs;
     },
+    // with the offset of the last look at the time: read one after the other, the two agree
+    steady: () => performance.now() + offsetMs,
     advance(forwardMs) {
       if (!Number.isSafeInteger(forwardMs) || forwardMs < 0) throw new Error('forwardMs must be a whole number, zero or more');
       const next = Buffer.alloc(8);

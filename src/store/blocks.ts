@@ -95,7 +95,7 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
         update payments p set gone_since = $3::timestamptz - greatest(b.caught_up_at - p.gone_since, interval '0') from before b
           where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
             and (exists (select 1 from over) or b.low_height < p.last_height))
-      update chain_cursors c set caught_up_at = greatest(b.caught_up_at, $3), updated_at = $3, low_height = null
+      update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
         from before b where c.currency = $1 and c.epoch = $2`,
     values: [currency, at.epoch, new Date(atMs)],
   });

@@ -114,6 +114,9 @@ export async function saveRates(sql: Sql, judgements: readonly Judgement[], atMs
       ), refused as (
         update rates r set left_out = j.left_out, checked_at = $1::timestamptz from judged j
         where j.usd is null and r.currency = j.currency and r.checked_at <= $1::timestamptz
+      ), ahead as (
+        -- what is dated ahead of now was noted before the clock was set back: at those times to come it would stand for an old price
+        delete from rate_history h using kept k where h.currency = k.currency and h.at > $1::timestamptz + interval '1 minute'
       ), compared as (
         select k.currency, k.usd, last.usd as last_usd, last.at as last_at from kept k left join lateral (
           select h.usd, h.at from rate_history h where h.currency = k.currency and h.at <= $1::timestamptz order by h.at desc limit 1

@@ -9,6 +9,7 @@ import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import { createMempoolWatcher, type Looked, type MempoolReading } from './mempool-watcher.ts';
+import { createOwnClock } from './own-clock.ts';
 import { lookAtProofs } from './proof-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
 import { createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
@@ -72,6 +73,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   if (port === undefined) throw new Error(`no node is configured for ${currency}`);
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
+  const ownClock = createOwnClock(ctx, currency);
   const watch = createWatchList(ctx, currency, settings.scripts);
   /** The cursor's epoch as the last pass left it: another one means that another watcher was at work. */
   let epoch: bigint | null = null;
@@ -161,9 +163,10 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
         // the cursor's epoch keeps what a frozen watcher does when it wakes up out of the books
         await lock.relieve();
         await pushes.close();
+        ownClock.forget();
         return STANDBY;
       }
-      const atMs = clock.now();
+      const atMs = await ownClock.look();
       const done = await readOrTrouble(await ask(atMs), atMs);
       // where its session was lost meanwhile another watches in its place: what this one was told is old
       if (!(await lock.acquire())) return done.result;

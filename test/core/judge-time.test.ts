@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
+import { newCase, newCoin, TIP, WINDOW_END_MS } from '../support/one-case.ts';
 import { DAY, HOUR, MINUTE, newWorld, SECOND, T0, W } from '../support/world.ts';
 
 const HALF = 25_000n;
@@ -196,4 +197,31 @@ test('a payment is noticed however long the node was away: late coins find their
   world.pay();
   world.mine();
   expect([world.path(), world.suspense()]).toEqual([['started', 'timedout', 'timedout_checked', 'review'], world.need]);
+});
+
+test('the time of a chain is never ahead of now: our own clock was set back since it was read', () => {
+  const ahead = { chains: new Map([['BTC', { tipHeight: TIP, timeMs: WINDOW_END_MS + 4 * DAY }]] as const) };
+  const unpaid = newCase([], { ...ahead, nowMs: WINDOW_END_MS - 1 });
+  judge(unpaid);
+  expect(unpaid.transaction.status).toBe('started');
+  judge(Object.assign(unpaid, { nowMs: WINDOW_END_MS }));
+  expect(unpaid.transaction.status).toBe('timedout');
+
+  const gone = { state: 'gone', goneSinceMs: WINDOW_END_MS, classified: true, present: true, onTimeMinor: 1_000n } as const;
+  const booked = newCoin(1, { ...gone, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n });
+  const paid = newCase([booked], { ...ahead, nowMs: WINDOW_END_MS + 10 * MINUTE - 1, transaction: { status: 'succeeded' } });
+  judge(paid);
+  expect([paid.transaction.status, booked.dueAtMs]).toEqual(['succeeded', WINDOW_END_MS + 10 * MINUTE]);
+  judge(Object.assign(paid, { nowMs: WINDOW_END_MS + 10 * MINUTE }));
+  expect(paid.transaction.status).toBe('review');
+
+  const waiting = newCase([newCoin(1, gone)], {
+    ...ahead,
+    nowMs: WINDOW_END_MS + 3 * DAY - 1,
+    transaction: { status: 'pending' },
+  });
+  judge(waiting);
+  expect(waiting.transaction.status).toBe('pending');
+  judge(Object.assign(waiting, { nowMs: WINDOW_END_MS + 3 * DAY }));
+  expect(waiting.transaction.status).toBe('timedout');
 });

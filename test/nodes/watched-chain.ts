@@ -51,7 +51,7 @@ export async function watchChain(
 ): Promise<WatchedChain> {
   const { db, url, drop } = await freshDatabase();
   const merchant = await addMerchant(db);
-  const clock = { now: () => Date.now() + chain.skew };
+  const clock = { now: () => Date.now() + chain.skew, steady: () => performance.now() };
   const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: options.silenceMs ?? 5_000 });
   const ctx: ChainContext = { db, ports: { clock, chains: new Map([[currency, node]]) } };
   const newWatcher = (options: { blocksPerPass?: number } = {}): ChainWatcher =>

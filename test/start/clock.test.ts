@@ -42,3 +42,15 @@ test('time is never moved back', () => {
   expect(() => clock.advance(0.5)).toThrow('whole number');
   clock.close();
 });
+
+test('the steady clock is moved forward with the time, and shows when the system’s clock was set', async () => {
+  const clock = openMovableClock(join(folder, 'offset'));
+  const look = () => ({ now: clock.now(), steady: clock.steady?.() ?? Number.NaN });
+  const before = look();
+  clock.advance(86_400_000);
+  await nextMillisecond();
+  const after = look();
+  expect(after.steady - before.steady).toBeGreaterThanOrEqual(86_400_000);
+  expect(Math.abs(after.now - before.now - (after.steady - before.steady))).toBeLessThan(50);
+  clock.close();
+});

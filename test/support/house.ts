@@ -25,6 +25,7 @@ import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/due
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
+import { createOwnClock } from '../../src/worker/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
@@ -37,7 +38,8 @@ export type House = Awaited<ReturnType<typeof openHouse>>;
 export async function openHouse(options: { feeBps?: number; settlementSeconds?: number; also?: UtxoCode } = {}) {
   const { db, url, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 5, 1);
-  const clock = { now: () => nowMs };
+  let steadyMs = 0;
+  const clock = { now: () => nowMs, steady: () => steadyMs };
   const ports = portsFor('regtest', clock);
   const chains: readonly UtxoCode[] = [...CHAINS, ...(options.also === undefined ? [] : [options.also])];
   const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { rangeSize: 50 })]));
@@ -107,6 +109,12 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     for (const sent of taken) mempool.splice(mempool.indexOf(sent), 1);
   }
 
+  const ownClocks = chains.map((currency) => createOwnClock(ctx, currency));
+  async function lookAtClock(): Promise<void> {
+    for (const one of ownClocks) await one.look();
+  }
+
+  await lookAtClock();
   await rate('100000.00');
   return {
     ctx,
@@ -173,6 +181,16 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
       });
       await this.catchUp();
     },
+    /** A payment leaves the mempool; nothing conflicts with it. */
+    async evict(sent: Sent): Promise<void> {
+      mempool.splice(mempool.indexOf(sent), 1);
+      const { currency } = sent;
+      const listed = new Set(mempool.map(({ facts }) => facts.txid));
+      const { height } = await cursorOf(currency);
+      await db.transaction(async (sql) =>
+        recordMempoolChanges(sql, currency, compareWithMempool(await readUnmined(sql, currency, 0), listed, nowMs, height)),
+      );
+    },
     /** Takes the top blocks back and puts one more of empty ones in their place; what they held is nowhere. */
     async vanish(currency: UtxoCode, depth: number): Promise<void> {
       const cursor = await cursorOf(currency);
@@ -190,12 +208,29 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     },
     /** Both chains are read to their end at this moment. */
     async catchUp(): Promise<void> {
+      await lookAtClock();
       for (const currency of chains) await setCaughtUp(db, currency, await cursorOf(currency), nowMs);
     },
-    async wait(ms: number): Promise<void> {
+    /** Time passes, and nobody reads the chains. */
+    pass(ms: number): void {
       nowMs += ms;
+      steadyMs += ms;
+    },
+    /** Time passes. */
+    async wait(ms: number): Promise<void> {
+      this.pass(ms);
       await rate('100000.00');
       await this.catchUp();
+    },
+    /** Our clock is set; no time passes, and the watchers have not looked at it yet. */
+    setClock(byMs: number): void {
+      nowMs += byMs;
+    },
+    /** The watchers find their clock set. */
+    lookAtClock,
+    /** The watchers end, and others begin: what they know of the clock is what the database says. */
+    restart(): void {
+      for (const one of ownClocks) one.forget();
     },
     /** Judges whatever is due until nothing is, as the worker's job does; looks up what rule 8 wants. */
     async judge(): Promise<void> {

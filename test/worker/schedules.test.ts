@@ -92,3 +92,17 @@ test('a job whose worker died is taken over when it is due again, or ten minutes
     expect(await takeDue(base.db, name, everyMs, T0 + lostAfterMs)).toBe(true);
   }
 });
+
+test('a job that ran before the clock was set back runs again at once, and then in its rhythm', async () => {
+  const one = newWorker();
+  await one('reconcile BTC');
+  nowMs -= 86_400 * SECOND;
+  await one('reconcile BTC');
+  expect(await lastRun('reconcile BTC')).toBe(nowMs);
+  nowMs += 29 * SECOND;
+  await one('reconcile BTC');
+  expect(await lastRun('reconcile BTC')).toBe(nowMs - 29 * SECOND);
+  nowMs += SECOND;
+  await one('reconcile BTC');
+  expect(await lastRun('reconcile BTC')).toBe(nowMs);
+});

@@ -140,6 +140,8 @@ export type Case = {
 export class BalancesNeeded extends Error {}
 
 export const MINUTE_MS = 60_000;
+/** The payment window, from a transaction's creation on. */
+export const WINDOW_MS = 15 * MINUTE_MS;
 export const HOUR_MS = 3_600_000;
 /** A payment seen up to this long after the window is on time. */
 export const GRACE_MS = 60_000;

@@ -12,6 +12,7 @@ import {
   GRACE_MS,
   OUTAGE_GRACE_MS,
   UNBOOKED_GONE_MS,
+  WINDOW_MS,
 } from './case.ts';
 
 const MAX_TOLERANCE_USD_MINOR = 5_00n;
@@ -24,6 +25,10 @@ export function chainOf(it: Case, coin: Coin): ChainView {
 }
 export function isRight(it: Case, coin: Coin): boolean {
   return coin.currency === it.transaction.currency;
+}
+/** The time of a coin's chain: as far as it was read, and never ahead of now (our own clock may have been set back since). */
+function timeOf(it: Case, coin: Coin): number {
+  return Math.min(chainOf(it, coin).timeMs, it.nowMs);
 }
 /** On the best chain or in the mempool. */
 export function isLive(coin: Coin): boolean {
@@ -105,7 +110,7 @@ export function isFinal(it: Case, coin: Coin): boolean {
 function goneForMs(it: Case, coin: Coin): number {
   if (coin.state !== 'gone' || coin.goneSinceMs === null) return 0;
   const chain = chainOf(it, coin);
-  return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? 0 : chain.timeMs - coin.goneSinceMs;
+  return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? 0 : timeOf(it, coin) - coin.goneSinceMs;
 }
 /** Double-spent, replaced, or 72 hours out of the mempool (rules 6, 15). */
 export function isDead(it: Case, coin: Coin): boolean {
@@ -122,6 +127,11 @@ export function isOnTime(transaction: CaseTransaction, coin: Coin): boolean {
   if (coin.seenAtMs <= deadline) return true;
   const evidenceMs = coin.foundMined && coin.blockTimeMs !== null ? coin.blockTimeMs : coin.seenAtMs;
   return coin.caughtUpAtMs < deadline && evidenceMs <= transaction.windowEndsAtMs + OUTAGE_GRACE_MS;
+}
+
+/** 24 hours after a transaction was created (rule 8). */
+export function dayAfterCreation(transaction: CaseTransaction): number {
+  return transaction.windowEndsAtMs - WINDOW_MS + DAY_MS;
 }
 
 /** Whether a block is dated more than 24 h after the window (rule 24). */
@@ -191,7 +201,7 @@ export function countingMinor(coin: Coin, late: boolean): bigint {
 export function nextTime(it: Case, coin: Coin): number | null {
   if (coin.state !== 'gone' || coin.goneSinceMs === null || !(isBooked(coin) || coin.classified)) return null;
   const at = coin.goneSinceMs + (isBooked(coin) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS);
-  return at > chainOf(it, coin).timeMs ? at : null;
+  return at > timeOf(it, coin) ? at : null;
 }
 
 /** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */

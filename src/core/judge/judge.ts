@@ -1,8 +1,18 @@
 // Decides what has become of one transaction: applies the rules to the case until none of them has anything to say, and tells when to look
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
-import { DAY_MS, GRACE_MS } from './case.ts';
-import { countingCoins, isAfterDay, isLive, nextHeight, nextTime, noteCounting, received, youngestCounting } from './coins.ts';
+import { GRACE_MS } from './case.ts';
+import {
+  countingCoins,
+  dayAfterCreation,
+  isAfterDay,
+  isLive,
+  nextHeight,
+  nextTime,
+  noteCounting,
+  received,
+  youngestCounting,
+} from './coins.ts';
 import { noticeCoins } from './notice.ts';
 import {
   acceptLate,
@@ -77,7 +87,7 @@ function nextDue(it: Case): number | null {
       times.push(transaction.windowEndsAtMs, transaction.windowEndsAtMs + GRACE_MS + 1);
       break;
     case 'timedout':
-      if (!transaction.lookupWanted) times.push(transaction.createdAtMs + DAY_MS);
+      if (!transaction.lookupWanted) times.push(dayAfterCreation(transaction));
       break;
     case 'succeeded':
       if (transaction.succeededAtMs !== null) times.push(transaction.succeededAtMs + it.settlementMs);

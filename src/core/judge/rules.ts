@@ -4,11 +4,12 @@ import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
-import { type Case, type Coin, DAY_MS, type DatedBlock, GRACE_MS } from './case.ts';
+import { type Case, type Coin, type DatedBlock, GRACE_MS } from './case.ts';
 import {
   chainOf,
   confirmationsOf,
   countingMinor,
+  dayAfterCreation,
   enough,
   isAfterDay,
   isBooked,
@@ -172,7 +173,7 @@ export const closeWindow: Rule = (it) =>
 /** Rule 8: 24 hours after creation, once the chain was looked up again. */
 export const closeAfterLookup: Rule = (it) => {
   const { transaction } = it;
-  const dayAfterMs = transaction.createdAtMs + DAY_MS;
+  const dayAfterMs = dayAfterCreation(transaction);
   if (transaction.status !== 'timedout' || ownTime(it) < dayAfterMs) return false;
   if (transaction.lookedUpAtMs !== null && transaction.lookedUpAtMs >= dayAfterMs) {
     transaction.lookupWanted = false;
@@ -235,7 +236,10 @@ export const settle: Rule = (it) => {
   return happen(it, 'final');
 };
 
-/** The own clock of the transaction's chain: it stands still while the watcher has not caught up. */
+/**
+ * The own clock of the transaction's chain: it stands still while the watcher has not caught up. Never ahead of now: our own clock may have
+ * been set back since the chain was read.
+ */
 export function ownTime(it: Case): number {
-  return it.chains.get(it.transaction.currency)?.timeMs ?? Number.NEGATIVE_INFINITY;
+  return Math.min(it.chains.get(it.transaction.currency)?.timeMs ?? Number.NEGATIVE_INFINITY, it.nowMs);
 }
