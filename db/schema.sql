@@ -108,6 +108,7 @@ create table public.blocks (
   hash text not null,
   previous text not null,
   "time" timestamp with time zone not null,
+  read_order bigint default nextval('fact_order'::regclass),
   constraint blocks_pkey PRIMARY KEY (currency, height)
 );
 
@@ -179,6 +180,21 @@ create table public.chain_reconciled_blocks (
   height integer not null,
   hash text not null,
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
+);
+
+create table public.early_coins (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  transaction_id text collate "C" not null,
+  amount units not null,
+  height integer,
+  noted_at timestamp with time zone not null,
+  acknowledged_at timestamp with time zone,
+  acknowledged_by text,
+  constraint early_coins_pkey PRIMARY KEY (currency, txid, vout),
+  constraint early_coins_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
+  constraint early_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
 create table public.events (
@@ -450,6 +466,7 @@ create table public.transactions (
   sequence integer default 1 not null,
   due_at timestamp with time zone,
   made_in xid8 default pg_current_xact_id() not null,
+  made_order bigint default nextval('fact_order'::regclass),
   constraint transactions_script_key UNIQUE (script),
   constraint transactions_pkey PRIMARY KEY (id),
   constraint transactions_crypto_received_check CHECK (((crypto_received)::numeric >= (0)::numeric)),
@@ -501,6 +518,8 @@ CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (cu
 CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (cleared_at IS NULL);
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
+
+CREATE INDEX early_coins_open ON public.early_coins USING btree (currency) WHERE (acknowledged_at IS NULL);
 
 CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at);
 
@@ -761,6 +780,8 @@ grant delete, insert, select, update on public.chain_receipts to bursar_app;
 grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
+
+grant delete, insert, select, update on public.early_coins to bursar_app;
 
 grant insert, select on public.events to bursar_app;
 

@@ -10,6 +10,7 @@ import { LOOKED_RECENTLY_MS } from '../flow/readiness.ts';
 import { readCursor } from '../store/blocks.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
 import { hurry } from '../store/due.ts';
+import { acknowledgeEarly } from '../store/early-coins.ts';
 import { readChainStatus } from '../store/node-conditions.ts';
 import type { ChainTotals } from '../store/reconciliation.ts';
 import { makeDue } from '../store/schedules.ts';
@@ -18,7 +19,7 @@ import { withBooks, withNodes } from './cli-books.ts';
 import { CommandFailed, EXIT, leaf, print, verdict } from './cli-output.ts';
 import { settle } from './settle.ts';
 
-type Options = { readonly json?: boolean; readonly full?: boolean; readonly clear?: boolean };
+type Options = { readonly json?: boolean; readonly full?: boolean; readonly clear?: boolean; readonly acknowledge?: string };
 type Audited = {
   readonly report: AuditReport;
   readonly breakers: readonly Breaker[];
@@ -33,12 +34,25 @@ export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
     .option('--full', 'first reads the chains again from our first block on')
     .option('--clear', 'after a green full audit lets payouts go on that a red one has stopped')
+    .option(
+      '--acknowledge <outpoint>',
+      'says that somebody has looked at what lay at an address before its transaction (txid:vout)',
+    )
     .action(async (options: Options) => {
       const full = options.full === true || options.clear === true;
-      const audited = await (full ? withNodes : withBooks)((ctx) => audit(ctx, { full, clear: options.clear === true }));
+      const audited = await (full ? withNodes : withBooks)(async (ctx) => {
+        if (options.acknowledge !== undefined) await acknowledge(ctx, options.acknowledge);
+        return audit(ctx, { full, clear: options.clear === true });
+      });
       tell(options.json, audited);
       process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
     });
+}
+
+async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
+  const at = new Date(ctx.ports.clock.now());
+  if (await acknowledgeEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at)) return;
+  throw new CommandFailed(`--acknowledge: ${outpoint} is not noted; accepted is the txid:vout that the audit names`);
 }
 
 async function audit(ctx: Context, options: { readonly full: boolean; readonly clear: boolean }): Promise<Audited> {

@@ -2,9 +2,11 @@
 // and who its rival is; the transactions it concerns are made due for the judge. Always called while the chain's cursor row is locked.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Sql } from './connect.ts';
+import { noteEarly } from './early-coins.ts';
 import {
   insertPayments,
   insertSpends,
+  type KnownFacts,
   type PaymentFacts,
   readFacts,
   readUnminedPayments,
@@ -24,18 +26,38 @@ export async function recordSightings(
 ): Promise<number> {
   if (sightings.length === 0) return 0;
   await noteUnprotected(sql, currency, context, sightings);
-  const plan = createPlan(
+  const known = await readFacts(
+    sql,
     currency,
-    context,
-    await readFacts(
-      sql,
-      currency,
-      sightings.map((one) => one.facts),
-    ),
+    sightings.map((one) => one.facts),
   );
-  for (const sighting of sightings) applySighting(plan, sighting);
+  const plan = createPlan(currency, context, known);
+  for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) applySighting(plan, sighting);
   await writePlan(sql, plan);
   return plan.changed.size + plan.made.size;
+}
+
+/** The sightings without the outputs that were there before their transaction was made: these are noted, and never payments. */
+async function withoutEarly(
+  sql: Sql,
+  currency: UtxoCode,
+  context: SightingsContext,
+  seen: { readonly sightings: readonly Sighting[]; readonly known: KnownFacts },
+): Promise<readonly Sighting[]> {
+  const outputs = seen.sightings.flatMap(({ facts, seenOrder = null, enteredAtMs = null }) =>
+    facts.outputs.flatMap(({ vout, script, amountMinor }) => {
+      const transactionId = seen.known.owners.get(script);
+      if (transactionId === undefined || amountMinor <= 0n) return [];
+      return [{ txid: facts.txid, vout, transactionId, amount: amountMinor, seenOrder, enteredAtMs }];
+    }),
+  );
+  const place = { height: context.block?.height ?? null, atMs: context.atMs };
+  const early = await noteEarly(sql, currency, place, outputs);
+  if (early.size === 0) return seen.sightings;
+  return seen.sightings.map((one) => {
+    const { facts } = one;
+    return { ...one, facts: { ...facts, outputs: facts.outputs.filter(({ vout }) => !early.has(`${facts.txid}:${vout}`)) } };
+  });
 }
 
 async function writePlan(sql: Sql, plan: Plan): Promise<void> {

@@ -10,6 +10,10 @@ export type Sighting = {
   readonly seenAtMs: number;
   /** How far the watcher had caught up before this one, where that is further than for the others that are recorded with it. */
   readonly caughtUpAtMs?: number;
+  /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where that is known. */
+  readonly seenOrder?: number | null;
+  /** When the node says that it came into its mempool, where it stands there and the node says so. */
+  readonly enteredAtMs?: number | null;
 };
 export type SightingsContext = {
   /** The block they are in; null = the mempool. */
@@ -162,7 +166,8 @@ export async function missingPayments(
                     order by e.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
-            where p.block_hash is distinct from $5`,
+            where p.block_hash is distinct from $5
+              and not exists (select 1 from early_coins n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout)`,
     values: [
       currency,
       outputs.map((output) => output.txid),

@@ -3,6 +3,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { CursorMoved } from './blocks.ts';
 import type { Sql } from './connect.ts';
+import { noteEarly } from './early-coins.ts';
 
 export type Reconciled = {
   /** Nothing at or below this block is looked at. */
@@ -84,6 +85,8 @@ export async function addReceipts(
       receipts.map((one) => one.transactionId),
     ],
   });
+  const outputs = receipts.map((one) => ({ ...one, seenOrder: null, enteredAtMs: null }));
+  await noteEarly(sql, currency, { height: block.height, atMs: change.atMs }, outputs);
 }
 
 /** The second reading begins anew above this block. */

@@ -21,6 +21,9 @@ function isProtectedSql(currency: string, script: string): string {
   return `(${all.join(' or ')})`;
 }
 
+/** The second reading found it and it is nobody's payment. */
+const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout`;
+
 /**
  * Each takes as its parameter how many blocks back it looks. A coin on an old address is expected among the payments only where the deep scan
  * has been.
@@ -39,7 +42,9 @@ export const RECONCILIATION: readonly Question[] = [
              from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
              join chain_cursors k on k.currency = r.currency
              left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
-            where (p.id is null and r.height <= k.deep_height) or p.amount <> r.amount or p.transaction_id <> r.transaction_id or p.block_hash is distinct from r.block_hash`,
+            where not exists (${EARLY})
+              and ((p.id is null and r.height <= k.deep_height) or p.amount <> r.amount or p.transaction_id <> r.transaction_id
+                   or p.block_hash is distinct from r.block_hash)`,
   },
   {
     id: 'RECON-2',
@@ -73,6 +78,13 @@ export const RECONCILIATION: readonly Question[] = [
                     or coalesce(t.due_at <= kt.caught_up_at, false) or coalesce(p.due_height <= k.height, false)
                     or n.contested is not null
                     or (r.coinbase and k.height - r.height < 240)))`,
+  },
+  {
+    id: 'EARLY-1',
+    says: 'no coin lay at an address before its transaction was made, or an operator has looked at it',
+    text: `select o.currency || ' ' || o.txid || ':' || o.vout || ' of ' || o.amount || coalesce(' in block ' || o.height, ' in the mempool') || ' was there before '
+                  || o.transaction_id || ' was made: its address was given out twice, nothing is booked (bursar audit --acknowledge ' || o.txid || ':' || o.vout || ')' as what
+             from early_coins o where o.acknowledged_at is null`,
   },
 ];
 
@@ -108,7 +120,7 @@ export type ChainTotals = {
 export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]> {
   const { rows } = await sql.query<{ currency: string; height: number; received: string; booked: string }>({
     name: 'read_chain_totals',
-    text: `select c.currency, c.height, coalesce(sum(r.amount), 0)::text as received,
+    text: `select c.currency, c.height, coalesce(sum(r.amount) filter (where not exists (${EARLY})), 0)::text as received,
                   coalesce(sum(r.amount) filter (where p.deposit_key is not null), 0)::text as booked
              from chain_reconciled c left join chain_receipts r on r.currency = c.currency and r.height <= c.height
              left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout

@@ -58,18 +58,18 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
   return rows[0]?.pack ?? null;
 }
 
-/** The scripts that were made at or after a horizon, and the next horizon. */
+/** The scripts that were made at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts). */
 export async function packNewScripts(
   sql: Sql,
   horizon: string,
-): Promise<{ readonly horizon: string; readonly pack: Pack | null }> {
-  const { rows } = await sql.query<{ horizon: string; pack: Buffer | null }>({
+): Promise<{ readonly horizon: string; readonly pack: Pack | null; readonly order: number }> {
+  const { rows } = await sql.query<{ horizon: string; pack: Buffer | null; order: number }>({
     name: 'pack_new_scripts',
-    text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
+    text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, (select last_value::float8 from fact_order) as order,
                   (select ${PACKED} from transactions where made_in >= $1::xid8 and script is not null) as pack`,
     values: [horizon],
   });
-  return rows[0] as { horizon: string; pack: Buffer | null };
+  return rows[0] as { horizon: string; pack: Buffer | null; order: number };
 }
 
 /** The scripts of the payments of a chain that are not mined, or above a height, whatever their age: they may come again. */

@@ -35,7 +35,7 @@ export async function followBlocks(
     const follows = block !== null && block.previousHash === cursor.hash;
     if (!follows || !(await options.isSure()) || !(await isBelowTip(port, tip, { height: cursor.height + 1, hash: block.hash })))
       return { cursor, blocksRead, atTip: false, more: true, notices };
-    cursor = await connectBlock(ctx, port.currency, cursor, block, options.atMs);
+    cursor = await connectBlock(ctx, port.currency, block, { ...options, cursor });
     notices.push(...tokenNotices(block));
     blocksRead++;
   }
@@ -50,9 +50,8 @@ async function readAt(port: ChainPort, watch: ChainWatchList, height: number): P
 async function connectBlock(
   ctx: ChainContext,
   currency: UtxoCode,
-  cursor: ChainCursor,
   block: BlockFacts,
-  atMs: number,
+  { cursor, atMs, firstSeen }: Pick<FollowOptions, 'cursor' | 'atMs' | 'firstSeen'>,
 ): Promise<ChainCursor> {
   const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
   const seenAtMs = ctx.ports.clock.now();
@@ -63,7 +62,7 @@ async function connectBlock(
       sql,
       currency,
       { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-      block.touched.map((facts) => ({ facts, seenAtMs })),
+      block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
     );
     await wakeJudge(sql, currency);
   });

@@ -47,6 +47,8 @@ export type ChainWatcher = {
   pass(): Promise<PassResult>;
   /** Calls back when a pass is worth while now. */
   onHint(callback: () => void): void;
+  /** The newest number of the database when this transaction was first read in the mempool; null when this watcher did not see it there. */
+  firstSeen(txid: string): number | null;
   close(): Promise<void>;
 };
 
@@ -101,7 +103,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     if (condition.height - known.height > FAR_BEHIND) await recordCondition(ctx.db, currency, condition, atMs);
     const cursor = known.epoch === epoch ? known : await claimCursor(ctx.db, currency, known);
     epoch = null;
-    const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure };
+    const { firstSeen } = mempool;
+    const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure, firstSeen };
     const followed =
       (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
     if (followed.blocksRead > 0) mempool.lookAtAll();
@@ -179,6 +182,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     onHint(callback) {
       hints.push(callback);
     },
+    firstSeen: mempool.firstSeen,
     async close() {
       await pushes.close();
       await lock.release();

@@ -46,7 +46,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ),
     { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: priced(ctx, told) },
     { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
-    ...[...watchers.keys()].map((currency) => lookUps(ctx, currency, { told, memory: memoryOf(currency) })),
+    ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
     {
       name: 'roll-up',
       everyMs: 10 * SECOND_MS,
@@ -173,7 +173,7 @@ async function onSchedule(ctx: Context, name: string, everyMs: number, work: Sch
  * Rule 8's last look-up, all transactions of a chain in one reading: it begins when the judge has come to all that may want it. Then it rests
  * for ten times as long as it took, unless somebody waits for it.
  */
-function lookUps(ctx: Context, currency: UtxoCode, { told, memory }: Reading): Job {
+function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: Reading & Pick<ChainWatcher, 'firstSeen'>): Job {
   const alarm = createAlarm(`look-up ${currency}`, told);
   let restUntil = 0;
   let wantedSince: number | null = null;
@@ -195,6 +195,7 @@ function lookUps(ctx: Context, currency: UtxoCode, { told, memory }: Reading): J
         fromHeight: wanted.fromHeight,
         scripts: wanted.scripts,
         memory,
+        firstSeen,
         onTrouble: (reason) => {
           trouble = reason;
         },

@@ -12,6 +12,7 @@ import {
 } from '../store/chain-facts.ts';
 import type { Sighting } from '../store/payment-facts.ts';
 import type { ChainContext } from './chain-context.ts';
+import { createMempoolMemory } from './mempool-memory.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
@@ -26,6 +27,8 @@ export type MempoolWatcher = {
    * @returns whether there is more to read at once
    */
   lookBehind(cursor: ChainCursor): Promise<boolean>;
+  /** The newest number of the database when this transaction was first read in a mempool; null when it was not. */
+  firstSeen(txid: string): number | null;
 };
 /** `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, go on at once. */
 export type Looked = 'complete' | 'incomplete' | 'more';
@@ -53,7 +56,7 @@ export function createMempoolWatcher(
   const { currency } = port;
   const { atOnce, withinMs } = options.reading ?? READING;
   /** Txids of the last list whose transactions were read, and recorded where they touch something of ours. */
-  let seen: ReadonlySet<string> = new Set();
+  const seen = createMempoolMemory();
   /** The same of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
   let seenBehind: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
@@ -85,7 +88,7 @@ export function createMempoolWatcher(
   }
 
   /** Reads what was not read yet, as much as one look may take. */
-  async function readNew(listing: ReadonlySet<string>, known: ReadonlySet<string>): Promise<Reading> {
+  async function readNew(listing: ReadonlySet<string>, known: Known): Promise<Reading> {
     const unread = [...listing].filter((txid) => !known.has(txid));
     const untilMs = performance.now() + withinMs;
     const read = new Set<string>();
@@ -113,7 +116,8 @@ export function createMempoolWatcher(
     const first = await readNew(new Set(await port.mempool()), seen);
     if (first.missing.length === 0 || first.more) return first;
     const listing = new Set(await port.mempool());
-    const second = await readNew(listing, new Set([...seen, ...first.read, ...first.missing]));
+    const wasAsked = new Set([...first.read, ...first.missing]);
+    const second = await readNew(listing, { has: (txid) => wasAsked.has(txid) || seen.has(txid) });
     return {
       listing,
       read: new Set([...first.read, ...second.read]),
@@ -132,7 +136,8 @@ export function createMempoolWatcher(
     for (const one of facts) {
       const nodeSawMs = one.outputs.length > 0 ? await port.mempoolSeenAtMs(one.txid) : null;
       const seenAtMs = Math.min(nodeSawMs ?? nowMs, nowMs);
-      all.push(pushed.has(one.txid) ? { facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs } : { facts: one, seenAtMs });
+      const sighting = { facts: one, seenAtMs, seenOrder: seen.firstSeen(one.txid), enteredAtMs: nodeSawMs };
+      all.push(pushed.has(one.txid) ? { ...sighting, caughtUpAtMs: pushedUpToMs } : sighting);
     }
     return all;
   }
@@ -146,7 +151,9 @@ export function createMempoolWatcher(
     for (const one of facts) {
       const nodeSawMs = await port.mempoolSeenAtMs(one.txid);
       if (nodeSawMs === null) return null;
-      all.push({ facts: one, seenAtMs: Math.min(nodeSawMs, nowMs), caughtUpAtMs: pushedUpToMs });
+      const seenAtMs = Math.min(nodeSawMs, nowMs);
+      const seenOrder = seen.firstSeen(one.txid);
+      all.push({ facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs, seenOrder, enteredAtMs: nodeSawMs });
     }
     return all;
   }
@@ -186,6 +193,7 @@ export function createMempoolWatcher(
     lookAtAll() {
       nextListingMs = 0;
     },
+    firstSeen: (txid) => seen.firstSeen(txid),
     async lookBehind(cursor) {
       const nowMs = ctx.ports.clock.now();
       const reading = await readNew(new Set(await port.mempool()), seenBehind);
@@ -218,7 +226,7 @@ export function createMempoolWatcher(
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
       const seenNow = await sightings(facts.values(), wanted, ctx.ports.clock.now());
       await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
-      seen = readOf(reading, seen);
+      seen.listed(readOf(reading, seen), watch.order);
       if (more) return 'more';
       if (!isTip || reading.missing.length > 0) return 'incomplete';
       if (isPushed) pushedUpToMs = atMs;
@@ -229,6 +237,7 @@ export function createMempoolWatcher(
   };
 }
 
+type Known = { has(txid: string): boolean };
 type Reading = {
   /** What the node lists. */
   readonly listing: ReadonlySet<string>;
@@ -241,7 +250,7 @@ type Reading = {
 };
 
 /** What of a list has been read, now or before. */
-function readOf({ listing, read }: Reading, before: ReadonlySet<string>): ReadonlySet<string> {
+function readOf({ listing, read }: Reading, before: Known): ReadonlySet<string> {
   const known = new Set<string>();
   for (const txid of listing) if (read.has(txid) || before.has(txid)) known.add(txid);
   return known;

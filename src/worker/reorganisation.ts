@@ -23,6 +23,8 @@ export type FollowOptions = {
   readonly limit: number;
   /** Whether what the nodes say of each other is still known; asked before anything is written that may be booked on. */
   isSure(): Promise<boolean>;
+  /** The newest number of the database when a transaction was first read in the mempool; null when it was not. */
+  firstSeen(txid: string): number | null;
 };
 /** How far a pass got with the blocks. */
 export type Followed = {
@@ -113,7 +115,7 @@ async function takeBranch(
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
     for (const block of branch) {
       await insertBlock(sql, port.currency, block);
-      const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs }));
+      const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }
     if (isTip) {

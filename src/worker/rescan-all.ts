@@ -3,6 +3,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
 import { CursorMoved, readCursor } from '../store/blocks.ts';
+import { earlyAmong } from '../store/early-coins.ts';
 import { missingPayments } from '../store/payment-facts.ts';
 import { knownScripts, spentOutpoints } from '../store/watched.ts';
 import { createCollector } from './block-collector.ts';
@@ -119,7 +120,10 @@ async function recordMissing(
       .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0 || facts.unprotectedOutputs !== undefined)
       .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
   );
-  return missing.map(({ txid, vout, transactionId, entry }) => ({
+  // what was there before its transaction was made is no payment that was missed
+  const noted = await earlyAmong(ctx.db, port.currency, missing);
+  const payments = missing.filter(({ txid, vout }) => !noted.has(`${txid}:${vout}`));
+  return payments.map(({ txid, vout, transactionId, entry }) => ({
     outpoint: `${txid}:${vout}`,
     transactionId,
     height: block.height,

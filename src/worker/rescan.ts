@@ -29,6 +29,8 @@ export type RescanOptions = {
   readonly onTrouble?: OnTrouble;
   /** What earlier readings of this chain found; what this one finds is added. */
   readonly memory?: BlockMemory;
+  /** The newest number of the database when this process first read a transaction in the mempool; null when it did not. */
+  readonly firstSeen?: (txid: string) => number | null;
 };
 
 const DEEP_BLOCKS_AT_ONCE = 500;
@@ -71,7 +73,7 @@ export async function lookUpAgain(
     for await (const [{ height, hash }, facts] of readAhead(places, lookAt)) {
       if (facts !== null) await recordAgain(ctx, port, { ...facts, height, hash }, facts.touched);
     }
-    return lookAtMempool(ctx, port, watch);
+    return lookAtMempool(ctx, port, watch, options.firstSeen ?? (() => null));
   });
 }
 
@@ -181,7 +183,12 @@ export async function recordAgain(
   );
 }
 
-async function lookAtMempool(ctx: ChainContext, port: ChainPort, watch: WatchList): Promise<boolean> {
+async function lookAtMempool(
+  ctx: ChainContext,
+  port: ChainPort,
+  watch: WatchList,
+  firstSeen: (txid: string) => number | null,
+): Promise<boolean> {
   const touched: TransactionFacts[] = [];
   const listed = await port.mempool();
   for (let from = 0; from < listed.length; from += MEMPOOL_AT_ONCE) {
@@ -193,7 +200,8 @@ async function lookAtMempool(ctx: ChainContext, port: ChainPort, watch: WatchLis
   const listing = new Set(await port.mempool());
   for (const facts of touched.filter(({ txid }) => listing.has(txid))) {
     const nowMs = ctx.ports.clock.now();
-    sightings.push({ facts, seenAtMs: Math.min((await port.mempoolSeenAtMs(facts.txid)) ?? nowMs, nowMs) });
+    const enteredAtMs = await port.mempoolSeenAtMs(facts.txid);
+    sightings.push({ facts, seenAtMs: Math.min(enteredAtMs ?? nowMs, nowMs), seenOrder: firstSeen(facts.txid), enteredAtMs });
   }
   if (sightings.length > 0) await record(ctx, port, sightings, async () => null);
   return true;

@@ -30,6 +30,8 @@ export type WatchedScripts = {
   has(bytes: Uint8Array, start: number, end: number): boolean;
   /** Takes in every script that was committed until now; the first call reads all of them. */
   fresh(): Promise<void>;
+  /** The newest number of the database when they were last taken in (store/early-coins.ts). */
+  readonly order: number;
   readonly size: number;
   readonly memoryBytes: number;
 };
@@ -37,6 +39,8 @@ export type WatchedScripts = {
 export type ChainWatchList = WatchList & {
   /** Watches the outpoints and the scripts of all payments above a height, and of those that are not mined. */
   watchAbove(height: number): Promise<void>;
+  /** The newest number of the database when the scripts were last taken in (store/early-coins.ts). */
+  readonly order: number;
 };
 
 /** The scripts that a process watches, shared by its chain watchers. */
@@ -44,6 +48,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
   let set: ByteSet = createByteSet();
   let horizon: string | null = null;
   let loadedAtMs = 0;
+  let order = 0;
 
   async function load(): Promise<void> {
     const next = createByteSet();
@@ -67,10 +72,14 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
     const news = await packNewScripts(ctx.db, horizon as string);
     addPack(set, news.pack);
     horizon = news.horizon;
+    order = news.order;
   });
   return {
     has: (bytes, start, end) => set.has(bytes, start, end),
     fresh,
+    get order() {
+      return order;
+    },
     get size() {
       return set.size;
     },
@@ -115,6 +124,9 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
       await Promise.all([scripts.fresh(), freshOutpoints()]);
     },
     watchAbove,
+    get order() {
+      return scripts.order;
+    },
   };
 }
 

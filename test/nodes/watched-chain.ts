@@ -31,8 +31,8 @@ export type WatchedChain = {
   watcher: ChainWatcher;
   /** Milliseconds added to the clock. */
   skew: number;
-  /** A transaction that waits for a payment. */
-  owe(options?: { ageDays?: number; currency?: UtxoCode }): Promise<Owed>;
+  /** A transaction that waits for a payment; at the address of a script that was given before, where one is named. */
+  owe(options?: { ageDays?: number; currency?: UtxoCode; script?: Buffer }): Promise<Owed>;
   /** Passes until the watcher has caught up (or a number of passes is over). */
   catchUp(): Promise<PassResult>;
   /** A new watcher on the same database, as after a restart. */
@@ -63,7 +63,16 @@ export async function watchChain(
     ctx,
     watcher: undefined as unknown as ChainWatcher,
     skew: 0,
-    owe: (options = {}) => addTransaction(db, merchant, options.currency ?? currency, clock.now(), options.ageDays ?? 0),
+    owe: ({ ageDays = 0, script, ...options } = {}) => {
+      const address = freshAddress(options.currency ?? currency);
+      return addTransaction(db, {
+        merchant,
+        currency: options.currency ?? currency,
+        createdMs: clock.now() - ageDays * 86_400_000,
+        address: address.address,
+        script: script ?? Buffer.from(address.script),
+      });
+    },
     async catchUp() {
       let result = await chain.watcher.pass();
       for (let i = 0; i < 50 && !result.caughtUp && (result.more || result.state === 'ready'); i++)
@@ -108,17 +117,30 @@ async function addMerchant(db: Database): Promise<bigint> {
   return (rows[0] as { id: bigint }).id;
 }
 
-async function addTransaction(db: Database, merchant: bigint, currency: UtxoCode, nowMs: number, ageDays: number): Promise<Owed> {
-  const { script, address } = addressEncoder(currency, 'regtest')(Buffer.concat([Buffer.of(2), randomBytes(32)]));
-  const createdMs = nowMs - ageDays * 86_400_000;
+/** An address that nobody knows, with its script. */
+export function freshAddress(currency: UtxoCode): { readonly address: string; readonly script: Uint8Array } {
+  return addressEncoder(currency, 'regtest')(Buffer.concat([Buffer.of(2), randomBytes(32)]));
+}
+
+async function addTransaction(
+  db: Database,
+  row: {
+    readonly merchant: bigint;
+    readonly currency: UtxoCode;
+    readonly createdMs: number;
+    readonly address: string;
+    readonly script: Buffer;
+  },
+): Promise<Owed> {
+  const { merchant, currency, createdMs, address, script } = row;
   const id = sortableId('txn_', createdMs, randomBytes(10));
   await db.query({
     text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
              values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $7, $4, $5, $6)`,
-    values: [id, merchant, currency, Buffer.from(script), new Date(createdMs), new Date(createdMs + 900_000), address],
+    values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000), address],
   });
-  return { id, script: Buffer.from(script) };
+  return { id, script };
 }
 
 async function readFacts(db: Database, owed: Owed): Promise<Fact[]> {

@@ -18,7 +18,12 @@ const well: PassResult = {
 
 test('a trouble is told when it begins, changes or comes again; heights that move are no news', async () => {
   let result = well;
-  const watcher: ChainWatcher = { pass: async () => result, onHint: () => undefined, close: async () => undefined };
+  const watcher: ChainWatcher = {
+    pass: async () => result,
+    onHint: () => undefined,
+    firstSeen: () => null,
+    close: async () => undefined,
+  };
   const told: string[] = [];
   const jobs = workerJobs({} as Context, new Map([['BTC', watcher]]), (job, error) =>
     told.push(`${job}: ${(error as Error).message}`),

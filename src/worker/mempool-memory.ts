@@ -1,0 +1,47 @@
+// Which transactions of a mempool were read, and what was the newest number of the database then (early-coins.ts): a transaction of ours with a
+// higher one was made after that, and is not what they pay. Used by mempool-watcher.ts.
+
+export type MempoolMemory = {
+  has(txid: string): boolean;
+  /** The newest number when it was first read; null when it never was, or long ago. */
+  firstSeen(txid: string): number | null;
+  /**
+   * Takes the place of the last list: what is new in it was read.
+   * @param order the newest number of the database at some time after the list was given
+   */
+  listed(txids: Iterable<string>, order: number): void;
+};
+
+/** What left a mempool may come back, or be mined, much later; the newest of these are remembered. */
+const REMEMBERED_GONE = 50_000;
+
+export function createMempoolMemory(): MempoolMemory {
+  let listed = new Map<string, number>();
+  const gone = new Map<string, number>();
+  let last = 0;
+
+  /** The database was set back to an older state: what was seen before that was seen before all that it will make. */
+  function setBack(order: number): void {
+    for (const seen of [listed, gone]) for (const [txid, first] of seen) if (first > order) seen.set(txid, order);
+  }
+  return {
+    has: (txid) => listed.has(txid),
+    firstSeen: (txid) => listed.get(txid) ?? gone.get(txid) ?? null,
+    listed(txids, order) {
+      if (order < last) setBack(order);
+      last = order;
+      const next = new Map<string, number>();
+      for (const txid of txids) {
+        next.set(txid, listed.get(txid) ?? gone.get(txid) ?? order);
+        listed.delete(txid);
+        gone.delete(txid);
+      }
+      for (const [txid, first] of listed) gone.set(txid, first);
+      for (const txid of gone.keys()) {
+        if (gone.size <= REMEMBERED_GONE) break;
+        gone.delete(txid);
+      }
+      listed = next;
+    },
+  };
+}
