@@ -108,6 +108,7 @@ export async function cancelTransaction(
 export async function resolveTransaction(
   ctx: Context,
   input: {
+    /** Whose word it is; null = the operator's. */
     readonly merchantId: bigint | null;
     readonly transactionId: string;
     readonly action: 'accept' | 'decline' | 'reimburse';
@@ -127,7 +128,7 @@ export async function resolveTransaction(
           refuseUnreimbursable(it, input.part);
           throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
         }
-        word(it);
+        word(it, input.merchantId === null ? 'operator' : 'merchant');
       },
     }),
   );

@@ -6,6 +6,7 @@ import { createServer } from '../http/server.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openNeighbours } from './neighbours.ts';
 import { type Opened, onOpened, openLog } from './opened.ts';
+import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
@@ -27,9 +28,10 @@ async function start({ config, database }: Opened): Promise<Running> {
     answersWithinMs: ANSWERS_WITHIN_MS,
   });
   const { ctx } = wired;
+  const outage = createOutageLog(ctx.db, log);
   const authenticator = createAuthenticator(ctx);
   const { neighbours, join, leave } = openNeighbours(ctx.db, ctx.ports.clock.now, (error) =>
-    log.error({ err: error }, 'neighbours'),
+    outage.told({ err: error }, 'neighbours'),
   );
   const [{ bell, close: closeBell }] = await Promise.all([openStatusBell(ctx.db), authenticator.listen()]);
   const server = createServer({
@@ -42,7 +44,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     trustedProxies: trustedProxies ?? [],
     publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
     sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
-    report: (what, message) => log.error(what, message),
+    report: (what, message) => outage.told(what, message),
     version: version(),
   });
   if (network === 'sandbox' && isSupervised()) await untilWorldIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
@@ -56,6 +58,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     note: listeningUrl(host, server.server.address()),
     async stop() {
       await server.close();
+      outage.close();
       await closeBell();
       await leave();
       await authenticator.close();

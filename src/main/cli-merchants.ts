@@ -1,10 +1,11 @@
-// `bursar merchant add|suspend|resume` and `bursar user add|set`.
+// `bursar merchant add|list|suspend|resume` and `bursar user add|set`.
 import { randomBytes } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isScope, SCOPES } from '../core/credentials.ts';
 import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../flow/merchants.ts';
+import { listMerchants } from '../store/merchants.ts';
 import { withSignIns } from './cli-books.ts';
-import { group, leaf, print } from './cli-output.ts';
+import { group, leaf, print, table } from './cli-output.ts';
 
 type JsonOption = { readonly json?: boolean };
 type Credentials = { readonly username: string; readonly password?: string };
@@ -35,6 +36,7 @@ export function addMerchantCommands(bursar: Command): void {
       const made = { affiliate_id: affiliateId, username, password };
       print(options.json, made, [...fields(made), 'The password is not shown again.']);
     });
+  leaf(merchant, 'list', 'Lists every merchant with its users, the oldest first.').action(list);
   leaf(merchant, 'suspend <affiliate_id>', "Refuses all of a merchant's calls from now on.").action(
     async (affiliateId: string, { json }: JsonOption) => {
       await withSignIns((ctx) => suspendMerchant(ctx, { affiliateId }));
@@ -46,6 +48,28 @@ export function addMerchantCommands(bursar: Command): void {
     print(json, { affiliate_id: affiliateId, suspended: false }, [`${affiliateId} may call again.`]);
   });
   addUserCommands(bursar);
+}
+
+async function list({ json }: JsonOption): Promise<void> {
+  const merchants = await withSignIns((ctx) => listMerchants(ctx.db));
+  const data = merchants.map((one) => ({
+    affiliate_id: one.affiliateId,
+    business_name: one.businessName,
+    email: one.email,
+    created_at: one.createdAt.toISOString(),
+    suspended_at: one.suspendedAt?.toISOString() ?? null,
+    users: one.users,
+  }));
+  const rows = data.map((one) => [
+    one.affiliate_id,
+    one.suspended_at === null ? 'active' : 'suspended',
+    one.created_at,
+    one.users.map(({ username }) => username).join(', '),
+    one.email,
+    one.business_name,
+  ]);
+  const head = ['merchant', 'state', 'since', 'users', 'email', 'business name'];
+  print(json, { data }, rows.length === 0 ? ['There is no merchant yet.'] : table(head, rows));
 }
 
 function addUserCommands(bursar: Command): void {

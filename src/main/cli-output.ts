@@ -7,6 +7,7 @@ import { Refusal } from '../core/refusal.ts';
 import { SignerTrouble } from '../outside/signer-client.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { MigrationRefused } from '../store/migrate.ts';
+import { outageOf } from './outage-log.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** Exit codes; `running` = a process of the service goes on in this one. */
@@ -81,6 +82,8 @@ function explain(error: unknown): { readonly code: string; readonly line: string
   if ([StartRefused, MigrationRefused, DamagedFile, CommandFailed].some((known) => error instanceof known)) {
     return { code: 'failed', line: (error as Error).message, exit: EXIT.failed };
   }
+  const outage = outageOf(error);
+  if (outage !== null) return { code: 'overloaded', line: `the database cannot be used: ${outage}`, exit: EXIT.failed };
   return { code: 'bug', line: error instanceof Error ? (error.stack ?? error.message) : String(error), exit: EXIT.failed };
 }
 

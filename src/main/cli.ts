@@ -1,5 +1,6 @@
 // `npm run bursar -- <command>`: the operator's commands. Every one takes --json, works while the server runs, and starts the embedded
 // database by itself when it does not. Exit codes: 0 done, 1 failed or found something red, 2 called in a wrong way.
+import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAuditCommands } from './cli-audit.ts';
 import { addChainCommands } from './cli-chain.ts';
@@ -7,14 +8,14 @@ import { addConfigCommands } from './cli-config.ts';
 import { addDemoCommand } from './cli-demo.ts';
 import { addKeyCommands } from './cli-keys.ts';
 import { addMerchantCommands } from './cli-merchants.ts';
-import { EXIT, reportFailure } from './cli-output.ts';
+import { EXIT, print, reportFailure } from './cli-output.ts';
 import { addProcessCommands } from './cli-processes.ts';
 import { addReviewCommands } from './cli-reviews.ts';
 
 const json = process.argv.includes('--json');
 
 const EXIT_CODES = `
-Every command takes --json. Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way.
+Every command takes --json and --help (or: help <command>); --version tells the version. Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way.
 Settings come from the environment, and below it from the file .env (see .env.example); NO_COLOR is respected.`;
 
 function program(): Command {
@@ -46,14 +47,61 @@ function namedCommand(bursar: Command, words: readonly string[]): Command {
   return at;
 }
 
+/** `help` as the first word, or right after a command, is `--help` of the command that is named. */
+function withHelp(bursar: Command, words: readonly string[]): readonly string[] {
+  const [first, ...rest] = words;
+  if (first === 'help') return [...rest, '--help'];
+  const depth = depthOf(bursar, words);
+  return words[depth] === 'help' ? [...words.slice(0, depth), '--help'] : words;
+}
+
+/** How many of the words name a command. */
+function depthOf(bursar: Command, words: readonly string[]): number {
+  let depth = 0;
+  for (let at = bursar; ; depth++) {
+    const next = at.commands.find((command) => command.name() === words[depth]);
+    if (next === undefined) return depth;
+    at = next;
+  }
+}
+
+/** An option that nobody knows is named before one that is missing. */
+function refuseUnknownOption(bursar: Command, words: readonly string[]): void {
+  const command = namedCommand(bursar, words);
+  const takesValue = new Set(command.options.filter(({ required }) => required).flatMap(({ long, short }) => [long, short]));
+  const known = [...command.options.flatMap(({ long, short }) => [long, short]), '--help', '-h'];
+  for (let at = depthOf(bursar, words); at < words.length; at++) {
+    const word = words[at] as string;
+    if (word === '--') return;
+    const [name = ''] = word.split('=');
+    if (takesValue.has(name) && !word.includes('=')) at++;
+    else if (/^--?[a-z]/i.test(word) && !known.includes(name)) {
+      const accepted = command.options.map(({ long }) => long).join(', ');
+      throw new CommanderError(EXIT.usage, 'usage', `unknown option '${name}'; accepted: ${accepted}`);
+    }
+  }
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version;
+}
+
 async function main(): Promise<number> {
   const bursar = program();
   const given = process.argv.slice(2);
   // --json belongs to the commands; where none was named it must not hide that
-  const words = given.filter((word) => word !== '--json');
+  const words = withHelp(
+    bursar,
+    given.filter((word) => word !== '--json'),
+  );
   const groups = namedCommand(bursar, words).commands;
   try {
-    await bursar.parseAsync(groups.length > 0 ? words : given, { from: 'user' });
+    if (words[depthOf(bursar, words)] === '--version') {
+      print(json, { version: version() }, [version()]);
+      return EXIT.done;
+    }
+    if (groups.length === 0) refuseUnknownOption(bursar, words);
+    await bursar.parseAsync(json && groups.length === 0 ? [...words, '--json'] : words, { from: 'user' });
     return Number(process.exitCode ?? EXIT.done);
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportFailure(error, json);

@@ -86,7 +86,9 @@ export const VARIABLES = {
   port: required('PORT', '8080', integer(0, 65_535), 'port of the API; 0 = any free one'),
   host: required('HOST', '127.0.0.1', host, 'address of the API'),
   publicUrl: optional('BURSAR_PUBLIC_URL', url('http', 'https'), 'base of checkout.url; default: the listening address'),
-  metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off'),
+  metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off', {
+    unused: 'there are no metrics in this version',
+  }),
   trustedProxies: optional(
     'BURSAR_TRUSTED_PROXIES',
     networks,

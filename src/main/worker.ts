@@ -6,6 +6,7 @@ import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { type Opened, onOpened, openLog } from './opened.ts';
+import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox-place.ts';
 import { wire } from './wire.ts';
@@ -24,7 +25,8 @@ async function start({ config, database }: Opened): Promise<Running> {
   const watchers = new Map(
     [...ctx.ports.chains.keys()].map((currency: UtxoCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
   );
-  const told = (job: string, error: unknown): void => log.error({ err: error }, job);
+  const outage = createOutageLog(ctx.db, log);
+  const told = (job: string, error: unknown): void => outage.told({ err: error }, job);
   const loop = startLoop(workerJobs(ctx, watchers, told), told);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.hurry(`chain ${currency}`));
   const stopListening = await ctx.db.listen(
@@ -37,6 +39,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     async stop() {
       await stopListening();
       await loop.stop();
+      outage.close();
       for (const watcher of watchers.values()) await watcher.close();
       await wired.close();
       await database.close();

@@ -19,6 +19,38 @@ export async function insertMerchant(sql: Sql, merchant: Merchant): Promise<bigi
   return (rows[0] as { id: bigint }).id;
 }
 
+export type ListedMerchant = Merchant & {
+  readonly suspendedAt: Date | null;
+  readonly users: readonly { readonly username: string; readonly scopes: readonly string[] }[];
+};
+
+/** Every merchant with its users, the oldest first. */
+export async function listMerchants(sql: Sql): Promise<readonly ListedMerchant[]> {
+  const { rows } = await sql.query<{
+    affiliate_id: string;
+    email: string;
+    business_name: string;
+    created_at: Date;
+    suspended_at: Date | null;
+    users: readonly { username: string; scopes: readonly string[] }[] | null;
+  }>({
+    name: 'merchant_list',
+    text: `select m.affiliate_id, m.email, m.business_name, m.created_at, m.suspended_at,
+                  (select jsonb_agg(jsonb_build_object('username', u.username, 'scopes', u.scopes) order by u.id)
+                     from users u where u.merchant_id = m.id) as users
+             from merchants m order by m.created_at, m.id`,
+    values: [],
+  });
+  return rows.map((row) => ({
+    affiliateId: row.affiliate_id,
+    email: row.email,
+    businessName: row.business_name,
+    createdAt: row.created_at,
+    suspendedAt: row.suspended_at,
+    users: row.users ?? [],
+  }));
+}
+
 /** The id behind an affiliate_id, or null. */
 export async function findMerchantId(sql: Sql, affiliateId: string): Promise<bigint | null> {
   const { rows } = await sql.query<{ id: bigint }>({

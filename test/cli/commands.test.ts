@@ -64,6 +64,21 @@ describe('merchants and users', () => {
       suspended: true,
     });
     expect(await count('select count(*) as n from merchants where suspended_at is not null')).toBe(1);
+    expect(await askCli(['merchant', 'list'], here)).toEqual({
+      data: [
+        {
+          affiliate_id: made.affiliate_id,
+          business_name: 'Shop & Söhne',
+          email: 'shop@example.com',
+          created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+          suspended_at: expect.stringMatching(/^\d{4}-.*Z$/),
+          users: [
+            { username: 'shop', scopes: ['read', 'payments', 'payouts'] },
+            { username: 'till', scopes: ['read'] },
+          ],
+        },
+      ],
+    });
     expect(await askCli(['merchant', 'resume', made.affiliate_id!], here)).toEqual({
       affiliate_id: made.affiliate_id,
       suspended: false,

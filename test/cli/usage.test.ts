@@ -12,7 +12,7 @@ describe('a command that is called in a wrong way', () => {
     ],
     [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
     [['payout', 'list'], /unknown command 'payout'/],
-    [['merchant'], /a command is missing; accepted: add, suspend, resume/],
+    [['merchant'], /a command is missing; accepted: add, list, suspend, resume/],
     [['keys', 'forget'], /unknown command 'forget'; accepted: init, show-xpubs, import-xpub, verify/],
     [['merchant', 'add', '--username', 'shop'], /required option '--email <address>' not specified/],
     [['merchant', 'suspend'], /missing required argument 'affiliate_id'/],
@@ -27,7 +27,12 @@ describe('a command that is called in a wrong way', () => {
     ],
     [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
     [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
-    [['audit', '--loud'], /unknown option '--loud'/],
+    [['audit', '--loud'], /unknown option '--loud'; accepted: --json, --full, --clear$/],
+    [
+      ['merchant', 'add', '--emial', 'a@example.com'],
+      /^bursar: unknown option '--emial'; accepted: --json, --username, --password, --email/,
+    ],
+    [['chain', 'rescan', '--form=1', '--currency', 'BTC'], /^bursar: unknown option '--form'/],
     [
       ['chain', 'rescan', '--currency', 'XYZ', '--from', '1'],
       /^bursar: --currency: XYZ is not one of BTC, LTC, BCH, DASH, DOGE$/,
@@ -84,6 +89,21 @@ describe('help and settings', () => {
       expect(ran.out).toContain(`  ${name}`);
     expect(ran.out).toMatch(/Exit codes: 0 done, 1 failed or something is red, 2 called in a wrong way/);
     expect(ran.out).not.toContain('\u001b');
+  });
+
+  it.each([
+    [['help', 'merchant', 'add'], /^Usage: bursar merchant add /],
+    [['merchant', 'add', 'help'], /^Usage: bursar merchant add /],
+    [['merchant', 'help'], /^Usage: bursar merchant /],
+    [['help'], /^Usage: bursar /],
+    [['audit', '--help'], /^Usage: bursar audit /],
+    [['--version'], /^\d+\.\d+\.\d+$/],
+    [['merchant', 'add', '--version'], /^\d+\.\d+\.\d+$/],
+    [['--version', '--json'], /^\{"version":"\d+\.\d+\.\d+"\}$/],
+  ])('%j is help or the version', async (args, said) => {
+    const ran = await runCli(args, NOWHERE);
+    expect(ran).toMatchObject({ code: 0, err: '' });
+    expect(ran.out.trim()).toMatch(said);
   });
 
   it('shows the configuration without its secrets', async () => {

@@ -84,6 +84,28 @@ describe('from started to settled', () => {
     expect(await house.path(little.transactionId)).toEqual(['started', 'pending', 'declined', 'confirmed', 'succeeded']);
   });
 
+  test("the history says whose word it was: the operator's or the merchant's", async () => {
+    const mine = await house.create();
+    const theirs = await house.create();
+    const refused = await house.create();
+    for (const one of [mine, theirs]) await house.pay(one.transactionId, 20_000n);
+    await house.pay(refused.transactionId, 700n, { currency: 'LTC' });
+    await house.mine();
+    await house.mine(12, 'LTC');
+    await house.wait(17 * MINUTE);
+    await house.judge();
+    const operator = { merchantId: null, part: null, destination: null };
+    await resolveTransaction(house.ctx, { ...operator, transactionId: mine.transactionId, action: 'accept' });
+    await resolveTransaction(house.ctx, { ...operator, transactionId: refused.transactionId, action: 'decline' });
+    await resolve(theirs.transactionId, 'accept');
+    const said = async ({ transactionId }: { transactionId: string }, status: string) =>
+      (await house.admin.query('select reason from events where object_id = $1 and status = $2', [transactionId, status])).rows[0]
+        .reason;
+    expect(await said(mine, 'confirmed')).toBe('accepted by the operator');
+    expect(await said(theirs, 'confirmed')).toBe('accepted by the merchant');
+    expect(await said(refused, 'declined')).toBe('refused by the operator');
+  });
+
   test('late and in the other coin: review, suspense, refused by the merchant', async () => {
     const { transactionId } = await house.create();
     await house.pay(transactionId, 700n, { currency: 'LTC' });

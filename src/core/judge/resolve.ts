@@ -1,4 +1,4 @@
-// The merchant's word on one transaction: cancel (rule 20), accept (12), decline (14), and the excess of one that is paid. Each checks
+// The merchant's or the operator's word on one transaction: cancel (rule 20), accept (12), decline (14), and the excess of one that is paid. Each checks
 // what the rule asks for and refuses by name; the caller has let the judge decide everything that was due before.
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
@@ -33,8 +33,11 @@ function refuseWhileDisputed(it: Case): void {
   if (isDisputed(it)) throw notResolvable('The nodes of this chain contradict each other: try again when they agree.');
 }
 
+/** Whose word it is: the history says so. */
+export type Speaker = 'merchant' | 'operator';
+
 /** Accepts all coins in suspense: from review or declined to confirmed and succeeded. */
-export function accept(it: Case): void {
+export function accept(it: Case, by: Speaker = 'merchant'): void {
   const { transaction } = it;
   if (transaction.status !== 'review' && transaction.status !== 'declined') {
     throw notResolvable(`The transaction is ${transaction.status}; only one in review or declined can be accepted.`);
@@ -48,18 +51,18 @@ export function accept(it: Case): void {
   if (suspenseOf(it.coins) === 0n) throw notResolvable('Nothing of this transaction lies in suspense.');
   refuseWhileDisputed(it);
   transaction.word = 'accepted';
-  happen(it, 'resolved_accept');
+  happen(it, 'resolved_accept', by === 'operator' ? 'accepted by the operator' : undefined);
   acceptSuspense(it, it.coins);
   happen(it, 'booked');
 }
 
 /** Refuses what is in review: it stays in suspense. */
-export function decline(it: Case): void {
+export function decline(it: Case, by: Speaker = 'merchant'): void {
   if (it.transaction.status !== 'review') {
     throw notResolvable(`The transaction is ${it.transaction.status}; only one in review can be declined.`);
   }
   refuseWhileRefunding(it);
-  happen(it, 'resolved_decline');
+  happen(it, 'resolved_decline', by === 'operator' ? 'refused by the operator' : undefined);
   it.transaction.word = 'refused';
 }
 
