@@ -1,12 +1,16 @@
-// Installs the dependencies when they are missing or not those of package-lock.json, and finds the Node that runs everything. Called by
-// bin/launch.mjs before anything else; plain JavaScript for Node 18.
+// Installs the dependencies when they are missing or not those of package-lock.json, and finds the Node that runs everything. Run by
+// bin/launch.sh before anything else, with the set to install; plain JavaScript for Node 18.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const OLDEST = [24, 12];
 const NOTE = 'node_modules/.package-lock.json';
+/** While we install: the processes that do. */
 const UNDER_WAY = 'node_modules/.bursar-installing';
+const LOOK_EVERY_MS = 200;
+const LONGEST_INSTALLATION_MS = 900_000;
 
 /**
  * Sees to the dependencies of the checkout; returns the path of a Node that is new enough. Throws an Error with one clear line.
@@ -15,6 +19,7 @@ const UNDER_WAY = 'node_modules/.bursar-installing';
  */
 export async function install(root, say, set) {
   const wanted = read(join(root, 'package-lock.json')).packages;
+  await untilNobodyInstalls(root, say);
   const trouble = whatIsWrong(root, wanted, set);
   if (trouble !== null) {
     const isThere = ([path, { dev }]) => dev === true && existsSync(join(root, path));
@@ -40,6 +45,25 @@ function whatIsWrong(root, wanted, set) {
   return null;
 }
 
+// Two that start at once in a fresh checkout: the second waits for the first.
+async function untilNobodyInstalls(root, say) {
+  const mark = join(root, UNDER_WAY);
+  for (let told = false; (read(mark) ?? []).some(isAlive); told = true) {
+    if (!told) say('install: another process installs the dependencies; waiting for it …');
+    // its number may belong to somebody else by now
+    if (Date.now() - statSync(mark, { throwIfNoEntry: false })?.mtimeMs > LONGEST_INSTALLATION_MS) return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
 // Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry at hand does not carry. What the lockfile names
 // is installed exactly as it says, integrity checked; the lockfile itself is left alone.
 async function npmInstall(root, say, set, why) {
@@ -58,21 +82,29 @@ async function npmInstall(root, say, set, why) {
     set === 'all' ? '--include=dev' : '--omit=dev',
     '--include=optional',
   ];
+  const mark = join(root, UNDER_WAY);
   // npm takes a package that was only half unpacked for a whole one
-  if (existsSync(join(root, UNDER_WAY))) rmSync(join(root, 'node_modules'), { recursive: true, force: true });
+  if (existsSync(mark)) rmSync(join(root, 'node_modules'), { recursive: true, force: true });
   mkdirSync(join(root, 'node_modules'), { recursive: true });
-  writeFileSync(join(root, UNDER_WAY), '');
+  writeFileSync(mark, JSON.stringify([process.pid]));
   // without its note it looks at what is really there
   rmSync(join(root, NOTE), { force: true });
   const code = await new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: ['ignore', 2, 2], env: environmentForNpm() });
+    writeFileSync(mark, JSON.stringify([process.pid, child.pid ?? process.pid]));
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => child.kill(signal));
+    // the shell in front of us may be gone
+    const parent = process.ppid;
+    const watch = setInterval(() => (process.ppid === parent ? null : child.kill()), LOOK_EVERY_MS);
     child.on('error', (error) => reject(new Error(`install: npm does not run: ${error.message}`)));
-    child.on('exit', resolve);
+    child.on('exit', (exitCode) => {
+      clearInterval(watch);
+      resolve(exitCode);
+    });
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal);
   if (code !== 0) throw new Error(`install: npm install failed (exit ${code}); its own words stand above`);
-  rmSync(join(root, UNDER_WAY), { force: true });
+  rmSync(mark, { force: true });
   say(`install: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
@@ -108,5 +140,16 @@ function read(file) {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return undefined;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    const node = await install(dirname(dirname(process.argv[1])), console.log, process.argv[2]);
+    // standard output is for the words
+    writeFileSync(3, node);
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
   }
 }

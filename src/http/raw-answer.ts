@@ -1,13 +1,16 @@
 // Answers written onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like every call
 // without a token; the connection ends with the answer. Called by server.ts.
 import { randomBytes } from 'node:crypto';
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../core/refusal.ts';
 import { addressKey } from './client-address.ts';
 import { answerOn } from './connections.ts';
 import { type House, takeCall } from './house.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
+
+// not by an import: see server.ts
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** @param headers besides those of every answer */
 export function answerOnSocket(

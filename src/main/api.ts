@@ -4,14 +4,15 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { listenRefused } from './listen-refused.ts';
+import { openLog } from './log.ts';
 import { openNeighbours } from './neighbours.ts';
-import { type Opened, onOpened, openLog } from './opened.ts';
+import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
 import { openStatusBell } from './status-bell.ts';
-import { wire } from './wire.ts';
+import { wireBooks } from './wire.ts';
 import { untilWorldIsSeen } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
@@ -22,7 +23,7 @@ const WORLD_WITHIN_MS = 20_000;
 async function start({ config, database }: Opened): Promise<Running> {
   const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
   const log = openLog('api');
-  const wired = await wire(config, {
+  const wired = wireBooks(config, {
     applicationName: 'bursar api',
     maxConnections: DATABASE_SESSIONS,
     answersWithinMs: ANSWERS_WITHIN_MS,

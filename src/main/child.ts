@@ -24,6 +24,10 @@ export type ChildOptions = {
 
 export type Child = {
   readonly name: string;
+  /** Lets it begin its work, now and after every new start, with these variables in its environment; until then it is only loaded. */
+  begin(variables: Readonly<Record<string, string>>): void;
+  /** What it answers, one question at a time; once it is ready, and if it has to be started again in between, then after that. */
+  ask(question: string): Promise<unknown>;
   /** Resolves with what it said when it was ready for the first time; rejects with StartRefused when it refused or ended before. */
   readonly ready: Promise<string>;
   identity(): Identity | null;
@@ -33,8 +37,6 @@ export type Child = {
   stop(graceMs: number): Promise<void>;
 };
 
-/** The launcher's own pipe: it is closed when the last process of the group has ended, and so tells the launcher. */
-const LAUNCHED = process.argv.includes('--launched') ? [4] : [];
 const MOST_DEATHS = 5;
 const WITHIN_MS = 60_000;
 
@@ -45,8 +47,10 @@ export function startChild(options: ChildOptions): Child {
   let stopping = false;
   // what it said when it was ready; null before that
   let note: string | null = null;
+  let begun: Readonly<Record<string, string>> | null = null;
   let pending: NodeJS.Timeout | null = null;
   const deaths: number[] = [];
+  let asked: { readonly question: string; readonly resolve: (answer: unknown) => void } | null = null;
   let settle: { resolve: (note: string) => void; reject: (error: Error) => void };
   const ready = new Promise<string>((resolve, reject) => {
     settle = { resolve, reject };
@@ -57,20 +61,24 @@ export function startChild(options: ChildOptions): Child {
     const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), SUPERVISED_ARGUMENTS, {
       env: options.environment(),
       execArgv: [...(options.nodeFlags ?? [])],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...LAUNCHED],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     current = child;
     let refusal: string | null = null;
     child.on('message', (word: Word) => {
       if (word.say === 'refused') refusal = word.line;
+      else if (word.say === 'answer') answered(word.answer);
       else if (note !== null && word.note !== note)
         onGiveUp(`${name} came back as "${word.note}" and was "${note}": the others cannot find it`);
       else {
         note = word.note;
         settle.resolve(word.note);
+        // one that was asked and died is asked again
+        if (asked !== null) order({ question: asked.question });
       }
     });
     child.on('error', () => undefined);
+    if (begun !== null) order({ begin: begun });
     exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         current = null;
@@ -107,6 +115,11 @@ export function startChild(options: ChildOptions): Child {
     );
   }
 
+  function answered(answer: unknown): void {
+    asked?.resolve(answer);
+    asked = null;
+  }
+
   function order(word: Order): void {
     if (current?.connected === true) current.send(word, () => undefined);
   }
@@ -115,16 +128,27 @@ export function startChild(options: ChildOptions): Child {
   return {
     name,
     ready,
+    begin(variables) {
+      begun = variables;
+      order({ begin: begun });
+    },
+    async ask(question) {
+      await ready;
+      return new Promise((resolve) => {
+        asked = { question, resolve };
+        order({ question });
+      });
+    },
     identity: () => (current?.pid === undefined ? null : identityOf(current.pid)),
     letGo() {
       stopping = true;
-      order('hold');
+      order({ stop: 'hold' });
     },
     async stop(graceMs) {
       stopping = true;
       if (pending !== null) clearTimeout(pending);
       if (current === null) return;
-      order('stop');
+      order({ stop: 'now' });
       // one that cannot hear yet ends by this
       current.kill('SIGTERM');
       const killer = setTimeout(() => current?.kill('SIGKILL'), graceMs);

@@ -6,17 +6,17 @@ import type { Wired } from './wire.ts';
 
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
 
-type Program = typeof import('./wire.ts');
-
-/** Opens the database, wires what the command needs to it, and closes both again, whatever becomes of the work. */
+/**
+ * Opens the database, wires what the command needs to it, and closes both again, whatever becomes of the work. Most of the program is loaded
+ * only when there is something to do.
+ */
 async function withWired<C, T>(
-  wireIt: (program: Program, config: Opened['config']) => Wired<C> | Promise<Wired<C>>,
+  wireIt: (config: Opened['config']) => Promise<Wired<C>>,
   work: (ctx: C, config: Opened['config']) => Promise<T>,
 ): Promise<T> {
   const { config, database } = await open();
   try {
-    // most of the program: loaded only when there is something to do
-    const wired = await wireIt(await import('./wire.ts'), config);
+    const wired = await wireIt(config);
     try {
       return await work(wired.ctx, config);
     } finally {
@@ -29,15 +29,15 @@ async function withWired<C, T>(
 
 /** Runs the work on the service's books; the embedded database is started before and stopped after it when nobody else uses it. */
 export function withBooks<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
-  return withWired(({ wireBooks }, config) => wireBooks(config, OPTIONS), work);
+  return withWired(async (config) => (await import('./wire.ts')).wireBooks(config, OPTIONS), work);
 }
 
 /** The same with the nodes; in the sandbox these are there while it runs. */
 export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
-  return withWired(({ wire }, config) => wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
+  return withWired(async (config) => (await import('./wire-nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
 }
 
 /** The same for merchants and users. */
 export function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
-  return withWired(({ wireSignIn }, config) => wireSignIn(config, OPTIONS), work);
+  return withWired(async (config) => (await import('./wire.ts')).wireSignIn(config, OPTIONS), work);
 }

@@ -1,6 +1,5 @@
 // What every process of the service does first: reads its configuration, makes its folder, opens the database (and migrates it, where no
-// supervisor has done so), and has a log. Called by the process entries of src/main.
-import pino from 'pino';
+// supervisor has done so). Called by the process entries of src/main.
 import { MigrationRefused, migrate } from '../store/migrate.ts';
 import { readConfig } from './config.ts';
 import type { Config } from './config-table.ts';
@@ -38,9 +37,4 @@ export async function onOpened<T>(start: (opened: Opened) => Promise<T>): Promis
     await opened.database.close();
     throw error;
   }
-}
-
-/** A log on standard error, one JSON object a line, as the other processes write it. */
-export function openLog(name: string): pino.Logger {
-  return pino({ name, base: { name, pid: process.pid } }, process.stderr);
 }

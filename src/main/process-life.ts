@@ -4,13 +4,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process says to the one that started it. */
-export type Word = { readonly say: 'ready'; readonly note: string } | { readonly say: 'refused'; readonly line: string };
+export type Word =
+  | { readonly say: 'ready'; readonly note: string }
+  | { readonly say: 'refused'; readonly line: string }
+  | { readonly say: 'answer'; readonly answer: unknown };
 
-/** What its supervisor says to a process: the whole group is stopping, wait for your turn; and: it is your turn. */
-export type Order = 'hold' | 'stop';
+/**
+ * What its supervisor says to a process: begin, with these variables of the environment; answer a question; the whole group is stopping,
+ * wait for your turn; it is your turn.
+ */
+export type Order =
+  | { readonly begin: Readonly<Record<string, string>> }
+  | { readonly question: string }
+  | { readonly stop: 'hold' | 'now' };
 
 /** What a running process gives back: how it stops, and what to say when it is ready (such as its address). */
-export type Running = { readonly note: string; stop(): Promise<void> };
+export type Running = {
+  readonly note: string;
+  stop(): Promise<void>;
+  /** What its supervisor may ask it while it runs. */
+  answer?(question: string): Promise<unknown>;
+};
 
 const STOP_WITHIN_MS = 4500;
 /** A signal that went to the whole group has reached the supervisor, and its word us, before this. */
@@ -24,8 +38,23 @@ export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
 /** Whether this process belongs to a group: its supervisor has migrated, keeps the terminal, and hears what it says. */
 export const isSupervised = (): boolean => process.connected && process.argv.includes(SUPERVISED);
 
+const PARENT_LOOK_EVERY_MS = 500;
+
+/** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Without npm never. */
+export function onNpmGone(callback: () => void): void {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    callback();
+  }, PARENT_LOOK_EVERY_MS);
+  timer.unref();
+}
+
 /**
- * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor
+ * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor it
+ * begins when that says so (a program is loaded while others make ready what it needs), and
  * Ctrl-C is the supervisor's business, and so is every signal that goes to the whole group: it stops us when nobody needs us any more. A
  * process whose parent is gone (the IPC channel to it closes) stops by itself.
  */
@@ -56,20 +85,33 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
       else void delay(HOLD_WITHIN_MS).then(() => (isHeld ? undefined : stop()));
     });
   }
-  if (supervised) {
-    process.on('message', (order: Order) => {
-      isHeld = true;
-      if (order === 'stop') void stop();
+  const begun = supervised ? obey() : Promise.resolve();
+  function obey(): Promise<void> {
+    return new Promise((begin) => {
+      process.on('message', (order: Order) => {
+        if ('begin' in order) {
+          Object.assign(process.env, order.begin);
+          begin();
+        } else if ('question' in order) {
+          // one that cannot be answered is a fault like any other: it ends us
+          void running?.answer?.(order.question).then((answer) => tell({ say: 'answer', answer }));
+        } else {
+          isHeld = true;
+          if (order.stop === 'now') void stop();
+        }
+      });
     });
   }
   process.on('SIGINT', () => {
     if (!supervised) void stop();
   });
-  process.on('disconnect', () => {
+  const orphaned = (): void => {
     if (stopping) return;
     sayLast(`${name}: ${ORPHANED}`);
     void stop();
-  });
+  };
+  process.on('disconnect', orphaned);
+  if (!supervised) onNpmGone(orphaned);
   process.on('uncaughtException', (error) => {
     console.error(`${name}: ${error.stack ?? String(error)}`);
     process.exit(1);
@@ -81,6 +123,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   }
 
   try {
+    await begun;
     running = await start();
     if (stopping) return await running.stop().then(() => process.exit(0));
     if (supervised) tell({ say: 'ready', note: running.note });

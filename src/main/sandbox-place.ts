@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
 import type { RateSourceName } from '../outside/rate-sources.ts';
+import { httpGet } from './http-get.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
@@ -49,8 +50,7 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
 async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
   const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
   try {
-    const { status } = await fetch(new URL('/alive', url), { headers: { authorization }, signal: AbortSignal.timeout(1000) });
-    return status === 204;
+    return (await httpGet(new URL('/alive', url), { authorization, withinMs: 1000 })).status === 204;
   } catch {
     return false;
   }

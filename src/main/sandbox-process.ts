@@ -1,18 +1,22 @@
 // The sandbox's own process: simulated nodes, exchanges and controls on loopback. It hands the controls what they need of the service: the
-// transaction to pay, merchants and users, and the wait until what is due has been done. Started by `npm start` in the sandbox only.
+// transaction to pay, merchants and users, and the wait until what is due has been done; and it makes the demo merchant when it is asked for
+// its login. Started by `npm start` in the sandbox only.
+import type { RateFeed } from '../core/ports.ts';
+import type { Context } from '../flow/context.ts';
 import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
 import { findPayable } from '../store/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
-import { open } from './opened.ts';
+import { prepareDemo } from './demo-merchant.ts';
+import { type Opened, open } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { clockFile, sandboxFolder } from './sandbox-place.ts';
 import { settle, untilRead } from './settle.ts';
 import { StartRefused } from './start-refused.ts';
-import { wire } from './wire.ts';
+import { wireBooks } from './wire.ts';
 
 const DATABASE_SESSIONS = 4;
 /** A database that does not answer a control in this time makes it 503. */
@@ -25,22 +29,18 @@ async function start(): Promise<Running> {
   const lock = await tryLock(dataFolder, 'sandbox');
   if (lock === null) throw new StartRefused(`a sandbox already runs on ${dataFolder}`);
   const clock = openMovableClock(clockFile(dataFolder));
-  // the price sources that the service asks are this process's own: wired once it is known where they answer
-  let wiring: ReturnType<typeof wire> | null = null;
-  const wired = () => {
-    wiring ??= wire(config, {
-      applicationName: 'bursar sandbox',
-      maxConnections: DATABASE_SESSIONS,
-      answersWithinMs: ANSWERS_WITHIN_MS,
-      clock,
-    });
-    return wiring;
-  };
+  const wired = wireBooks(config, {
+    applicationName: 'bursar sandbox',
+    maxConnections: DATABASE_SESSIONS,
+    answersWithinMs: ANSWERS_WITHIN_MS,
+    clock,
+  });
+  const { ctx } = wired;
   const sandbox = await createSandbox({
     folder: sandboxFolder(dataFolder),
     blockSeconds: config.sandboxBlockSeconds,
     clock,
-    service: serviceSide(async () => (await wired()).ctx),
+    service: serviceSide(config, ctx),
     log: (line) => console.error(line),
     onEnd(reason) {
       console.error(`sandbox: ${reason}`);
@@ -49,9 +49,10 @@ async function start(): Promise<Running> {
   });
   return {
     note: sandbox.url,
+    answer: () => prepareDemo(config, ctx),
     async stop() {
       await sandbox.close();
-      await (await wiring)?.close();
+      await wired.close();
       clock.close();
       await database.close();
       await lock.release();
@@ -59,25 +60,31 @@ async function start(): Promise<Running> {
   };
 }
 
-function serviceSide(context: () => Promise<Awaited<ReturnType<typeof wire>>['ctx']>): SandboxService {
+function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
+  let prices: Promise<readonly RateFeed[]> | null = null;
   return {
-    findTransaction: async (id) => findPayable((await context()).db, id),
+    findTransaction: (id) => findPayable(ctx.db, id),
     async addMerchant({ username, password, email, businessName }) {
       const given = { email: email ?? 'merchant@example.com', businessName: businessName ?? 'Sandbox Shop' };
       return unlessTaken(async () => {
-        const { affiliateId } = await addMerchant(await context(), { username, password, ...given });
+        const { affiliateId } = await addMerchant(ctx, { username, password, ...given });
         return { affiliate_id: affiliateId };
       });
     },
     async addUser({ affiliateId, username, password, scopes }) {
       return unlessTaken(async () => {
-        await addUser(await context(), { affiliateId, username, password, scopes });
+        await addUser(ctx, { affiliateId, username, password, scopes });
         return { affiliate_id: affiliateId, username, scopes };
       });
     },
-    untilRead: async (currencies, timeoutMs) => untilRead(await context(), currencies, timeoutMs),
-    settle: async (timeoutMs) => settle(await context(), timeoutMs),
-    refreshRates: async () => void (await pollRates(await context())),
+    untilRead: (currencies, timeoutMs) => untilRead(ctx, currencies, timeoutMs),
+    settle: (timeoutMs) => settle(ctx, timeoutMs),
+    async refreshRates() {
+      // loaded by the first control that needs it: the clients of exchanges are a good part of this process
+      const { priceSources } = await import('./wire-nodes.ts');
+      prices ??= priceSources(config, ctx.ports.clock);
+      await pollRates({ ...ctx, ports: { ...ctx.ports, rateFeeds: await prices } });
+    },
   };
 }
 

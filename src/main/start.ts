@@ -6,12 +6,13 @@ import { type Child, startChild } from './child.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config.ts';
 import type { Config } from './config-table.ts';
 import { makeDataFolder } from './data-folder.ts';
-import { prepareDemo, printDemo } from './demo-merchant.ts';
+import { type DemoLogin, printDemo } from './demo-login.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
 import { listenRefused } from './listen-refused.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { ServerKilled } from './postgres-cluster.ts';
 import { type Identity, identityOf } from './process-identity.ts';
+import { onNpmGone } from './process-life.ts';
 import { lineOf } from './start-refused.ts';
 import { tellProblems, untilReady } from './wait-ready.ts';
 
@@ -49,6 +50,17 @@ function noteGroup(): void {
   const processes = children.map((child) => child.identity()).filter((one): one is Identity => one !== null);
   writeGroup(dataFolder, { supervisor, state: stopping ? 'stopping' : isReady ? 'ready' : 'starting', url, processes });
   isNoted = true;
+}
+
+let isNoting = false;
+/** Once for all that changes in one go. */
+function noteSoon(): void {
+  if (isNoting) return;
+  isNoting = true;
+  setImmediate(() => {
+    isNoting = false;
+    noteGroup();
+  });
 }
 
 async function stopAll(code: number, line?: string): Promise<void> {
@@ -93,7 +105,7 @@ function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv
     nodeFlags,
     onRestart: (line) => console.error(line),
     onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
-    onChange: () => setImmediate(noteGroup),
+    onChange: noteSoon,
   });
   children.push(started);
   return started;
@@ -150,8 +162,7 @@ async function main(): Promise<void> {
   for (const line of unused) console.error(`note: ${line}`);
   if (stopping) return;
 
-  closers.push(() => stopChildren('api', 'worker'));
-  closers.push(() => stopChildren('signer', 'sandbox'));
+  const group = loadGroup(config);
   const opening = openDatabase(config);
   closers.push(
     // also one that is only just being opened must not outlive us
@@ -164,25 +175,39 @@ async function main(): Promise<void> {
   );
   watchDatabase(database);
   if (stopping) return;
-  const toDatabase = { DATABASE_URL: database.serviceUrl, DATABASE_URL_FILE: null };
-  const environment = () => childEnvironment('other', toDatabase);
   await timed(
     (applied: readonly string[]) =>
       applied.length === 0 ? 'database schema is up to date' : `database schema: ${applied.length} migrations`,
     () => migrate({ url: database.url, network: config.network }),
   );
   if (stopping) return;
+  await beginGroup(group, config, database.serviceUrl);
+}
 
-  // none of them before it is known that the database is this network's
-  const sandbox = config.network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null;
-  const signer = child('signer', 'signer.ts', () => childEnvironment('signer', toDatabase));
-  const worker = child('worker', 'worker.ts', environment);
+type Group = { readonly sandbox: Child | null; readonly signer: Child; readonly worker: Child; readonly api: Child };
+
+/** Starts the processes of the group; they are loaded while the database is made ready, and wait. */
+function loadGroup({ network }: Config): Group {
+  closers.push(() => stopChildren('api', 'worker'));
+  closers.push(() => stopChildren('signer', 'sandbox'));
+  // the URL of the service's own sessions is told when they begin
+  const withoutUrl = { DATABASE_URL: null, DATABASE_URL_FILE: null };
+  const environment = () => childEnvironment('other', withoutUrl);
   // started again, it answers where it did before, also where any free port was asked for
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
-  const api = child('api', 'api.ts', apiEnvironment, API_FLAGS);
+  return {
+    sandbox: network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null,
+    signer: child('signer', 'signer.ts', () => childEnvironment('signer', withoutUrl)),
+    worker: child('worker', 'worker.ts', environment),
+    api: child('api', 'api.ts', apiEnvironment, API_FLAGS),
+  };
+}
+
+/** Lets them begin, none of them before it is known that the database is this network's, and waits until the service is ready. */
+async function beginGroup({ sandbox, signer, worker, api }: Group, config: Config, databaseUrl: string): Promise<void> {
+  for (const one of children) one.begin({ DATABASE_URL: databaseUrl });
   // a login that everybody knows: not before the signer has found its own keys in the database
-  const prepared = () => (config.network === 'sandbox' ? prepareDemo(config, database.serviceUrl) : null);
-  const demo = signer.ready.then(prepared);
+  const demo = signer.ready.then(() => (sandbox === null ? null : (sandbox.ask('demo login') as Promise<DemoLogin>)));
   demo.catch(() => undefined);
   await Promise.all([
     sandbox === null ? null : timed('sandbox', () => sandbox.ready),
@@ -195,19 +220,21 @@ async function main(): Promise<void> {
   if (stopping || url === null) return;
   const waiting = { config, sinceMs: beganMs, isStopping: () => stopping, say: (line: string) => console.error(line) };
   await timed('the API answers', () => untilReady(url!, waiting));
-  const merchant = await demo;
+  const login = await demo;
   if (stopping) return;
   isReady = true;
   noteGroup();
   step('everything', began);
   console.log(`ready ${url}`);
-  if (merchant !== null) printDemo(url, merchant);
+  if (login !== null) printDemo(url, login);
   else void tellProblems(url, waiting);
 }
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopAll(0));
-process.on('disconnect', () => void stopAll(0, 'the service stops because the process that started it is gone'));
+const orphaned = () => void stopAll(0, 'the service stops because the process that started it is gone');
+process.on('disconnect', orphaned);
+onNpmGone(orphaned);
 const broke = (error: unknown) => void stopAll(1, lineOf(isReady ? 'the service broke' : 'the start broke', error));
 process.on('uncaughtException', broke);
 main().catch(broke);

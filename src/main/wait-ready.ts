@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { configuredCoins } from './config-nodes.ts';
 import type { Config } from './config-table.ts';
+import { httpGet } from './http-get.ts';
 import { StartRefused } from './start-refused.ts';
 
 type Answer = {
@@ -65,9 +66,8 @@ export async function tellProblems(base: string, waiting: Waiting): Promise<void
 
 async function ask(base: string): Promise<{ readonly status: number; readonly answer: Answer; readonly text: string }> {
   try {
-    const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
-    const text = await answer.text();
-    return { status: answer.status, answer: JSON.parse(text) as Answer, text };
+    const { status, body } = await httpGet(new URL('/readyz', base), { withinMs: 2000 });
+    return { status, answer: JSON.parse(body) as Answer, text: body };
   } catch (error) {
     return { status: 0, answer: {}, text: (error as Error).message };
   }

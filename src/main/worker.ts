@@ -5,11 +5,12 @@ import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
-import { type Opened, onOpened, openLog } from './opened.ts';
+import { openLog } from './log.ts';
+import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox-place.ts';
-import { wire } from './wire.ts';
+import { wire } from './wire-nodes.ts';
 
 const DATABASE_SESSIONS = 10;
 const SANDBOX_WITHIN_MS = 20_000;

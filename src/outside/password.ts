@@ -1,7 +1,7 @@
 // Passwords with Argon2id. It runs on the libuv pool, where more than a few hashes starve everything else, so that at most two run at
 // once, a short queue waits, and the rest is refused. Fulfils the port `passwords`; made in main/wire.ts.
 import { randomBytes } from 'node:crypto';
-import { hash, hashSync, parseOptions, verify } from '@node-rs/argon2';
+import { hash, parseOptions, verify } from '@node-rs/argon2';
 import type { Passwords } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 
@@ -11,16 +11,24 @@ import { Refusal } from '../core/refusal.ts';
  * carries its parameters, and a sign-in hashes anew what was made with others, so that raising them here is all it takes.
  */
 const PARAMETERS = { algorithm: 2 /* Argon2id */, memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 } as const;
+const SALT_BYTES = 16;
 const AT_ONCE = 2;
 const QUEUE = 32;
 
 /** Passwords are compared in Unicode form NFC, as UTF-8, whole. */
 const bytesOf = (password: string): Buffer => Buffer.from(password.normalize('NFC'), 'utf8');
 
-/** Makes the port. Costs one hash, for the dummy that unknown users are verified against. */
+/** What unknown users are verified against: of the form of a hash made today, and of no password. */
+function hashOfNothing(): string {
+  const { memoryCost, timeCost, parallelism, outputLen } = PARAMETERS;
+  const [salt, tag] = [SALT_BYTES, outputLen].map((length) => randomBytes(length).toString('base64').replace(/=+$/, ''));
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${salt}$${tag}`;
+}
+
+/** Makes the port. */
 export function createPasswords(): Passwords {
   const gate = createGate(AT_ONCE, QUEUE);
-  const dummy = hashSync(randomBytes(32), PARAMETERS);
+  const dummy = hashOfNothing();
   return {
     hash: (password) => gate(() => hash(bytesOf(password), PARAMETERS)),
     verify: (stored, password) => gate(() => verify(stored, bytesOf(password))),

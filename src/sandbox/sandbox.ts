@@ -2,7 +2,7 @@
 // process in src/main.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
@@ -11,6 +11,9 @@ import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
 import type { Sandbox, SandboxOptions, SandboxService } from './service-side.ts';
 import { openSimulatedNode, type SimulatedNode } from './simulated-node.ts';
+
+// not by an import: that reads every export, and one of them loads a whole HTTP client (14 MB)
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** How long the sandbox that was here before may take to let go of its port. */
 const PREDECESSOR_MS = 6_000;

@@ -1,6 +1,7 @@
 // The signer's accounts: the path of each coin, and the account-level public keys that a seed gives. Called when a seed is made or opened.
+import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
-import { entropyToMnemonic, mnemonicToSeedSync } from '@scure/bip39';
+import { entropyToMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { CURRENCIES, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
@@ -31,12 +32,17 @@ export function mnemonicOf(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, wordlist);
 }
 
+/** The seed of words without a passphrase (BIP39): by OpenSSL, whose 2,048 rounds take 2 ms where those in JavaScript take 70. */
+function seedOf(mnemonic: string): Buffer {
+  return pbkdf2Sync(mnemonic.normalize('NFKD'), 'mnemonic', 2048, 64, 'sha512');
+}
+
 /**
  * The account-level public keys of a seed. The seed and every private key on the way are wiped before this returns; the copies that the
  * libraries make while they derive, and the words (JavaScript's texts cannot be wiped), stay in memory until it is used again.
  */
 export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
-  const seed = mnemonicToSeedSync(mnemonicOf(entropy));
+  const seed = seedOf(mnemonicOf(entropy));
   const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
   try {
     return ACCOUNT_CODES.map((currency) => {

@@ -8,7 +8,8 @@ import { setUser } from '../../src/flow/merchants.ts';
 import { refresh } from '../../src/flow/refresh.ts';
 import { signIn } from '../../src/flow/sign-in.ts';
 import { readConfig } from '../../src/main/config.ts';
-import { prepareDemo, printDemo } from '../../src/main/demo-merchant.ts';
+import { printDemo } from '../../src/main/demo-login.ts';
+import { prepareDemo } from '../../src/main/demo-merchant.ts';
 import { wireSignIn } from '../../src/main/wire.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -30,7 +31,7 @@ afterAll(async () => {
 async function said(environment: Record<string, string> = {}): Promise<string> {
   const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   try {
-    printDemo('http://127.0.0.1:8080', await prepareDemo(configOf(environment), database.url));
+    printDemo('http://127.0.0.1:8080', await prepareDemo(configOf(environment), operator.ctx));
     return log.mock.calls.flat().join('\n');
   } finally {
     log.mockRestore();

@@ -127,6 +127,14 @@ describe('what is installed', { timeout: TIMEOUT }, () => {
     expect(await run('service')).toBe('');
   });
 
+  test('two at once do not get into each other’s way: the second waits', async () => {
+    const first = install(root, () => undefined, 'service');
+    await eventually('npm is at work', () => existsSync(join(root, 'node_modules/.bursar-installing')));
+    expect(await run('all')).toMatch(/^install: another process installs the dependencies; waiting for it …\ninstall: depend/);
+    await first;
+    expect(versions()).toEqual({ needed: '1.0.0', extra: '1.0.0', tests: '1.0.0' });
+  });
+
   test('the lockfile is left alone', async () => {
     const file = join(root, 'package-lock.json');
     const before = [readFileSync(file, 'utf8'), statSync(file).mtimeMs];

@@ -1,6 +1,7 @@
 // The real `npm start`: it gets ready, does what it prints, stops in order, and survives the death of any of its processes. Nothing that was
 // acknowledged is gone after any of them, or all of them, were killed.
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { dataFolderFor, eventually, livingProcesses, type Service, startService } from '../support/service.ts';
 
@@ -107,9 +108,22 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
     expect(check.status).toBe(200);
   });
 
-  test('after a kill of the launcher everything stops by itself', async () => {
+  test('after a kill of npm everything stops by itself', async () => {
+    await service.stop();
+    service = startService({ dataFolder: folder, by: 'npm' });
+    await service.ready;
     service.launcher.kill('SIGKILL');
     await eventually('no process is left', () => livingProcesses(folder).length === 0);
+    await start();
+  });
+
+  test('between npm and the service there is no process', async () => {
+    await service.stop();
+    service = startService({ dataFolder: folder, by: 'npm' });
+    base = await service.ready;
+    const status = readFileSync(`/proc/${service.supervisor()}/status`, 'utf8');
+    expect(Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1])).toBe(service.launcher.pid);
+    expect(await service.stop()).toBe(0);
     await start();
   });
 

