@@ -8,6 +8,7 @@ import pg from 'pg';
 import { migrate } from '../src/store/migrate.ts';
 import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
+import { collectFlood } from './flood.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
 import { judgeReplaced } from './judge.ts';
@@ -262,7 +263,12 @@ async function main(): Promise<void> {
   const figures: Figure[] = [];
   if (only === undefined) {
     say('block scan');
-    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick: options.quick === true }), judgeReplaced());
+    figures.push(
+      ...(await scanBlock(SIZE.watched)),
+      ...scanCoins({ quick: options.quick === true }),
+      judgeReplaced(),
+      collectFlood(options.quick ? 2_000 : undefined),
+    );
   }
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -2,9 +2,9 @@
 // second reading of a block that is known, whatever is asked. A hash names its block's content for ever; nothing here knows which blocks are
 // in the best chain. Made once by the worker's jobs for each chain; filled and asked by rescan.ts.
 import type { WatchList } from '../core/ports.ts';
-import { hashOf } from './byte-set.ts';
+import { hashOf } from './keyed-hash.ts';
 
-/** 32 bits of each different output script: never misses one, and now and then takes one for another. */
+/** 32 bits of each different output script under this process's key: never misses one, and now and then takes one for another. */
 export type BlockPrints = Uint32Array;
 
 export type BlockMemory = {

@@ -1,5 +1,6 @@
 // A set of short byte strings in typed arrays: a million output scripts take some 45 MB, a look-up well under a tenth of a microsecond and
-// no allocation. Exact: the bytes themselves are compared. Used by the watch list; the hash by block-prints.ts too.
+// no allocation. Exact: the bytes themselves are compared.
+import { hashOf } from './keyed-hash.ts';
 
 export type ByteSet = {
   /** Adds bytes[start, end), at most 255 of them; false when they are in already. */
@@ -88,12 +89,4 @@ export function createByteSet(): ByteSet {
       return slots.byteLength + arena.byteLength;
     },
   };
-}
-
-/** FNV-1a of bytes[start, end) with a last stir, 32 bits. */
-export function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = start; i < end; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  return (hash ^ (hash >>> 13)) >>> 0;
 }
