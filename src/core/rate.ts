@@ -39,13 +39,14 @@ export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Ra
   return mulDivDown(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
 }
 
-/** What an amount is worth in cents, rounded up. */
-export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
-  return mulDivUp(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
-}
-
 /** An amount and the rate at which it is valued. */
 export type Valued = { readonly minor: bigint; readonly rate: Rate };
+
+/** What amounts of one coin are together worth in cents, rounded up once. */
+export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode): bigint {
+  const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
+  return mulDivUp(worth, CENTS_PER_USD, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
+}
 
 /**
  * Whether amounts of one coin are together worth at least another worth of it, less a tolerance; exact, nothing is rounded.

@@ -1,7 +1,7 @@
 // Late, and what it is worth by then: a late payment beside one on time (rule 23), one that confirms late (rule 24), and late ones that the
 // merchant's policy accepts (rule 11).
 import { describe, expect, test } from 'vitest';
-import { DAY, HOUR, newWorld, SECOND, W } from '../support/world.ts';
+import { DAY, HOUR, newWorld, SECOND, W, type World, type WorldOptions } from '../support/world.ts';
 
 const HALF = 25_000n;
 
@@ -258,5 +258,86 @@ describe('late, accepted by policy (rule 11)', () => {
     world.pay({ amount: 10n * world.need });
     world.mine(6);
     expect([world.status, world.available()]).toEqual(['review', 0n]);
+  });
+});
+
+describe('how deep late coins must lie', () => {
+  const lateWorld = (usdPerCoin: bigint, options: WorldOptions = {}) => {
+    const world = newWorld(options);
+    world.afterGrace();
+    world.rate(usdPerCoin);
+    return world;
+  };
+  /** The confirmations at which each of these first holds. */
+  const depths = (world: World, ...seen: (() => boolean)[]): (number | null)[] => {
+    const found: (number | null)[] = seen.map(() => null);
+    for (let depth = 1; depth <= 7; depth++) {
+      world.mine();
+      seen.forEach((holds, n) => {
+        if (found[n] === null && holds()) found[n] = depth;
+      });
+    }
+    return found;
+  };
+
+  test.each([
+    ['worth 99.99 USD on arrival', 199_980n, 1],
+    ['worth 100 USD on arrival', 200_000n, 2],
+    ['worth 1,000 USD on arrival', 2_000_000n, 3],
+    ['worth 10,000 USD on arrival', 20_000_000n, 6],
+  ] as const)('50 USD were asked for, %s: R of that', (_what, rate, depth) => {
+    const world = lateWorld(rate);
+    world.pay();
+    expect(
+      depths(
+        world,
+        () => world.suspense() + world.available() > 0n,
+        () => world.status === 'succeeded',
+      ),
+    ).toEqual([depth, depth]);
+  });
+
+  test('worth less on arrival than by the quote: R of the quote', () => {
+    const world = lateWorld(60_000n, { usd: 100_00n, latePolicy: 'review' });
+    world.pay();
+    expect(depths(world, () => world.suspense() > 0n)).toEqual([2]);
+  });
+
+  test('what is on time has the R of the quote, whatever the price is by then', () => {
+    const world = newWorld();
+    world.rate(2_000_000n);
+    world.pay();
+    expect(depths(world, () => world.status === 'succeeded')).toEqual([1]);
+  });
+
+  test.each(['outputs', 'transactions'])('20,000 USD in ten %s are accepted at the R of 20,000 USD', (how) => {
+    const world = lateWorld(100_000n);
+    const part = 2_000_000n;
+    if (how === 'outputs') world.pay({ split: Array.from({ length: 10 }, () => part) });
+    else for (let n = 0; n < 10; n++) world.pay({ amount: part });
+    const held = () => world.suspense() === 10n * part;
+    // each is worth 2,000 USD: so it is booked; together they wait
+    expect(depths(world, held, () => world.status === 'succeeded')).toEqual([3, 6]);
+    expect(world.available()).toBe(10n * part);
+  });
+
+  test('the merchant accepts at the R of all that is accepted, an excess at that of all of it', () => {
+    const review = lateWorld(100_000n, { latePolicy: 'review' });
+    for (let n = 0; n < 5; n++) review.pay({ amount: 250_000n });
+    const taken = (accept: () => void) => () => {
+      try {
+        accept();
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    expect(depths(review, taken(review.accept))).toEqual([3]);
+
+    const paid = newWorld();
+    paid.pay();
+    paid.mine();
+    for (let n = 0; n < 5; n++) paid.pay({ amount: 250_000n });
+    expect(depths(paid, () => paid.suspense() > 0n, taken(paid.acceptExcess))).toEqual([2, 3]);
   });
 });

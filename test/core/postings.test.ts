@@ -178,7 +178,8 @@ test('twelve thousand dust payments come to rest', () => {
       caughtUpAtMs: W + 3_600_000,
     }),
   );
-  const it = caseOf(coins);
+  // together they are worth 7,200 USD
+  const it: Case = { ...caseOf(coins), chains: new Map([['BTC', { tipHeight: 3, timeMs: T0 }]]) };
   it.transaction.status = 'timedout_checked';
   const began = performance.now();
   judge(it);

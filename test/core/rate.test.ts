@@ -2,14 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CURRENCIES, CURRENCY_CODES } from '../../src/core/currency.ts';
 import { formatAmount } from '../../src/core/money.ts';
-import {
-  cryptoForUsdDown,
-  cryptoForUsdUp,
-  formatRate,
-  parseRate,
-  usdForCryptoDown,
-  usdForCryptoUp,
-} from '../../src/core/rate.ts';
+import { cryptoForUsdDown, cryptoForUsdUp, formatRate, parseRate, usdForCryptoDown, usdForPartsUp } from '../../src/core/rate.ts';
 
 const codes = fc.constantFrom(...CURRENCY_CODES);
 const rates = fc.bigInt({ min: 1n, max: 10n ** 18n });
@@ -114,20 +107,30 @@ describe('what an amount is worth', () => {
     fc.assert(
       fc.property(codes, amounts, amounts, rates, (currency, a, b, rate) => {
         const down = usdForCryptoDown(a, currency, rate);
-        const up = usdForCryptoUp(a, currency, rate);
+        const up = usdForPartsUp([{ minor: a, rate: rate }], currency);
         expect(up === down || up === down + 1n).toBe(true);
         // never more together than apart: nobody gains by splitting a payment
         expect(down + usdForCryptoDown(b, currency, rate) <= usdForCryptoDown(a + b, currency, rate)).toBe(true);
-        expect(up + usdForCryptoUp(b, currency, rate) >= usdForCryptoUp(a + b, currency, rate)).toBe(true);
+        expect(
+          up + usdForPartsUp([{ minor: b, rate: rate }], currency) >= usdForPartsUp([{ minor: a + b, rate: rate }], currency),
+        ).toBe(true);
       }),
     );
   });
 
   it('is exact where it can be', () => {
     expect(usdForCryptoDown(100_000_000n, 'BTC', parseRate('65000.00')!)).toBe(6_500_000n);
-    expect(usdForCryptoUp(100_000_000n, 'BTC', parseRate('65000.00')!)).toBe(6_500_000n);
+    expect(usdForPartsUp([{ minor: 100_000_000n, rate: parseRate('65000.00')! }], 'BTC')).toBe(6_500_000n);
     expect(usdForCryptoDown(1n, 'BTC', parseRate('65000.00')!)).toBe(0n);
-    expect(usdForCryptoUp(1n, 'BTC', parseRate('65000.00')!)).toBe(1n);
+    expect(usdForPartsUp([{ minor: 1n, rate: parseRate('65000.00')! }], 'BTC')).toBe(1n);
     expect(usdForCryptoDown(10n ** 18n, 'ETH', parseRate('3000.01')!)).toBe(300_001n);
   });
+});
+
+it('what many amounts are worth together is rounded up once', () => {
+  const rate = parseRate('65000.00')!;
+  const dust = Array.from({ length: 1_000 }, () => ({ minor: 1n, rate }));
+  expect(usdForPartsUp(dust, 'BTC')).toBe(65n);
+  expect(usdForPartsUp([...dust, { minor: 1n, rate: 1n }], 'BTC')).toBe(66n);
+  expect(usdForPartsUp([], 'BTC')).toBe(0n);
 });

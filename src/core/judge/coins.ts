@@ -1,7 +1,7 @@
-// Questions about one coin of a case: is it there, how deep, has it reached what it needs, does it count. No decision is made here.
-import { confirmationsToReach, finalDepth, type Required, reaches, requiredConfirmations } from '../confirmations.ts';
+// Questions about one coin of a case: is it there, how deep, for how long is it gone, does it count. No decision is made here.
+import { confirmationsToReach } from '../confirmations.ts';
 import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
-import { cryptoForUsdDown, isWorth, usdForCryptoUp, type Valued } from '../rate.ts';
+import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
 import {
   BOOKED_GONE_MS,
   type Case,
@@ -49,63 +49,6 @@ function isImmature(it: Case, coin: Coin): boolean {
   );
   return confirmationsOf(it, coin) < needed;
 }
-function hasReached(it: Case, coin: Coin, required: Required): boolean {
-  return (
-    isLive(coin) &&
-    reaches(coin.currency, { confirmations: confirmationsOf(it, coin), coinbase: coin.coinbase, lock: coin.lock }, required)
-  );
-}
-
-/** R of the transaction: by its own USD amount. */
-export function requiredOfTransaction(it: Case): Required {
-  return requiredConfirmations(it.transaction.currency, it.transaction.usdMinor);
-}
-/** R of an amount of this coin by its own USD value: at the quote's rate, or for another coin at the rate of its arrival. */
-export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required {
-  const rate = isRight(it, coin) ? it.transaction.rate : coin.arrivalRate;
-  return requiredConfirmations(coin.currency, rate === null ? null : usdForCryptoUp(amount, coin.currency, rate));
-}
-/**
- * Of these coins those that may be booked now: on a chain over which our nodes contradict each other none, when together they are worth
- * more than the limit (or nobody knows what they are worth).
- */
-export function undisputed(it: Case, coins: readonly Coin[]): readonly Coin[] {
-  const held = new Set([...new Set(coins.map((coin) => coin.currency))].filter((currency) => isHeld(it, coins, currency)));
-  return held.size === 0 ? coins : coins.filter((coin) => !held.has(coin.currency));
-}
-function isHeld(it: Case, coins: readonly Coin[], currency: Coin['currency']): boolean {
-  const limit = it.chains.get(currency)?.contestedAboveMinor;
-  if (limit === undefined) return false;
-  let worth = 0n;
-  for (const coin of coins) {
-    if (coin.currency !== currency) continue;
-    const rate = isRight(it, coin) ? it.transaction.rate : coin.arrivalRate;
-    if (rate === null) return true;
-    worth = sum([worth, usdForCryptoUp(coin.amount, currency, rate)]);
-  }
-  return worth > limit;
-}
-export function reachesTransaction(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, requiredOfTransaction(it));
-}
-export function reachesOwn(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, requiredOfAmount(it, coin, coin.amount));
-}
-/**
- * Whether a coin that is not part of the price can be booked: at the R of its own value. One that was lost and is back restores what its
- * loss took, so it needs the R of that, and in the transaction's currency the R of the price.
- */
-export function reachesSuspense(it: Case, coin: Coin): boolean {
-  if (coin.owed === 0n) return reachesOwn(it, coin);
-  return hasReached(it, coin, requiredOfAmount(it, coin, coin.owed)) && (!isRight(it, coin) || reachesTransaction(it, coin));
-}
-export function reachesExcess(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, requiredOfAmount(it, coin, coin.inSuspense));
-}
-export function isFinal(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, finalDepth(coin.currency));
-}
-
 /** How long a coin has been out of the mempool and the chain, counted only while our node is past the height where it was last seen. */
 function goneForMs(it: Case, coin: Coin): number {
   if (coin.state !== 'gone' || coin.goneSinceMs === null) return 0;
@@ -158,7 +101,8 @@ export function enough(transaction: CaseTransaction): bigint {
 export function presentRight(it: Case): Coin[] {
   return it.coins.filter((coin) => isRight(it, coin) && coin.present && isLive(coin));
 }
-function lateMinor(coin: Coin): bigint {
+/** The part of a coin that is late. */
+export function lateMinor(coin: Coin): bigint {
   return minus(coin.amount, coin.onTimeMinor);
 }
 
@@ -202,24 +146,6 @@ export function nextTime(it: Case, coin: Coin): number | null {
   if (coin.state !== 'gone' || coin.goneSinceMs === null || !(isBooked(coin) || coin.classified)) return null;
   const at = coin.goneSinceMs + (isBooked(coin) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS);
   return at > timeOf(it, coin) ? at : null;
-}
-
-/** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */
-export function nextHeight(it: Case, coin: Coin): number | null {
-  if (coin.state === 'gone') {
-    const chain = chainOf(it, coin);
-    return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? coin.lastHeight : null;
-  }
-  if (coin.height === null) return null;
-  const confirmations = confirmationsOf(it, coin);
-  const wanted = [requiredOfAmount(it, coin, coin.amount), finalDepth(coin.currency)];
-  if (isRight(it, coin)) wanted.push(requiredOfTransaction(it));
-  if (coin.owed > 0n) wanted.push(requiredOfAmount(it, coin, coin.owed));
-  const depths = wanted.map((required) =>
-    confirmationsToReach(coin.currency, { confirmations, coinbase: coin.coinbase, lock: coin.lock }, required),
-  );
-  const ahead = depths.filter((depth) => depth > confirmations);
-  return ahead.length === 0 ? null : coin.height + Math.min(...ahead) - 1;
 }
 
 /**

@@ -3,8 +3,9 @@
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Coin } from './case.ts';
-import { confirmationsOf, isBooked, isLive, isRight, reachesExcess, reachesOwn, suspenseOf } from './coins.ts';
+import { confirmationsOf, isBooked, isLive, isRight, suspenseOf } from './coins.ts';
 import { acceptSuspense } from './postings.ts';
+import { suspenseReached } from './required.ts';
 import { isDisputed } from './rules.ts';
 import { happen } from './steps.ts';
 
@@ -43,10 +44,7 @@ export function accept(it: Case, by: Speaker = 'merchant'): void {
     throw notResolvable(`The transaction is ${transaction.status}; only one in review or declined can be accepted.`);
   }
   refuseWhileRefunding(it);
-  const waiting = it.coins.filter(
-    (coin) => (isLive(coin) && !isBooked(coin)) || (coin.inSuspense > 0n && !(isLive(coin) && reachesOwn(it, coin))),
-  );
-  if (waiting.length > 0)
+  if (it.coins.some((coin) => isLive(coin) && !isBooked(coin)) || !suspenseReached(it))
     throw notResolvable('A payment of this transaction does not have the confirmations that its value needs yet.');
   if (suspenseOf(it.coins) === 0n) throw notResolvable('Nothing of this transaction lies in suspense.');
   refuseWhileDisputed(it);
@@ -75,7 +73,7 @@ export function acceptExcess(it: Case): void {
   refuseWhileRefunding(it);
   const coins: Coin[] = it.coins.filter((coin) => coin.inSuspense > 0n);
   if (coins.length === 0) throw notResolvable('Nothing of this transaction lies in suspense.');
-  if (!coins.every((coin) => isLive(coin) && reachesExcess(it, coin))) {
+  if (!suspenseReached(it)) {
     throw notResolvable('The excess does not have the confirmations that its value needs yet.');
   }
   refuseWhileDisputed(it);

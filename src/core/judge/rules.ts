@@ -14,24 +14,19 @@ import {
   isAfterDay,
   isBooked,
   isDead,
-  isFinal,
   isLive,
   isLost,
   isRight,
   lateCounts,
   presentRight,
-  reachesOwn,
-  reachesSuspense,
-  reachesTransaction,
-  requiredOfTransaction,
   suspenseOf,
   tolerance,
   toleranceUsd,
-  undisputed,
   valued,
 } from './coins.ts';
 import { announceExtra, coinData, review } from './notice.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
+import { isFinal, reachesSuspense, reachesTransaction, requiredOfTransaction, suspenseReached, undisputed } from './required.ts';
 import { announce, happen } from './steps.ts';
 
 export type Rule = (it: Case) => boolean;
@@ -194,10 +189,9 @@ export const acceptLate: Rule = (it) => {
   if (transaction.status !== 'review' || transaction.why !== 'late' || transaction.latePolicy !== 'accept') return false;
   if (transaction.barred || transaction.word === 'cancelled' || transaction.word === 'refused' || it.refundOpen) return false;
   const coins = presentRight(it);
-  if (coins.length === 0 || !coins.every((coin) => isBooked(coin) && reachesTransaction(it, coin) && reachesOwn(it, coin)))
-    return false;
+  if (coins.length === 0 || !coins.every((coin) => isBooked(coin) && reachesTransaction(it, coin))) return false;
   // everything in suspense is credited, so all of it must still be there and deep
-  if (it.coins.some((coin) => coin.inSuspense > 0n && !reachesOwn(it, coin))) return false;
+  if (!suspenseReached(it)) return false;
   const parts = valued(coins, (coin) => coin.amount);
   if (parts === null || isDisputed(it) || suspenseOf(coins) === 0n) return false;
   if (!isWorth(parts, transaction.currency, { usdMinor: transaction.usdMinor }, toleranceUsd(transaction))) return false;
