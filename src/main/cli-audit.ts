@@ -123,7 +123,12 @@ function tell(json: boolean | undefined, { report, breakers, cleared, searched }
     ok,
     at: new Date(atMs).toISOString(),
     invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })),
-    chains: chains.map((one) => ({ ...one, received: amount(one, one.received), booked: amount(one, one.booked) })),
+    chains: chains.map((one) => ({
+      ...one,
+      received: amount(one, one.received),
+      booked: amount(one, one.booked),
+      waiting: { ...one.waiting, amount: amount(one, one.waiting.amount) },
+    })),
     breakers: breakers.map(breakerValue),
     cleared: cleared ?? 0,
     searched,
@@ -132,7 +137,7 @@ function tell(json: boolean | undefined, { report, breakers, cleared, searched }
     ...lines,
     ...chains.map(
       (one) =>
-        `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}`,
+        `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}${waitingOf(one)}`,
     ),
     ...(searched === true
       ? []
@@ -164,7 +169,13 @@ export function breakerLine({ name, trippedAtMs, trippedBy }: Breaker): string {
   return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`;
 }
 
-function amount({ currency }: ChainTotals, minor: bigint): string {
+/** Why the two differ although all is green: what is known and waits for its confirmations or its time. */
+function waitingOf(one: ChainTotals): string {
+  const { payments, amount: minor, statuses } = one.waiting;
+  return payments === 0 ? '' : `; ${amount(one, minor)} in ${payments} of transactions in ${statuses.join(', ')} not yet`;
+}
+
+function amount({ currency }: Pick<ChainTotals, 'currency'>, minor: bigint): string {
   const known = CURRENCY_CODES.find((code): code is CurrencyCode => code === currency);
   return known === undefined ? String(minor) : `${formatAmount(minor, known)} ${known}`;
 }

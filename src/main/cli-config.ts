@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import type { Command } from 'commander';
 import { formatAmount } from '../core/money.ts';
 import { formatRate } from '../core/rate.ts';
-import { group, leaf, print } from './cli-output.ts';
+import { EXIT, group, leaf, print, verdict } from './cli-output.ts';
 import { describeSettings, readConfigOfAll, readSignerSecrets } from './config.ts';
 import type { Config, SignerSecrets } from './config-table.ts';
 import { TABLE, VARIABLES } from './config-table.ts';
@@ -15,21 +15,39 @@ type JsonOption = { readonly json?: boolean };
 
 export function addConfigCommands(bursar: Command): void {
   const config = group(bursar, 'config', 'Settings: the environment, and the file .env beside package.json.');
-  leaf(config, 'check', 'Reads every setting and says what is wrong, all at once.').action(check);
+  leaf(config, 'check', 'Reads every setting and says what is wrong, all at once; exit code 1 when something would stop a start.')
+    .option(
+      '--nodes',
+      'also asks the database, the nodes and the price sources, and looks at the seed and the files with secrets',
+    )
+    .action(check);
 }
 
-async function check({ json }: JsonOption): Promise<void> {
+async function check({ json, nodes }: JsonOption & { readonly nodes?: boolean }): Promise<void> {
   const config = readConfigOfAll();
   const values = shownSettings({ ...config, ...readSignerSecrets() });
   await checkPlaces(config);
   const { file, isRead, unused } = describeSettings(config);
-  const value = { ok: true, file: isRead ? file : null, settings: values, unused };
+  // most of the program: loaded only when there is something to ask
+  const probes = nodes === true ? await (await import('./config-probe.ts')).probeAll(config) : null;
+  const stops = probes?.some((one) => one.stops) ?? false;
+  const value = {
+    ok: !stops,
+    file: isRead ? file : null,
+    settings: values,
+    unused,
+    ...(probes === null ? {} : { checks: probes }),
+  };
   print(json, value, [
     ...Object.entries(values).map(([name, one]) => `${name}=${one ?? ''}`),
     isRead ? `Read ${file} below the environment.` : `There is no ${file}: only the environment was read.`,
     ...unused,
-    'The configuration is right.',
+    ...(probes ?? []).map(
+      ({ what, ok, stops: isStop, says }) => `${verdict(ok, ok ? 'ok   ' : isStop ? 'STOPS' : 'wrong')}  ${what}: ${says}`,
+    ),
+    stops ? 'Something would stop a start.' : 'The configuration is right.',
   ]);
+  process.exitCode = stops ? EXIT.failed : EXIT.done;
 }
 
 /** What a start would refuse of its folder and its host; nothing is made, and the port may be in use by the service itself. */

@@ -1,6 +1,7 @@
 // The configuration as its table describes it, out of the environment and the settings file; what is wrong is told all at once.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { readSettingsFile } from './config-file.ts';
 import { type Environment, readSettings, type Settings, settingsFileOf } from './config-settings.ts';
 import { type Config, type SignerSecrets, TABLE, VARIABLES, type Variable } from './config-table.ts';
 import { contradictions, unusedSettings } from './config-together.ts';
@@ -59,6 +60,19 @@ export function describeSettings(
   const file = settingsFileOf(environment);
   const { names } = plainSettings(environment);
   return { file, isRead: file !== null && existsSync(file), unused: unusedSettings((name) => names.includes(name), config) };
+}
+
+/** The files that hold secrets of these settings: those that are named, and the settings file itself where it has one. */
+export function secretFiles(environment: Environment = process.env): readonly string[] {
+  const file = settingsFileOf(environment);
+  const isSecret = (name: string): boolean => TABLE.some((row) => row.secret && row.name === name);
+  const all = [plainSettings(environment), secretSettings(environment)];
+  const named = TABLE.filter(({ secret }) => secret).flatMap(({ name }) => {
+    const from = all.find(({ values }) => values.has(`${name}_FILE`));
+    return from === undefined ? [] : [resolve(from.folder(`${name}_FILE`), from.values.get(`${name}_FILE`)!)];
+  });
+  const holds = file !== null && [...(readSettingsFile(file, () => false)?.names.keys() ?? [])].some(isSecret);
+  return [...(holds ? [file] : []), ...named];
 }
 
 /** The signer's secrets with the files that may hold them. */

@@ -45,7 +45,7 @@ function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<
 }
 
 /** In the sandbox its own exchanges, elsewhere the configured ones, or prices that the operator has fixed. */
-function pricing({ rateSources, fixedRates }: Config, clock: Clock, sandbox: SandboxEndpoint | null): readonly RateFeed[] {
+export function pricing({ rateSources, fixedRates }: Config, clock: Clock, sandbox: SandboxEndpoint | null): readonly RateFeed[] {
   const names = Object.keys(RATE_SOURCES) as RateSourceName[];
   const at = (url: (name: RateSourceName) => string) => Object.fromEntries(names.map((name) => [name, url(name)]));
   if (sandbox !== null) return rateFeeds({ clock, urls: at((name) => sandboxRateUrl(sandbox, name)), tradesAll: true });

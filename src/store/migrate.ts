@@ -74,6 +74,15 @@ function readMigrations(folder: string): readonly Migration[] {
     });
 }
 
+/** The files that a database does not have yet, by name. Reads only. */
+export async function pendingMigrations(client: pg.Client, folder: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ there: boolean }>("select to_regclass('migration.applied') is not null as there");
+  const applied =
+    rows[0]?.there === true ? (await client.query<{ name: string }>('select name from migration.applied')).rows : [];
+  const names = new Set(applied.map(({ name }) => name));
+  return readMigrations(folder).flatMap(({ name }) => (names.has(name) ? [] : [name]));
+}
+
 async function applyMissing(client: pg.Client, migrations: readonly Migration[]): Promise<readonly string[]> {
   await client.query(
     `create schema if not exists migration;

@@ -114,18 +114,38 @@ export type ChainTotals = {
   /** What our addresses received up to there, and what of it lies in the ledger. */
   readonly received: bigint;
   readonly booked: bigint;
+  /** The difference: payments that are known and not booked yet, and the statuses of their transactions. */
+  readonly waiting: { readonly payments: number; readonly amount: bigint; readonly statuses: readonly string[] };
 };
 
 /** What each chain says that our addresses received, and what the books say. */
 export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]> {
-  const { rows } = await sql.query<{ currency: string; height: number; received: string; booked: string }>({
+  const { rows } = await sql.query<{
+    currency: string;
+    height: number;
+    received: string;
+    booked: string;
+    payments: number;
+    waiting: string;
+    statuses: string[] | null;
+  }>({
     name: 'read_chain_totals',
     text: `select c.currency, c.height, coalesce(sum(r.amount) filter (where not exists (${EARLY})), 0)::text as received,
-                  coalesce(sum(r.amount) filter (where p.deposit_key is not null), 0)::text as booked
+                  coalesce(sum(r.amount) filter (where p.deposit_key is not null), 0)::text as booked,
+                  (count(*) filter (where p.id is not null and p.deposit_key is null))::integer as payments,
+                  coalesce(sum(r.amount) filter (where p.id is not null and p.deposit_key is null), 0)::text as waiting,
+                  array_agg(distinct t.status) filter (where p.id is not null and p.deposit_key is null) as statuses
              from chain_reconciled c left join chain_receipts r on r.currency = c.currency and r.height <= c.height
              left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+             left join transactions t on t.id = p.transaction_id
             group by c.currency, c.height order by c.currency`,
     values: [],
   });
-  return rows.map((row) => ({ ...row, received: BigInt(row.received), booked: BigInt(row.booked) }));
+  return rows.map(({ currency, height, received, booked, payments, waiting, statuses }) => ({
+    currency,
+    height,
+    received: BigInt(received),
+    booked: BigInt(booked),
+    waiting: { payments, amount: BigInt(waiting), statuses: statuses ?? [] },
+  }));
 }

@@ -1,0 +1,95 @@
+// `bursar config check --nodes`: what it asks, what it says of each, and what would stop a start.
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startBitcoind } from '../support/bitcoind.ts';
+import { freePort } from '../support/core-daemon.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { askCli, runCli } from './run.ts';
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
+type Checked = { ok: boolean; file: string | null; checks: { what: string; ok: boolean; stops: boolean; says: string }[] };
+let bitcoind: Awaited<ReturnType<typeof startBitcoind>>;
+let folder: string;
+beforeAll(async () => {
+  bitcoind = await startBitcoind();
+  await bitcoind.mine(3);
+  folder = mkdtempSync(join(tmpdir(), 'bursar-check-'));
+});
+afterAll(async () => {
+  await bitcoind.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+const of = ({ checks }: Checked, what: RegExp) =>
+  checks.filter((one) => what.test(one.what)).map(({ ok, stops, says }) => ({ ok, stops, says }));
+
+test('on regtest what is wrong is told, and nothing of it stops a start', async () => {
+  const world = await freshDatabase();
+  const port = await freePort();
+  const file = join(folder, 'settings');
+  const lines = [
+    'BURSAR_NETWORK=regtest',
+    `DATABASE_URL=${world.url}`,
+    `BURSAR_BTC_RPC_URL=${bitcoind.url}`,
+    `BURSAR_LTC_RPC_URL=http://u:p@127.0.0.1:${port}`,
+    'BURSAR_FIXED_RATES=BTC=65000.00',
+  ];
+  writeFileSync(file, lines.join('\n'), { mode: 0o600 });
+  chmodSync(file, 0o644);
+  const here = { BURSAR_ENV_FILE: file, BURSAR_DATA_DIR: join(folder, 'regtest') };
+  const checked = await askCli<Checked>(['config', 'check', '--nodes'], here);
+  expect(checked).toMatchObject({ ok: true, file });
+  expect(of(checked, /^database/)).toEqual([
+    { ok: true, stops: false, says: expect.stringMatching(/^PostgreSQL \S+ of DATABASE_URL, schema up to date$/) },
+  ]);
+  expect(of(checked, /^BTC node/)).toEqual([
+    { ok: true, stops: false, says: 'regtest, synced to block 3, 0 peers, not pruned; txindex is not needed' },
+  ]);
+  expect(of(checked, /^LTC node/)).toEqual([
+    { ok: false, stops: false, says: expect.stringMatching(new RegExp(`^down: .*${port}.*ECONNREFUSED`)) },
+  ]);
+  expect(of(checked, /^price source fixed/)).toEqual([{ ok: true, stops: false, says: 'BTC 65000.00; none of LTC' }]);
+  expect(of(checked, /settings$/)).toEqual([
+    { ok: false, stops: false, says: 'mode 644: others can read or change this secret; chmod 600 it' },
+  ]);
+  expect(of(checked, /^seed/)).toEqual([
+    { ok: false, stops: false, says: expect.stringMatching(/^none yet: make it with "bursar keys init"/) },
+  ]);
+  await world.drop();
+});
+
+test('on mainnet a foreign node, a foreign database and a missing or closed seed stop a start', async () => {
+  const world = await freshDatabase();
+  const data = join(folder, 'mainnet');
+  const mainnet = { BURSAR_NETWORK: 'mainnet', BURSAR_DATA_DIR: data, BURSAR_BTC_RPC_URL: bitcoind.url, DATABASE_URL: world.url };
+  const rates = { BURSAR_RATE_SOURCES: ['kraken', 'coinbase', 'bitfinex'].map((name) => `${name}=http://127.0.0.1:1`).join(',') };
+  const given = { ...mainnet, ...rates, BURSAR_SIGNER_PASSPHRASE: 'a passphrase for the seed' };
+  const before = JSON.parse((await runCli(['config', 'check', '--nodes', '--json'], given)).out) as Checked;
+  expect(before.ok).toBe(false);
+  expect(of(before, /^BTC node/)).toEqual([
+    { ok: false, stops: true, says: expect.stringMatching(/^wrong_network: .*mainnet begins with/) },
+  ]);
+  expect(of(before, /^seed/)).toMatchObject([{ ok: false, stops: true }]);
+  expect(of(before, /^price source kraken/)).toEqual([{ ok: false, stops: false, says: '127.0.0.1:1: ECONNREFUSED' }]);
+  await askCli(['keys', 'init'], given);
+  const after = await runCli(['config', 'check', '--nodes'], { ...given, BURSAR_BTC_RPC_URL: '' });
+  expect(after).toMatchObject({ code: 0, out: expect.stringMatching(/^ok {5}seed: opens; accounts of BTC, /m) });
+  expect(after.out).toContain(`ok     ${join(data, 'signer', 'seed.json')}: mode 600`);
+  const closed = await runCli(['config', 'check', '--nodes'], { ...given, BURSAR_SIGNER_PASSPHRASE: 'another passphrase' });
+  expect(closed).toMatchObject({ code: 1, out: expect.stringMatching(/^STOPS {2}seed: .*does not open/m) });
+  expect(closed.out.trim().split('\n').at(-1)).toBe('Something would stop a start.');
+  const foreign = await runCli(['config', 'check', '--nodes'], { ...given, BURSAR_NETWORK: 'testnet', BURSAR_RATE_SOURCES: '' });
+  expect(foreign.out).toMatch(/^STOPS {2}database: it belongs to mainnet, but BURSAR_NETWORK is testnet$/m);
+  await world.drop();
+});
+
+test('in the sandbox there is nothing to ask before the first start, and nothing is made', async () => {
+  const data = join(folder, 'sandbox');
+  const checked = await askCli<Checked>(['config', 'check', '--nodes'], { BURSAR_DATA_DIR: data });
+  expect(checked.checks.map(({ what, ok }) => [what, ok])).toEqual([
+    ['database', true],
+    ['nodes and price sources', true],
+    ['seed', true],
+  ]);
+});
