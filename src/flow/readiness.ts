@@ -30,10 +30,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * leaves the API ready.
  * @param configured the coins that have a node
  */
-export async function readReadiness(
-  ctx: Context,
-  configured: readonly UtxoCode[] = [...ctx.ports.chains.keys()],
-): Promise<Readiness> {
+export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
   const [chains, breakers, rates, rateSources, receiving] = await Promise.all([
     readChainStatus(ctx.db),
     openBreakers(ctx.db),

@@ -1,7 +1,7 @@
 // What the http room is handed when it is made, and what every route of it shares: the address-counted calls, the wish for TLS, the answers to
 // what went wrong. Called by server.ts, mount.ts and the routes.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Network } from '../core/currency.ts';
+import type { Network, UtxoCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Context } from '../flow/context.ts';
 import type { Authenticator } from '../flow/sign-in.ts';
@@ -26,6 +26,8 @@ export type ServerOptions = {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
   readonly bell: StatusBell;
   readonly network: Network;
+  /** The coins that have a node. */
+  readonly coins: readonly UtxoCode[];
   /** Where clients reach this server, without a slash at the end; null: the address they called. */
   readonly publicUrl: string | null;
   /** Multiplies every limit. */

@@ -15,7 +15,7 @@ export function mountHealth(app: FastifyInstance, house: House): void {
   // whoever asks while it is being found out gets the same answer: any number of probes cost the database one at a time
   let finding: Promise<Readiness> | null = null;
   const readiness = (): Promise<Readiness> => {
-    finding ??= readReadiness(house.ctx).finally(() => {
+    finding ??= readReadiness(house.ctx, house.coins).finally(() => {
       finding = null;
     });
     return finding;

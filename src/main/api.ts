@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
+import { configuredCoins } from './config-nodes.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { openNeighbours } from './neighbours.ts';
@@ -40,6 +41,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     authenticator,
     bell,
     network,
+    coins: configuredCoins(config),
     rateLimitScale,
     neighbours,
     trustedProxies: trustedProxies ?? [],

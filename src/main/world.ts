@@ -27,7 +27,7 @@ export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<San
 
 async function isSeen(ctx: Context, sinceMs: number): Promise<boolean> {
   const [{ chains }, rates, asked, keys] = await Promise.all([
-    readReadiness(ctx),
+    readReadiness(ctx, WATCHED_CODES),
     getRates(ctx),
     rateChecks(ctx.db),
     Promise.all(WATCHED_CODES.map((currency) => usableKey(ctx.db, currency))),

@@ -7,11 +7,13 @@ import { cancelTransaction } from '../../src/flow/transaction-life.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 import { askAll } from '../../src/store/audit.ts';
 import type { Sql } from '../../src/store/connect.ts';
+import { reconcile } from '../../src/worker/reconciler.ts';
 import { runCli } from '../cli/run.ts';
 import { openBursar } from '../nodes/bursar.ts';
 
 let node: ServedNode;
 let bursar: Awaited<ReturnType<typeof openBursar>>;
+let worker: ReturnType<typeof bursar.worker>;
 let superuser: pg.Client;
 /** Ids of a settled-to-be, an underpaid, an unpaid and a cancelled transaction. */
 const ids: Record<'paid' | 'again' | 'extra' | 'open' | 'cancelled', string> = {
@@ -26,7 +28,7 @@ beforeAll(async () => {
   node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
   node.mine(2);
   bursar = await openBursar('BTC', `m/84'/1'/0'`, [node.url]);
-  const worker = bursar.worker(200);
+  worker = bursar.worker(200);
   await bursar.settle(worker);
   for (const name of ['paid', 'again', 'extra'] as const) {
     const made = await bursar.owe(50_00n);
@@ -182,4 +184,17 @@ test('a stored account key that is none is reported, and the command says all th
   const ran = await runCli(['audit'], { DATABASE_URL: bursar.url });
   expect(ran).toMatchObject({ code: 1, out: expect.stringContaining('KEY-7'), err: '' });
   expect(ran.out).toContain('INV-1 ');
+});
+
+test('what the chain has and the books do not have yet is told with its amount and the status of its transaction', async () => {
+  const script = await bursar.scriptOf(ids.open);
+  node.pay([{ minor: 5_000n, script }]);
+  await bursar.settle(worker);
+  node.mine(8);
+  await bursar.settle(worker);
+  for (let more = true; more; ) ({ more } = await reconcile(bursar.ctx, 'BTC'));
+  const { chains } = await runAudit(bursar.ctx);
+  const [chain] = chains;
+  expect(chain?.waiting).toEqual({ payments: 1, amount: 5_000n, statuses: ['pending'] });
+  expect(chain?.received).toBe((chain?.booked ?? 0n) + 5_000n);
 });

@@ -109,6 +109,7 @@ export async function makeApi(options: ApiOptions = {}) {
     bell,
     network,
     publicUrl: null,
+    coins: ['BTC', 'LTC'],
     rateLimitScale: options.rateLimitScale ?? 10_000,
     neighbours: options.neighbours ?? NO_NEIGHBOURS,
     trustedProxies: options.trustedProxies ?? [],

@@ -275,6 +275,12 @@ describe('health and documents', () => {
     const { json, status } = await api.send('/readyz', undefined, {}, 'GET');
     expect([status, json.status]).toEqual([200, 'ready']);
     expect(json.currencies.BTC).toMatchObject({ node: '10.0.0.7:8332', others: ['10.0.0.8:8332: ECONNREFUSED'] });
+    expect(json.problems).toEqual(
+      expect.arrayContaining([
+        'BTC: 10.0.0.8:8332: ECONNREFUSED',
+        'payouts are stopped by a red audit (INV-4): see bursar audit',
+      ]),
+    );
     expect(json.breakers).toEqual([
       { name: 'payouts', tripped_by: ['INV-4'], tripped_at: expect.stringMatching(TIME), seen_at: expect.stringMatching(TIME) },
     ]);

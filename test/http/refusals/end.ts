@@ -134,6 +134,7 @@ export function refusesInTheEnd(world: RefusalWorld): void {
       authenticator,
       network: 'sandbox',
       publicUrl: null,
+      coins: ['BTC', 'LTC'],
       rateLimitScale: 1000,
       neighbours: NO_NEIGHBOURS,
       trustedProxies: [],
