@@ -4,44 +4,57 @@ import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCH
 import { formatMinor } from '../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
+import { type QuoteFacts, USABLE_NODE_STATES } from '../store/quote-facts.ts';
 import type { Context } from './context.ts';
 
 const MIN_USD_MINOR = 50n;
 const MAX_USD_MINOR = 10_000_000n;
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
-/** A node that is only busy answers again in a moment; the others cannot tell of a payment. */
-const USABLE_NODE_STATES: ReadonlySet<string> = new Set(['ready', 'busy']);
 
-export type Quote = {
-  readonly currency: UtxoCode;
-  readonly rate: Rate;
-  readonly rateAtMs: number;
-  /** JSON text of the sources, stored with the transaction. */
-  readonly rateSources: string;
-  readonly need: bigint;
-};
+export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly need: bigint };
 
 /**
+ * A quote by the prices that were read last. They may be over by now: `insert` finds that out, and then {@link quoteNow} is the one. Whatever
+ * they would refuse is looked at again.
  * @param usdMinor cents
  * @throws Refusal lightning_unavailable, currency_unavailable, amount_below_minimum, amount_above_maximum, rate_unavailable
  */
 export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
-  if (method === 'BTC-LN') throw new Refusal('lightning_unavailable');
-  if (!isWatched(method)) throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
-  const facts = await ctx.desk.dayFacts();
-  const state = facts.nodes.get(method);
-  if (state === undefined || !USABLE_NODE_STATES.has(state)) {
-    throw new Refusal('currency_unavailable', {
-      message: `${method} is not available right now: its node is ${state ?? 'not connected'}.`,
+  const currency = watched(method);
+  const remembered = ctx.batched.rememberedFacts();
+  const priced = remembered === null ? null : quoteBy(remembered, ctx.ports.clock.now(), currency, usdMinor);
+  return priced === null || priced instanceof Refusal ? quoteNow(ctx, method, usdMinor) : priced;
+}
+
+/** A quote by the prices of this moment. Refused as {@link quote} does. */
+export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
+  const currency = watched(method);
+  const priced = quoteBy(await ctx.batched.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
+  if (priced instanceof Refusal) throw priced;
+  return priced;
+}
+
+function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor: bigint): Quote | Refusal {
+  const state = facts.nodes.get(currency);
+  if (state === undefined || !USABLE_NODE_STATES.includes(state)) {
+    return new Refusal('currency_unavailable', {
+      message: `${currency} is not available right now: its node is ${state ?? 'not connected'}.`,
     });
   }
-  refuseOutOfBounds(usdMinor, MIN_USD_MINOR, MAX_USD_MINOR);
-  const rate = facts.rates.get(method);
-  if (rate === undefined || !isFresh(rate.atMs, ctx.ports.clock.now())) throw new Refusal('rate_unavailable');
-  const need = cryptoForUsdUp(usdMinor, method, rate.usd);
-  refuseDust(method, need);
-  return { currency: method, rate: rate.usd, rateAtMs: rate.atMs, rateSources: rate.sources, need };
+  const outOfBounds = outOfBoundsRefusal(usdMinor, MIN_USD_MINOR, MAX_USD_MINOR);
+  if (outOfBounds !== null) return outOfBounds;
+  const rate = facts.rates.get(currency);
+  if (rate === undefined || !isFresh(rate.atMs, nowMs)) return new Refusal('rate_unavailable');
+  const need = cryptoForUsdUp(usdMinor, currency, rate.usd);
+  return dustRefusal(currency, need) ?? { currency, rate: rate.usd, need };
+}
+
+/** The currency of a method whose chain we watch. */
+function watched(method: PaymentMethod): UtxoCode {
+  if (method === 'BTC-LN') throw new Refusal('lightning_unavailable');
+  if (!isWatched(method)) throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
+  return method;
 }
 
 /** A price of a time to come is from before our clock was set back: nobody knows how old it is. */
@@ -50,17 +63,21 @@ function isFresh(atMs: number, nowMs: number): boolean {
 }
 
 /** The bounds of an amount that hold whatever the rate is. */
-function refuseOutOfBounds(usdMinor: bigint, min: bigint, max: bigint): void {
+function outOfBoundsRefusal(usdMinor: bigint, min: bigint, max: bigint): Refusal | null {
   if (usdMinor < min)
-    throw new Refusal('amount_below_minimum', { param: 'amount', message: `The smallest amount is ${formatMinor(min, 2)} USD.` });
+    return new Refusal('amount_below_minimum', {
+      param: 'amount',
+      message: `The smallest amount is ${formatMinor(min, 2)} USD.`,
+    });
   if (usdMinor > max)
-    throw new Refusal('amount_above_maximum', { param: 'amount', message: `The largest amount is ${formatMinor(max, 2)} USD.` });
+    return new Refusal('amount_above_maximum', { param: 'amount', message: `The largest amount is ${formatMinor(max, 2)} USD.` });
+  return null;
 }
 
-function refuseDust(currency: CurrencyCode, need: bigint): void {
+function dustRefusal(currency: CurrencyCode, need: bigint): Refusal | null {
   const { dustMinor, decimals } = CURRENCIES[currency];
-  if (need >= dustMinor) return;
-  throw new Refusal('amount_below_minimum', {
+  if (need >= dustMinor) return null;
+  return new Refusal('amount_below_minimum', {
     param: 'amount',
     message: `This is less than the smallest output that the ${CURRENCIES[currency].name} network carries, ${formatMinor(dustMinor, decimals)} ${currency}.`,
   });

@@ -8,9 +8,13 @@ import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { NewTransaction } from '../store/transactions.ts';
 import type { Context } from './context.ts';
 import { decide } from './decide.ts';
-import { quote } from './quote.ts';
+import { type Quote, quote, quoteNow } from './quote.ts';
+
+/** A row that is refused so often at an unchanged price is refused for another reason. */
+const MAX_UNCHANGED = 3;
 
 export type CreatedTransaction = {
   readonly transactionId: string;
@@ -40,21 +44,19 @@ export async function createTransaction(
     readonly email: string | null;
   },
 ): Promise<CreatedTransaction> {
-  const priced = await quote(ctx, input.method, input.usdMinor);
-  const place = await ctx.desk.nextAddress(priced.currency);
+  let priced = await quote(ctx, input.method, input.usdMinor);
+  const place = await ctx.batched.nextAddress(priced.currency);
   if (place === null)
     throw new Refusal('currency_unavailable', { message: `No account key of ${priced.currency} is known; see "bursar keys".` });
   const nowMs = ctx.ports.clock.now();
   const transactionId = sortableId('txn_', nowMs, ctx.ports.rng.bytes(10));
-  const made = await ctx.desk.insert({
+  const rowOf = ({ currency, need, rate }: Quote): NewTransaction => ({
     id: transactionId,
     merchantId: input.merchantId,
-    currency: priced.currency,
+    currency,
     usdMinor: input.usdMinor,
-    need: priced.need,
-    rateText: formatRate(priced.rate),
-    rateAtMs: priced.rateAtMs,
-    rateSources: priced.rateSources,
+    need,
+    rate: formatRate(rate),
     label: input.label,
     email: input.email,
     address: place.address,
@@ -63,7 +65,13 @@ export async function createTransaction(
     createdAtMs: nowMs,
     windowEndsAtMs: nowMs + WINDOW_MS,
   });
-  if (!made) throw new Error(`merchant ${input.merchantId} has no settings`);
+  for (let unchanged = 0; !(await ctx.batched.insert(rowOf(priced))); ) {
+    // the price or the node has changed since it was read
+    const now = await quoteNow(ctx, input.method, input.usdMinor);
+    unchanged = now.rate === priced.rate ? unchanged + 1 : 0;
+    if (unchanged === MAX_UNCHANGED) throw new Error(`nothing was written for merchant ${input.merchantId}: has it settings?`);
+    priced = now;
+  }
   return {
     transactionId,
     address: place.address,

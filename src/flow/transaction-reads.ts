@@ -46,7 +46,7 @@ export async function checkTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string; readonly param?: string },
 ): Promise<TransactionView> {
-  const row = await ctx.desk.check(input.transactionId);
+  const row = await ctx.batched.check(input.transactionId);
   if (row === null || row.merchantId !== input.merchantId)
     throw new Refusal('transaction_not_found', { param: input.param ?? 'transaction_id' });
   return viewOf(row);

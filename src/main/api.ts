@@ -28,6 +28,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     applicationName: 'bursar api',
     maxConnections: DATABASE_SESSIONS,
     answersWithinMs: ANSWERS_WITHIN_MS,
+    byIndex: true,
   });
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);

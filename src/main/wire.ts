@@ -3,8 +3,8 @@
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
+import { createBatched } from '../flow/batched.ts';
 import type { Context } from '../flow/context.ts';
-import { createDesk } from '../flow/desk.ts';
 import type { SignInContext } from '../flow/token-pair.ts';
 import { createAddressDerivers } from '../outside/address-derivers.ts';
 import { openMovableClock, systemClock } from '../outside/clock.ts';
@@ -22,6 +22,8 @@ export type WireOptions = {
   readonly maxConnections: number;
   /** How long a database that does not answer is waited for; as long as it takes when it is left out. */
   readonly answersWithinMs?: number;
+  /** Statements find their rows by an index, and no plan reads a table whole. */
+  readonly byIndex?: boolean;
   /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
   readonly clock?: Clock;
 };
@@ -74,7 +76,7 @@ function contextOf(config: Config, db: Database, ports: Ports): Context {
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
-    desk: createDesk(db, async (currency) => pools.get(currency)!.next()),
+    batched: createBatched(db, async (currency) => pools.get(currency)!.next()),
   };
 }
 

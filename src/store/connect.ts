@@ -35,6 +35,11 @@ export type ConnectOptions = {
    * connection, and nobody knows whether what it was told has happened.
    */
   readonly answersWithinMs?: number;
+  /**
+   * Every statement is short and finds its rows by an index. A plan is kept for as long as nobody analyses its tables: one made while they
+   * were small must not read them whole when they have grown.
+   */
+  readonly byIndex?: boolean;
   /** Milliseconds after which a process that holds a lock and gives no sign of life is taken for frozen (default 30 s). */
   readonly silentMs?: number;
 };
@@ -51,7 +56,8 @@ export function connect(options: ConnectOptions): Database {
   const { answersWithinMs } = options;
   // the server's own limit comes first: its refusal says that nothing has happened, and costs no connection
   const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
-  const limits = `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000`;
+  const plans = options.byIndex === true ? ' -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off' : '';
+  const limits = `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${plans}`;
   const base = {
     connectionString: options.url,
     application_name: options.applicationName,

@@ -1,5 +1,5 @@
 // The prices in the database: the last good median of each currency and its history. Written by the rate poller, read for /get_rates;
-// the quote (store/desk.ts) and the judge's case (store/cases.ts: what a payment was worth when it arrived) read them beside their own rows.
+// the quote (store/quote-facts.ts) and the judge's case (store/cases.ts: what a payment was worth when it arrived) read them beside their own rows.
 import type { CurrencyCode } from '../core/currency.ts';
 import { formatRate, parseRate, type Rate } from '../core/rate.ts';
 import type { Judgement } from '../core/rate-median.ts';

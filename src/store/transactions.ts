@@ -3,6 +3,7 @@ import type { CurrencyCode } from '../core/currency.ts';
 import { parseRate, type Rate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
+import { USABLE_NODE_STATES } from './quote-facts.ts';
 
 export type NewTransaction = {
   readonly id: string;
@@ -10,9 +11,8 @@ export type NewTransaction = {
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
   readonly need: bigint;
-  readonly rateText: string;
-  readonly rateAtMs: number;
-  readonly rateSources: string;
+  /** The price that `need` was worked out with. */
+  readonly rate: string;
   readonly label: string | null;
   readonly email: string | null;
   readonly address: string;
@@ -22,26 +22,29 @@ export type NewTransaction = {
   readonly windowEndsAtMs: number;
 };
 
-/** Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings. */
+/**
+ * Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings, the rate's
+ * time and sources from the price in force. Answers for each whether it was written: not where the price is another by now, or its node
+ * cannot be used, so that who remembers them cannot sell at an old price.
+ */
 export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
   const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
-  const { quotes, numbers } = quotesOf(rows);
   const result = await sql.query<{ object_id: string }>({
     name: 'insert_transactions',
     text: `
       with input as (
-        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::integer[], $7::text[], $8::text[],
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::text[], $8::text[],
                              $9::text[], $10::bytea[], $11::bigint[], $12::float8[], $13::float8[])
-          as t(id, merchant_id, currency, usd_minor, need, quote, label, email, address, script, address_index, created_ms, window_ends_ms)
+          as t(id, merchant_id, currency, usd_minor, need, rate, label, email, address, script, address_index, created_ms, window_ends_ms)
       ), timed as (
         select *, ${instant('created_ms')} as created_at, ${instant('window_ends_ms')} as window_ends_at from input
       ), made as (
         insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script,
                                   address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
-        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, ($14::numeric[])[i.quote], ($15::timestamptz[])[i.quote],
-               ($16::jsonb[])[i.quote], i.label, i.email, i.address, i.script, i.address_index, i.created_at, i.window_ends_at, i.window_ends_at,
-               s.tolerance_bps, s.late_payments
-          from timed i join merchant_settings s using (merchant_id)
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, r.usd, r.at, r.sources, i.label, i.email, i.address, i.script,
+               i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
+          from timed i join merchant_settings s using (merchant_id) join rates r on r.currency = i.currency and r.usd = i.rate
+               join node_conditions n on n.currency = i.currency and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
         returning id, merchant_id, created_at
       )
       insert into events (merchant_id, object_id, sequence, type, status, reason, at)
@@ -53,7 +56,7 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       column('currency'),
       numberArray(column('usdMinor')),
       numberArray(column('need')),
-      numberArray(numbers),
+      numberArray(column('rate')),
       column('label'),
       column('email'),
       column('address'),
@@ -61,30 +64,10 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       numberArray(column('addressIndex')),
       numberArray(column('createdAtMs')),
       numberArray(column('windowEndsAtMs')),
-      quotes.map((quote) => quote.rateText),
-      quotes.map((quote) => new Date(quote.rateAtMs).toISOString()),
-      quotes.map((quote) => quote.rateSources),
     ],
   });
   const made = new Set(result.rows.map((row) => row.object_id));
   return rows.map((row) => made.has(row.id));
-}
-
-type StoredQuote = Pick<NewTransaction, 'rateText' | 'rateAtMs' | 'rateSources'>;
-
-/** Payments of the same minute have the same quote: each is sent and parsed once. `numbers` says, from 1, which is whose. */
-function quotesOf(rows: readonly NewTransaction[]): {
-  readonly quotes: readonly StoredQuote[];
-  readonly numbers: readonly number[];
-} {
-  const quotes: StoredQuote[] = [];
-  const numbers = rows.map((row) => {
-    const found = quotes.findIndex(
-      (one) => one.rateAtMs === row.rateAtMs && one.rateText === row.rateText && one.rateSources === row.rateSources,
-    );
-    return found === -1 ? quotes.push(row) : found + 1;
-  });
-  return { quotes, numbers };
 }
 
 /** Milliseconds since 1970 as an instant, to the millisecond. */
@@ -93,7 +76,7 @@ function instant(name: string): string {
 }
 
 /** PostgreSQL's text of an array whose elements need no quotes: a quarter of the time of the driver's, which looks for them in each. */
-function numberArray(list: readonly (number | bigint)[]): string {
+function numberArray(list: readonly (number | bigint | string)[]): string {
   return `{${list.join()}}`;
 }
 

@@ -8,8 +8,8 @@ import pg from 'pg';
 import { type Network, type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
+import { createBatched } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
 import type { ConnectionLimits } from '../../src/http/connections.ts';
@@ -52,8 +52,8 @@ async function context(network: Network, now: () => number) {
   const pools = new Map<UtxoCode, AddressPool>(
     WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { rangeSize: 50 })]),
   );
-  const desk = createDesk(db, async (currency) => pools.get(currency)!.next());
-  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, desk };
+  const batched = createBatched(db, async (currency) => pools.get(currency)!.next());
+  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batched };
   return { ctx, url, drop: () => fresh.drop() };
 }
 

@@ -4,8 +4,8 @@ import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import type { RateFeed } from '../../src/core/ports.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { createBatched } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { createDesk } from '../../src/flow/desk.ts';
 import { setSettings } from '../../src/flow/settings.ts';
 import { createChainNodes } from '../../src/outside/by-currency.ts';
 import { systemRng } from '../../src/outside/rng.ts';
@@ -65,7 +65,7 @@ export async function openWorld(options: { readonly feeBps: number }) {
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
-      desk: createDesk(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
+      batched: createBatched(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
     };
   };
   const ctx = contextOn(db);

@@ -9,8 +9,8 @@ import type { Outpoint, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
+import { createBatched } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { createDesk } from '../../src/flow/desk.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transaction-life.ts';
 import { beginCursor, deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
@@ -50,7 +50,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
-    desk: createDesk(db, async (currency) => pools.get(currency)?.next() ?? null),
+    batched: createBatched(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const admin = new pg.Pool({ connectionString: url, max: 3 });
   admin.on('error', () => undefined); // its idle sessions end with the database
