@@ -11,6 +11,7 @@ import { addMerchantCommands } from './cli-merchants.ts';
 import { EXIT, print, reportFailure } from './cli-output.ts';
 import { addProcessCommands } from './cli-processes.ts';
 import { addReviewCommands } from './cli-reviews.ts';
+import { addTransactionCommands } from './cli-transactions.ts';
 
 const json = process.argv.includes('--json');
 
@@ -28,6 +29,7 @@ function program(): Command {
   addProcessCommands(bursar);
   addConfigCommands(bursar);
   addMerchantCommands(bursar);
+  addTransactionCommands(bursar);
   addReviewCommands(bursar);
   addKeyCommands(bursar);
   addAuditCommands(bursar);

@@ -64,6 +64,43 @@ describe('the demo', () => {
     expect(out).toMatch(/^balance 0\.\d{8} BTC\nThe payment succeeded\.\n$/m);
   });
 
+  it('can be looked up afterwards by its id, address, txid and label, with its history, payments and entries', async () => {
+    const played = await askCli<{ transaction_id: string; txid: string }>(['demo'], here);
+    type Shown = {
+      data: {
+        transaction_id: string;
+        status: string;
+        wallet_address: string;
+        events: { status: string }[];
+        payments: { txid: string; amount: string; confirmations: number; counted: boolean; available: string }[];
+        entries: { postings: { account: string; amount: string }[] }[];
+        crypto_amount: string;
+      }[];
+    };
+    const show = (what: string) => askCli<Shown>(['transaction', 'show', what], here);
+    const byId = await show(played.transaction_id);
+    const [one] = byId.data;
+    expect(one).toMatchObject({ transaction_id: played.transaction_id, status: 'succeeded' });
+    expect(one?.events.map(({ status }) => status)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    expect(one?.payments).toEqual([
+      expect.objectContaining({ txid: played.txid, amount: one?.crypto_amount, counted: true, available: one?.crypto_amount }),
+    ]);
+    expect(one?.payments[0]?.confirmations).toBeGreaterThan(0);
+    const booked = one?.entries.flatMap(({ postings }) => postings) ?? [];
+    expect(booked.map(({ amount }) => amount)).toEqual(expect.arrayContaining([one?.crypto_amount, `-${one?.crypto_amount}`]));
+    for (const what of [one?.wallet_address, played.txid, played.txid.toUpperCase()])
+      expect((await show(what as string)).data.map(({ transaction_id }) => transaction_id)).toEqual([played.transaction_id]);
+    expect((await show('bursar demo')).data[0]?.transaction_id).toBe(played.transaction_id);
+    const { out } = await runCli(['transaction', 'show', played.transaction_id], here);
+    expect(out).toMatch(new RegExp(`^transaction ${played.transaction_id}, succeeded$`, 'm'));
+    expect(out).toMatch(/^\S+Z {2}succeeded +credited to the balance$/m);
+    expect(out).toContain(`${played.txid}:`);
+    expect(await runCli(['transaction', 'show', 'nothing'], here)).toMatchObject({
+      code: 1,
+      err: 'bursar: no transaction has nothing as its id, address or label, or a payment of that txid\n',
+    });
+  });
+
   it('ends with exit code 1 and the refusal when there is one', async () => {
     const small = await runCli(['demo', '--amount', '0.10'], here);
     expect(small).toMatchObject({

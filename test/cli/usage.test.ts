@@ -8,13 +8,14 @@ describe('a command that is called in a wrong way', () => {
   it.each([
     [
       [],
-      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, review, keys, audit, chain, demo/,
+      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, transaction, review, keys, audit, chain, demo/,
     ],
     [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
     [['payout', 'list'], /unknown command 'payout'/],
     [['merchant'], /a command is missing; accepted: add, list, suspend, resume/],
     [['keys', 'forget'], /unknown command 'forget'; accepted: init, show-xpubs, import-xpub, verify/],
     [['merchant', 'add', '--username', 'shop'], /required option '--email <address>' not specified/],
+    [['transaction', 'show'], /missing required argument 'what'/],
     [['merchant', 'suspend'], /missing required argument 'affiliate_id'/],
     [['merchant', 'suspend', 'aff_1', 'aff_2'], /too many arguments/],
     [
