@@ -6,9 +6,10 @@ command=${1:-start}
 [ $# -eq 0 ] || shift
 
 # what the tests, checks and measurements need is not installed for the service
-packages=all
+packages=all flags=
 case $command in
-  start) packages=service program=src/main/start.ts ;;
+  # a supervisor rests: the young half of its heap need not be 32 MB
+  start) packages=service program=src/main/start.ts flags='--max-semi-space-size=1 --expose-gc' ;;
   cli) packages=service program=src/main/cli.ts ;;
   bench) program=bench/run.ts ;;
   test | check | simulate) program=bin/$command.mjs ;;
@@ -17,6 +18,9 @@ case $command in
     exit 1
     ;;
 esac
+
+fresh=
+[ -f "$root/node_modules/.package-lock.json" ] || fresh=yes
 
 # what a command prints may be read by a program: only the start talks about the installation on standard output
 if [ "$command" = start ]; then exec 4>&1; else exec 4>&2; fi
@@ -27,4 +31,7 @@ exec 4>&-
 NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$root/node_modules/.cache/compiled}
 PATH=$root/node_modules/.bin:$PATH
 export NODE_COMPILE_CACHE PATH
-exec "$node" "$root/$program" "$@"
+# shellcheck disable=SC2086
+[ "$fresh$command" != yesstart ] || "$node" $flags "$root/$program" --load-only
+# shellcheck disable=SC2086
+exec "$node" $flags "$root/$program" "$@"

@@ -1,9 +1,10 @@
 // One process of the group as its supervisor holds it: started, watched, started again when it dies (not too often), stopped. Used by
 // src/main/start.ts.
 import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Identity, identityOf } from './process-identity.ts';
-import { type Order, SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
+import { LOAD_ONLY_ARGUMENTS, type Order, SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type ChildOptions = {
@@ -39,6 +40,13 @@ export type Child = {
 
 const MOST_DEATHS = 5;
 const WITHIN_MS = 60_000;
+
+/** Runs a process that only loads its program; resolves when it has ended, however. */
+export async function loadOnly({ entry, nodeFlags }: Pick<ChildOptions, 'entry' | 'nodeFlags'>): Promise<void> {
+  const path = fileURLToPath(new URL(entry, import.meta.url));
+  const child = fork(path, LOAD_ONLY_ARGUMENTS, { execArgv: [...(nodeFlags ?? [])], stdio: 'ignore' });
+  await once(child, 'exit').catch(() => undefined);
+}
 
 export function startChild(options: ChildOptions): Child {
   const { name, onRestart, onGiveUp } = options;

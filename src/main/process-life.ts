@@ -30,15 +30,21 @@ const STOP_WITHIN_MS = 4500;
 /** A signal that went to the whole group has reached the supervisor, and its word us, before this. */
 const HOLD_WITHIN_MS = 300;
 const SUPERVISED = '--supervised';
+const LOAD_ONLY = '--load-only';
 const ORPHANED = 'ends because the process that started it is gone';
 
 /** The arguments with which a supervisor starts a process of the group. */
 export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
 
+/** The argument with which a program only loads itself and ends: what it compiled is kept for the next one (NODE_COMPILE_CACHE). */
+export const LOAD_ONLY_ARGUMENTS: readonly string[] = [LOAD_ONLY];
+export const isLoadOnly = (): boolean => process.argv.includes(LOAD_ONLY);
+
 /** Whether this process belongs to a group: its supervisor has migrated, keeps the terminal, and hears what it says. */
 export const isSupervised = (): boolean => process.connected && process.argv.includes(SUPERVISED);
 
 const PARENT_LOOK_EVERY_MS = 500;
+const START_IS_OVER_MS = 3_000;
 
 /** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Without npm never. */
 export function onNpmGone(callback: () => void): void {
@@ -52,6 +58,12 @@ export function onNpmGone(callback: () => void): void {
   timer.unref();
 }
 
+/** What a start has left behind (the source of every program, most of all) is given back once, since a process that rests may never collect it. */
+export function restAfterStart(): void {
+  const collect = globalThis.gc;
+  if (collect !== undefined) setTimeout(() => void collect(), START_IS_OVER_MS).unref();
+}
+
 /**
  * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor it
  * begins when that says so (a program is loaded while others make ready what it needs), and
@@ -59,6 +71,7 @@ export function onNpmGone(callback: () => void): void {
  * process whose parent is gone (the IPC channel to it closes) stops by itself.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
+  if (isLoadOnly()) process.exit(0);
   const supervised = isSupervised();
   let running: Running | null = null;
   let stopping = false;
@@ -126,6 +139,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     await begun;
     running = await start();
     if (stopping) return await running.stop().then(() => process.exit(0));
+    restAfterStart();
     if (supervised) tell({ say: 'ready', note: running.note });
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {

@@ -2,7 +2,7 @@
 // processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
 import { migrate } from '../store/migrate.ts';
-import { type Child, startChild } from './child.ts';
+import { type Child, loadOnly, startChild } from './child.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config.ts';
 import type { Config } from './config-table.ts';
 import { makeDataFolder } from './data-folder.ts';
@@ -12,14 +12,23 @@ import { listenRefused } from './listen-refused.ts';
 import { type OpenDatabase, openDatabase } from './postgres.ts';
 import { ServerKilled } from './postgres-cluster.ts';
 import { type Identity, identityOf } from './process-identity.ts';
-import { onNpmGone } from './process-life.ts';
+import { isLoadOnly, onNpmGone, restAfterStart } from './process-life.ts';
 import { lineOf } from './start-refused.ts';
 import { tellProblems, untilReady } from './wait-ready.ts';
 
 const STOP_WITHIN_MS = 9500;
 const MOST_DATABASE_DEATHS = 5;
-/** Left alone, V8 lets the API's heap grow by half under load for nothing (bench/RESULTS.md); nothing it does needs half a gigabyte. */
-const API_FLAGS = ['--min-semi-space-size=4', '--max-semi-space-size=4', '--max-old-space-size=512'];
+/**
+ * Limits of memory in MB for each process. Left alone V8 keeps 32 for what is young and dies soon, which is most of what a process that rests
+ * holds, and lets old space grow by half under load for nothing. What a worker cannot do without is outside of the heap (watch lists, blocks),
+ * but an answer of a node is up to 80 MB of text.
+ */
+const MEMORY = {
+  api: ['--min-semi-space-size=4', '--max-semi-space-size=4', '--max-old-space-size=512', '--expose-gc'],
+  worker: ['--max-semi-space-size=2', '--max-old-space-size=1024', '--expose-gc'],
+  signer: ['--max-semi-space-size=1', '--max-old-space-size=128', '--expose-gc'],
+  sandbox: ['--max-semi-space-size=2', '--max-old-space-size=1024', '--expose-gc'],
+} as const;
 
 const began = performance.now();
 const beganMs = Date.now();
@@ -97,12 +106,20 @@ function killAll(): void {
   }
 }
 
-function child(name: string, entry: string, environment: () => NodeJS.ProcessEnv, nodeFlags: readonly string[] = []): Child {
+type Name = keyof typeof MEMORY;
+const ENTRIES: Readonly<Record<Name, string>> = {
+  sandbox: 'sandbox-process.ts',
+  signer: 'signer.ts',
+  worker: 'worker.ts',
+  api: 'api.ts',
+};
+
+function child(name: Name, environment: () => NodeJS.ProcessEnv): Child {
   const started = startChild({
     name,
-    entry,
+    entry: ENTRIES[name],
     environment,
-    nodeFlags,
+    nodeFlags: MEMORY[name],
     onRestart: (line) => console.error(line),
     onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
     onChange: noteSoon,
@@ -196,10 +213,10 @@ function loadGroup({ network }: Config): Group {
   // started again, it answers where it did before, also where any free port was asked for
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
   return {
-    sandbox: network === 'sandbox' ? child('sandbox', 'sandbox-process.ts', environment) : null,
-    signer: child('signer', 'signer.ts', () => childEnvironment('signer', withoutUrl)),
-    worker: child('worker', 'worker.ts', environment),
-    api: child('api', 'api.ts', apiEnvironment, API_FLAGS),
+    sandbox: network === 'sandbox' ? child('sandbox', environment) : null,
+    signer: child('signer', () => childEnvironment('signer', withoutUrl)),
+    worker: child('worker', environment),
+    api: child('api', apiEnvironment),
   };
 }
 
@@ -226,8 +243,16 @@ async function beginGroup({ sandbox, signer, worker, api }: Group, config: Confi
   noteGroup();
   step('everything', began);
   console.log(`ready ${url}`);
+  restAfterStart();
   if (login !== null) printDemo(url, login);
   else void tellProblems(url, waiting);
+}
+
+/** Loads every program once, as it is started later: an installation does that, so that the first start need not compile them. */
+async function loadAll(): Promise<void> {
+  const names = Object.keys(ENTRIES) as Name[];
+  await Promise.all(names.map((name) => loadOnly({ entry: ENTRIES[name], nodeFlags: MEMORY[name] })));
+  process.exit(0);
 }
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
@@ -237,4 +262,4 @@ process.on('disconnect', orphaned);
 onNpmGone(orphaned);
 const broke = (error: unknown) => void stopAll(1, lineOf(isReady ? 'the service broke' : 'the start broke', error));
 process.on('uncaughtException', broke);
-main().catch(broke);
+(isLoadOnly() ? loadAll() : main()).catch(broke);
