@@ -1,6 +1,7 @@
 // The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
 // tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
 import { setTimeout as delay } from 'node:timers/promises';
+import { addVariables, isStartedByNpm } from './config-environment.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process says to the one that started it. */
@@ -48,7 +49,7 @@ const START_IS_OVER_MS = 3_000;
 
 /** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Without npm never. */
 export function onNpmGone(callback: () => void): void {
-  if (process.env.npm_lifecycle_event === undefined) return;
+  if (!isStartedByNpm()) return;
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
@@ -61,7 +62,7 @@ export function onNpmGone(callback: () => void): void {
 /** What a start has left behind (the source of every program, most of all) is given back once, since a process that rests may never collect it. */
 export function restAfterStart(): void {
   const collect = globalThis.gc;
-  if (collect !== undefined) setTimeout(() => void collect(), START_IS_OVER_MS).unref();
+  if (collect !== undefined) setTimeout(() => collect(), START_IS_OVER_MS).unref();
 }
 
 /**
@@ -103,7 +104,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     return new Promise((begin) => {
       process.on('message', (order: Order) => {
         if ('begin' in order) {
-          Object.assign(process.env, order.begin);
+          addVariables(order.begin);
           begin();
         } else if ('question' in order) {
           // one that cannot be answered is a fault like any other: it ends us
