@@ -34,6 +34,11 @@ export function requiredConfirmations(currency: CurrencyCode, usdMinor: bigint |
   return TABLE[currency][tier] as Required;
 }
 
+/** R of every tier, the lowest first. */
+export function requiredOfTiers(currency: CurrencyCode): readonly Required[] {
+  return TABLE[currency].slice(0, -1);
+}
+
 /** The depth at which a payment is final. */
 export function finalDepth(currency: CurrencyCode): Required {
   return TABLE[currency][4] as Required;

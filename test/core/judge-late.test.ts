@@ -340,4 +340,55 @@ describe('how deep late coins must lie', () => {
     for (let n = 0; n < 5; n++) paid.pay({ amount: 250_000n });
     expect(depths(paid, () => paid.suspense() > 0n, taken(paid.acceptExcess))).toEqual([2, 3]);
   });
+
+  test('what strangers send and nobody mines keeps a late payment from nothing', () => {
+    const world = lateWorld(100_000n);
+    const paid = world.pay();
+    const dust = world.pay({ amount: 600n });
+    world.mineOnly(paid);
+    expect([world.status, world.available(), world.announced()]).toEqual([
+      'succeeded',
+      world.need,
+      ['transaction.extra_payment'],
+    ]);
+    world.mineOnly(dust);
+    expect([world.status, world.suspense()]).toEqual(['succeeded', 600n]);
+  });
+
+  test('nor what they pay for in every block: a little one needs its own R only', () => {
+    const world = lateWorld(100_000n, { usd: 2_000_00n });
+    world.pay();
+    for (const status of ['review', 'review', 'succeeded']) {
+      world.pay({ amount: 600n });
+      world.mine();
+      expect(world.status).toBe(status);
+    }
+    expect([world.available(), world.suspense()]).toEqual([world.need + 3n * 600n, 0n]);
+  });
+
+  test('of what is worth much together, the part without its R is waited for', () => {
+    const world = lateWorld(100_000n, { usd: 2_000_00n });
+    world.pay();
+    world.mine();
+    // 900 USD more, in suspense at R = 2: they are credited with it when both have what 2,900 USD need
+    world.pay({ amount: 900_000n });
+    world.mine(2);
+    expect([world.status, world.suspense()]).toEqual(['succeeded', 0n]);
+    expect(world.available()).toBe(world.need + 900_000n);
+  });
+
+  test('what a reorganisation took back is not accepted out of suspense', () => {
+    const world = lateWorld(100_000n, { usd: 2_000_00n });
+    world.pay({ amount: 1_000_000n });
+    world.mine(3);
+    world.pay({ amount: 1_000_000n });
+    world.mine(2);
+    expect([world.status, world.suspense()]).toEqual(['review', 1_000_000n]);
+    world.reorg(5, 'mempool');
+    expect([world.status, world.suspense()]).toEqual(['review', 1_000_000n]);
+    world.mine(2);
+    expect(world.status).toBe('review');
+    world.mine();
+    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+  });
 });

@@ -131,3 +131,35 @@ describe('a booked payment is replaced by one of another amount', () => {
     expect(tx.txid).not.toBe(third.txid);
   });
 });
+
+test('all that was lost is back, but the price is short and other coins lie in suspense: the merchant says whether it is enough', () => {
+  const world = newWorld();
+  world.afterGrace();
+  world.rate(200_000n);
+  world.pay({ amount: 30_000n });
+  world.mine();
+  world.pay({ amount: 5_000n });
+  world.mine();
+  expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', 30_000n, 5_000n]);
+  world.reorg(2, 'out');
+  world.wait(11 * MINUTE);
+  for (const tx of world.chain().txs) world.resend(tx);
+  world.mine();
+  expect([world.status, world.available(), world.suspense()]).toEqual(['review', 30_000n, 5_000n]);
+  world.accept();
+  expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', 35_000n, 0n]);
+});
+
+test('all that was lost is back and nothing else lies there: it succeeds again, however short the price was', () => {
+  const world = newWorld();
+  world.afterGrace();
+  world.rate(200_000n);
+  world.pay({ amount: 30_000n });
+  world.mine();
+  world.reorg(1, 'out');
+  world.wait(11 * MINUTE);
+  expect([world.status, world.available()]).toEqual(['review', 0n]);
+  for (const tx of world.chain().txs) world.resend(tx);
+  world.mine();
+  expect([world.status, world.available()]).toEqual(['succeeded', 30_000n]);
+});

@@ -123,14 +123,46 @@ describe('accept (rule 12)', () => {
     expect(world.available()).toBe(300_000n);
   });
 
-  test('waits for a payment of the other coin as well, and takes it too', () => {
+  test('takes what lies in suspense of the other coin too', () => {
     const world = late(HALF);
     world.mine();
     world.pay({ currency: 'LTC', amount: 900n });
-    expect(refusal(world.accept).code).toBe('not_resolvable');
     world.mine(2, 'LTC');
     world.accept();
     expect([world.available(), world.available('LTC')]).toEqual([HALF, 900n]);
+  });
+
+  test('does not wait for what somebody else sends and nobody mines: that is an extra when it comes', () => {
+    const world = late(HALF);
+    world.mine();
+    const dust = world.pay({ amount: 600n });
+    world.pay({ currency: 'LTC', amount: 900n });
+    world.accept();
+    expect([world.status, world.available(), world.suspense(), world.suspense('LTC')]).toEqual(['succeeded', HALF, 0n, 0n]);
+    expect(world.announced()).toEqual(['transaction.extra_payment']);
+    world.mineOnly(dust);
+    world.mine(2, 'LTC');
+    expect([world.status, world.available(), world.suspense(), world.suspense('LTC')]).toEqual(['succeeded', HALF, 600n, 900n]);
+  });
+
+  test('while nothing has its confirmations yet there is nothing to accept', () => {
+    const world = late(HALF);
+    world.pay({ amount: 600n });
+    expect(refusal(world.accept).message).toContain('confirmations');
+    expect(world.status).toBe('review');
+  });
+
+  test('is refused while a coin in suspense is back in the mempool or below its R', () => {
+    const world = late(300_000n);
+    world.mine(2);
+    expect(world.suspense()).toBe(300_000n);
+    world.reorg(2, 'mempool');
+    expect([world.suspense(), refusal(world.accept).code]).toEqual([300_000n, 'not_resolvable']);
+    world.mine();
+    expect(refusal(world.accept).code).toBe('not_resolvable');
+    world.mine();
+    world.accept();
+    expect([world.status, world.available()]).toEqual(['succeeded', 300_000n]);
   });
 
   test('is refused while a coin in suspense has left the chain', () => {

@@ -181,8 +181,30 @@ test('twelve thousand dust payments come to rest', () => {
   // together they are worth 7,200 USD
   const it: Case = { ...caseOf(coins), chains: new Map([['BTC', { tipHeight: 3, timeMs: T0 }]]) };
   it.transaction.status = 'timedout_checked';
-  const began = performance.now();
+  const began = process.threadCpuUsage();
   judge(it);
   expect(it.transaction.status).toBe('succeeded');
-  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(process.threadCpuUsage(began).user / 1000).toBeLessThan(3_000);
+});
+
+test('the fee of a credit in parts is that of the whole, rounded down once: when it is booked and when it is accepted', () => {
+  const shares = (it: Case) => it.coins.map((one) => one.fee);
+  const booked = caseOf([coin(1, 150n), coin(2, 150n), coin(3, 150n)], 100);
+  let before = 0n;
+  for (const one of booked.coins) {
+    bookDeposit(booked, one, one.amount, before);
+    before += one.amount;
+  }
+  expect(shares(booked)).toEqual([1n, 2n, 1n]);
+
+  const accepted = caseOf([coin(1, 150n), coin(2, 150n), coin(3, 150n)], 100);
+  for (const one of accepted.coins) bookToSuspense(accepted, one);
+  accepted.steps.length = 0;
+  acceptSuspense(accepted, accepted.coins);
+  expect(shares(accepted)).toEqual([1n, 2n, 1n]);
+  expect(lines(accepted)).toEqual([
+    ['suspense:txn_1:BTC', 450n],
+    ['merchant:1:available:BTC', -446n],
+    ['income:fee:BTC', -4n],
+  ]);
 });

@@ -13,7 +13,7 @@ import {
   youngestCounting,
 } from './coins.ts';
 import { noticeCoins } from './notice.ts';
-import { nextHeight, requiredOfSuspense } from './required.ts';
+import { nextHeight } from './required.ts';
 import {
   acceptLate,
   announceReorged,
@@ -67,9 +67,8 @@ export function judge(it: Case): Verdict {
   }
   const counting = countingCoins(it);
   noteCounting(it, counting);
-  const together = requiredOfSuspense(it);
   for (const coin of it.coins) {
-    coin.dueHeight = nextHeight(it, coin, together.get(coin.currency));
+    coin.dueHeight = nextHeight(it, coin);
     coin.dueAtMs = nextTime(it, coin);
   }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;

@@ -1,6 +1,13 @@
 // R: how deep a coin must lie for what is done with it, by what it is worth itself or together with others, and whether it does. No decision is
 // made here.
-import { confirmationsToReach, finalDepth, type Required, reaches, requiredConfirmations } from '../confirmations.ts';
+import {
+  confirmationsToReach,
+  finalDepth,
+  type Required,
+  reaches,
+  requiredConfirmations,
+  requiredOfTiers,
+} from '../confirmations.ts';
 import type { CurrencyCode } from '../currency.ts';
 import { greatest } from '../money.ts';
 import { type Rate, usdForPartsUp, type Valued } from '../rate.ts';
@@ -46,31 +53,28 @@ export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required
     worthOf(it, [coin], () => amount),
   );
 }
-function byCurrency(coins: readonly Coin[]): ReadonlyMap<CurrencyCode, readonly Coin[]> {
-  return Map.groupBy(coins, (coin) => coin.currency);
-}
 /**
- * R of what lies in suspense, by currency. It is credited together, so it needs the R of what it is worth together: who can take back one of
- * ten payments can take back all of them.
+ * Whether everything in suspense is there and deep enough to be credited together: whatever a reorganisation of some depth could take back of
+ * it has less than the R of what that is worth. So ten payments need what one of their sum needs, and a little one beside a large one only
+ * its own.
  */
-export function requiredOfSuspense(it: Case): ReadonlyMap<CurrencyCode, Required> {
-  const groups = byCurrency(it.coins.filter((coin) => coin.inSuspense > 0n));
-  return new Map(
-    [...groups].map(([currency, coins]) => [
-      currency,
-      requiredConfirmations(
-        currency,
-        worthOf(it, coins, (coin) => coin.inSuspense),
-      ),
-    ]),
-  );
-}
-/** Whether everything in suspense is there and has the R of all that lies there in its currency. */
 export function suspenseReached(it: Case): boolean {
-  const required = requiredOfSuspense(it);
-  return it.coins.every((coin) => {
-    const wanted = coin.inSuspense > 0n ? required.get(coin.currency) : undefined;
-    return wanted === undefined || hasReached(it, coin, wanted);
+  const groups = Map.groupBy(
+    it.coins.filter((coin) => coin.inSuspense > 0n),
+    (coin) => coin.currency,
+  );
+  return [...groups].every(([currency, coins]) => {
+    let rest: readonly Coin[] = coins;
+    while (rest.length > 0) {
+      const required = requiredConfirmations(
+        currency,
+        worthOf(it, rest, (coin) => coin.inSuspense),
+      );
+      const shallow = rest.filter((coin) => !hasReached(it, coin, required));
+      if (shallow.length === rest.length) return false;
+      rest = shallow;
+    }
+    return true;
   });
 }
 /**
@@ -109,11 +113,8 @@ export function isFinal(it: Case, coin: Coin): boolean {
   return hasReached(it, coin, finalDepth(coin.currency));
 }
 
-/**
- * The next height of its chain at which a threshold of this coin is reached; null when there is none ahead.
- * @param together R of all that lies in suspense with it
- */
-export function nextHeight(it: Case, coin: Coin, together: Required | undefined): number | null {
+/** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */
+export function nextHeight(it: Case, coin: Coin): number | null {
   if (coin.state === 'gone') {
     const chain = chainOf(it, coin);
     return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? coin.lastHeight : null;
@@ -123,7 +124,7 @@ export function nextHeight(it: Case, coin: Coin, together: Required | undefined)
   const wanted = [requiredOfAmount(it, coin, coin.amount), finalDepth(coin.currency)];
   if (isRight(it, coin)) wanted.push(requiredOfTransaction(it));
   if (coin.owed > 0n) wanted.push(requiredOfAmount(it, coin, coin.owed));
-  if (coin.inSuspense > 0n && together !== undefined) wanted.push(together);
+  if (coin.inSuspense > 0n && it.transaction.status === 'review') wanted.push(...requiredOfTiers(coin.currency));
   const depths = wanted.map((required) =>
     confirmationsToReach(coin.currency, { confirmations, coinbase: coin.coinbase, lock: coin.lock }, required),
   );

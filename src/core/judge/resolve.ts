@@ -6,7 +6,7 @@ import type { Case, Coin } from './case.ts';
 import { confirmationsOf, isBooked, isLive, isRight, suspenseOf } from './coins.ts';
 import { acceptSuspense } from './postings.ts';
 import { suspenseReached } from './required.ts';
-import { isDisputed } from './rules.ts';
+import { announceRest, isDisputed, waitsForBooking } from './rules.ts';
 import { happen } from './steps.ts';
 
 /** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. Cancelled already: nothing changes. */
@@ -37,21 +37,31 @@ function refuseWhileDisputed(it: Case): void {
 /** Whose word it is: the history says so. */
 export type Speaker = 'merchant' | 'operator';
 
-/** Accepts all coins in suspense: from review or declined to confirmed and succeeded. */
+/**
+ * Accepts all coins in suspense: from review or declined to confirmed and succeeded. A payment that does not have its R yet keeps nobody from
+ * that: it comes to suspense later (rule 21).
+ */
 export function accept(it: Case, by: Speaker = 'merchant'): void {
   const { transaction } = it;
   if (transaction.status !== 'review' && transaction.status !== 'declined') {
     throw notResolvable(`The transaction is ${transaction.status}; only one in review or declined can be accepted.`);
   }
   refuseWhileRefunding(it);
-  if (it.coins.some((coin) => isLive(coin) && !isBooked(coin)) || !suspenseReached(it))
+  if (it.coins.some((coin) => waitsForBooking(it, coin)) || !suspenseReached(it))
     throw notResolvable('A payment of this transaction does not have the confirmations that its value needs yet.');
-  if (suspenseOf(it.coins) === 0n) throw notResolvable('Nothing of this transaction lies in suspense.');
+  if (suspenseOf(it.coins) === 0n) throw notResolvable(nothingInSuspense(it));
   refuseWhileDisputed(it);
   transaction.word = 'accepted';
   happen(it, 'resolved_accept', by === 'operator' ? 'accepted by the operator' : undefined);
   acceptSuspense(it, it.coins);
   happen(it, 'booked');
+  announceRest(it);
+}
+
+function nothingInSuspense(it: Case): string {
+  return it.coins.some((coin) => isLive(coin) && !isBooked(coin))
+    ? 'No payment of this transaction has the confirmations that its value needs yet.'
+    : 'Nothing of this transaction lies in suspense.';
 }
 
 /** Refuses what is in review: it stays in suspense. */

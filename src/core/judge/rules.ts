@@ -67,7 +67,8 @@ export const moveToSuspense: Rule = (it) => {
   return coins.length > 0;
 };
 
-function waitsForBooking(it: Case, coin: Coin): boolean {
+/** A coin that has what it needs to lie in suspense, and does not: our nodes contradict each other about its chain. */
+export function waitsForBooking(it: Case, coin: Coin): boolean {
   return coin.present && isLive(coin) && !isBooked(coin) && reachesSuspense(it, coin);
 }
 
@@ -112,9 +113,14 @@ export const book: Rule = (it) => {
     credited = plus(credited, credit);
   }
   happen(it, 'booked');
-  for (const coin of presentRight(it)) if (!isBooked(coin)) announceExtra(it, coin);
+  announceRest(it);
   return true;
 };
+
+/** What is there and not booked when a transaction has succeeded is extra from then on (rule 21). */
+export function announceRest(it: Case): void {
+  for (const coin of presentRight(it)) if (!isBooked(coin)) announceExtra(it, coin);
+}
 
 /** Rule 24: the block by which need − tol has R, when it is dated after W + 24 h. */
 function lateBlock(it: Case, { coins, late }: Deep): DatedBlock | null {
@@ -188,16 +194,18 @@ export const acceptLate: Rule = (it) => {
   const { transaction } = it;
   if (transaction.status !== 'review' || transaction.why !== 'late' || transaction.latePolicy !== 'accept') return false;
   if (transaction.barred || transaction.word === 'cancelled' || transaction.word === 'refused' || it.refundOpen) return false;
-  const coins = presentRight(it);
-  if (coins.length === 0 || !coins.every((coin) => isBooked(coin) && reachesTransaction(it, coin))) return false;
+  // what is not deep yet waits by itself (rule 21): a stranger's unconfirmed payment keeps nobody from a decision
+  const coins = presentRight(it).filter((coin) => isBooked(coin) && reachesTransaction(it, coin));
   // everything in suspense is credited, so all of it must still be there and deep
-  if (!suspenseReached(it)) return false;
+  if (coins.length === 0 || !suspenseReached(it)) return false;
   const parts = valued(coins, (coin) => coin.amount);
   if (parts === null || isDisputed(it) || suspenseOf(coins) === 0n) return false;
   if (!isWorth(parts, transaction.currency, { usdMinor: transaction.usdMinor }, toleranceUsd(transaction))) return false;
   if (!happen(it, 'late_accepted')) return false;
   acceptSuspense(it, it.coins);
-  return happen(it, 'booked');
+  happen(it, 'booked');
+  announceRest(it);
+  return true;
 };
 
 /** Whether what lies in suspense must stay there because our nodes contradict each other about its chain. */
