@@ -96,10 +96,26 @@ create table public.account_xpubs (
   created_at timestamp with time zone not null,
   confirmed_at timestamp with time zone,
   retired_at timestamp with time zone,
+  start_index bigint default 0 not null,
   constraint account_xpubs_xpub_key UNIQUE (xpub),
   constraint account_xpubs_pkey PRIMARY KEY (id),
   constraint account_xpubs_next_index_check CHECK (((next_index >= 0) AND (next_index <= '2147483648'::bigint))),
-  constraint account_xpubs_origin_check CHECK ((origin = ANY (ARRAY['signer'::text, 'imported'::text])))
+  constraint account_xpubs_origin_check CHECK ((origin = ANY (ARRAY['signer'::text, 'imported'::text]))),
+  constraint account_xpubs_start_index_check CHECK (((start_index >= 0) AND (start_index <= '2147483648'::bigint)))
+);
+
+create table public.address_requests (
+  id text collate "C" not null,
+  currency text not null,
+  size integer not null,
+  asked_at timestamp with time zone default now() not null,
+  renewed_at timestamp with time zone default now() not null,
+  account_xpub_id bigint,
+  first_index bigint,
+  constraint address_requests_pkey PRIMARY KEY (id),
+  constraint address_requests_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id),
+  constraint address_requests_check CHECK (((account_xpub_id IS NULL) = (first_index IS NULL))),
+  constraint address_requests_size_check CHECK (((size >= 1) AND (size <= 100000)))
 );
 
 create table public.blocks (
@@ -425,6 +441,15 @@ create table public.sign_ins (
   constraint sign_ins_revoked_because_check CHECK ((revoked_because = ANY (ARRAY['signed_out'::text, 'refresh_token_reused'::text, 'credentials_changed'::text])))
 ) with (fillfactor=70);
 
+create table public.signer_journal (
+  one boolean default true not null,
+  lineage text not null,
+  counter bigint not null,
+  written_at timestamp with time zone default now() not null,
+  constraint signer_journal_pkey PRIMARY KEY (one),
+  constraint signer_journal_one_check CHECK (one)
+);
+
 create table public.signing_keys (
   kid text collate "C" not null,
   public_key text not null,
@@ -432,6 +457,19 @@ create table public.signing_keys (
   useless_after timestamp with time zone not null,
   constraint signing_keys_pkey PRIMARY KEY (kid),
   constraint signing_keys_kid_check CHECK ((kid ~ '^[A-Za-z0-9_-]{16}$'::text))
+);
+
+create table public.skipped_addresses (
+  id bigint generated always as identity not null,
+  account_xpub_id bigint not null,
+  first_index bigint not null,
+  end_index bigint not null,
+  cause text not null,
+  noticed_at timestamp with time zone default now() not null,
+  constraint skipped_addresses_pkey PRIMARY KEY (id),
+  constraint skipped_addresses_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id),
+  constraint skipped_addresses_cause_check CHECK ((cause = ANY (ARRAY['database_behind'::text, 'journal_lost'::text, 'journal_behind'::text]))),
+  constraint skipped_addresses_check CHECK ((end_index > first_index))
 );
 
 create table public.transactions (
@@ -514,6 +552,8 @@ CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) 
 CREATE INDEX entry_transaction ON ledger.entry USING btree (transaction_id) WHERE (transaction_id IS NOT NULL);
 
 CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (currency) WHERE (retired_at IS NULL);
+
+CREATE INDEX address_requests_open ON public.address_requests USING btree (asked_at) WHERE (first_index IS NULL);
 
 CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (cleared_at IS NULL);
 
@@ -767,6 +807,8 @@ grant select on ledger.unrolled to bursar_app;
 
 grant delete, insert, select, update on public.account_xpubs to bursar_app;
 
+grant delete, insert, select, update on public.address_requests to bursar_app;
+
 grant delete, insert, select, update on public.blocks to bursar_app;
 
 grant delete, insert, select, update on public.breakers to bursar_app;
@@ -813,7 +855,11 @@ grant delete, insert, select, update on public.schedules to bursar_app;
 
 grant delete, insert, select, update on public.sign_ins to bursar_app;
 
+grant delete, insert, select, update on public.signer_journal to bursar_app;
+
 grant delete, insert, select, update on public.signing_keys to bursar_app;
+
+grant delete, insert, select, update on public.skipped_addresses to bursar_app;
 
 grant delete, insert, select, update on public.transactions to bursar_app;
 

@@ -1,47 +1,59 @@
-// Hands out receiving addresses, each once in the life of the house: indexes come in ranges from the database, keys by public derivation.
-// One pool per currency and process, called by the creation of a transaction.
+// Hands out receiving addresses, each once in the life of the service: indexes come in ranges from the signer and lie ready, keys by public
+// derivation. One pool per currency and process, called by the creation of a transaction.
 import { UnderivableIndex } from '../core/account-key.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { AddressDeriver, DerivedAddress, Ports } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import { reserveRange, usableKey } from '../store/address-ranges.ts';
+import { usableKey } from '../store/address-ranges.ts';
 import type { Database } from '../store/connect.ts';
+import { type RangeRequest, requestRange } from './range-request.ts';
 
 /** What addresses are made from: a part of Context. */
-export type AddressContext = { readonly db: Database; readonly ports: Pick<Ports, 'clock' | 'addresses'> };
+export type AddressContext = { readonly db: Database; readonly ports: Pick<Ports, 'clock' | 'addresses' | 'rng'> };
 
 export type AddressPool = {
-  /** An address that was never given out before; refuses with currency_unavailable when the currency has no key to receive with. */
+  /**
+   * An address that was never given out before. Refuses with currency_unavailable when the currency has no key to receive with, or when none is
+   * left and the signer does not answer.
+   */
   next(): DerivedAddress | Promise<DerivedAddress>;
+  /** Gets addresses ready before somebody asks. */
+  prepare(): Promise<void>;
 };
 
 type Range = { readonly keyId: bigint; readonly deriver: AddressDeriver; nextIndex: number; readonly end: number };
 
 /** After this long a pool looks whether the operator has put another key in use. */
 const KEY_FRESH_MS = 2_000;
+/** Who has no address left waits so long for the signer; while it stays silent everybody else is refused at once. */
+const SIGNER_WITHIN_MS = 2_000;
 
-/** @param options.rangeSize indexes reserved at once: what a crash can lose */
-export function createAddressPool(ctx: AddressContext, currency: UtxoCode, options: { readonly rangeSize: number }): AddressPool {
-  let current: Range | null = null;
-  let spare: Range | null = null;
+/** @param options.ready so many indexes lie ready, so that a signer that starts again is not noticed; a range has as many */
+export function createAddressPool(ctx: AddressContext, currency: UtxoCode, options: { readonly ready: number }): AddressPool {
+  let ranges: Range[] = [];
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let checking: Promise<void> | null = null;
-  let reserving: Promise<Range> | null = null;
+  let asked: RangeRequest | null = null;
 
-  function reserve(): Promise<Range> {
-    reserving ??= reserveFresh().finally(() => {
-      reserving = null;
-    });
-    return reserving;
-  }
-
-  async function reserveFresh(): Promise<Range> {
-    const range = await reserveRange(ctx.db, currency, options.rangeSize);
-    if (range === null) throw new Refusal('currency_unavailable');
-    const deriver = ctx.ports.addresses.of(currency, range.xpub);
-    const fresh = { keyId: range.keyId, deriver, nextIndex: range.firstIndex, end: range.firstIndex + options.rangeSize };
-    spare = fresh;
-    return fresh;
+  /** Asks for one more range, one at a time; what comes of it lies ready then. */
+  function ask(): RangeRequest {
+    if (asked !== null) {
+      asked.renew();
+      return asked;
+    }
+    const request = requestRange(ctx, currency, options.ready);
+    const answer = request.answer
+      .then((range) => {
+        const deriver = ctx.ports.addresses.of(currency, range.xpub);
+        ranges.push({ keyId: range.keyId, deriver, nextIndex: range.firstIndex, end: range.firstIndex + range.size });
+        return range;
+      })
+      .finally(() => {
+        asked = null;
+      });
+    answer.catch(() => undefined); // who waits for it hears it; who only wants more to lie ready asks again at the next address
+    asked = { ...request, answer };
+    return asked;
   }
 
   /** Forgets ranges of a key that is not in use any more. */
@@ -49,8 +61,7 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
     checking ??= (async () => {
       const startedMs = ctx.ports.clock.now();
       const key = await usableKey(ctx.db, currency);
-      if (current !== null && current.keyId !== key) current = null;
-      if (spare !== null && spare.keyId !== key) spare = null;
+      ranges = ranges.filter((range) => range.keyId === key);
       checkedAtMs = startedMs;
     })().finally(() => {
       checking = null;
@@ -63,17 +74,15 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
     return age >= 0 && age < KEY_FRESH_MS;
   }
 
-  /** The next address of the range at hand; null when none is left. */
+  /** The next address of the ranges at hand; null when none is left. */
   function take(): DerivedAddress | null {
     for (;;) {
-      if (current === null || current.nextIndex >= current.end) {
-        current = spare;
-        spare = null;
-        if (current === null) return null;
-      }
-      const range = current;
+      const [range] = ranges;
+      if (range === undefined) return null;
       const index = range.nextIndex++;
-      if (spare === null && range.end - range.nextIndex < options.rangeSize / 4) reserve().catch(() => undefined); // the caller who needs it asks again
+      if (range.nextIndex >= range.end) ranges.shift();
+      const left = ranges.reduce((sum, one) => sum + one.end - one.nextIndex, 0);
+      if (left < options.ready) ask();
       try {
         return range.deriver.derive(index);
       } catch (error) {
@@ -87,7 +96,8 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
       if (!isFresh()) await check();
       const taken = take();
       if (taken !== null) return taken;
-      await reserve();
+      const { answer, askedMs } = ask();
+      await within(answer, SIGNER_WITHIN_MS - (performance.now() - askedMs), currency);
     }
   }
 
@@ -95,5 +105,27 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
     next() {
       return (isFresh() ? take() : null) ?? wait();
     },
+    async prepare() {
+      await check();
+      if (ranges.length === 0) await ask().answer;
+    },
   };
+}
+
+/** The answer, if it comes in this time. */
+async function within(answer: Promise<unknown>, ms: number, currency: UtxoCode): Promise<void> {
+  const message = `${currency} is not available right now: no address is left, and the signer gives out no new ones.`;
+  const silent = new Refusal('currency_unavailable', { message, retryAfterSeconds: 5 });
+  if (ms <= 0) throw silent;
+  const timeUp = AbortSignal.timeout(Math.ceil(ms));
+  let tell = (): void => undefined;
+  const silence = new Promise<never>((_resolve, reject) => {
+    tell = () => reject(silent);
+    timeUp.addEventListener('abort', tell);
+  });
+  try {
+    await Promise.race([answer, silence]);
+  } finally {
+    timeUp.removeEventListener('abort', tell);
+  }
 }

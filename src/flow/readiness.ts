@@ -5,6 +5,7 @@ import { receivingCurrencies } from '../store/address-ranges.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
 import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/rates.ts';
+import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/signer-status.ts';
 import type { Context } from './context.ts';
 import { getRates } from './rates.ts';
 
@@ -15,6 +16,7 @@ export type Readiness = {
   /** Prices of at most 5 min ago. */
   readonly rates: Partial<Record<string, LatestRate>>;
   readonly rateSources: readonly RateSourceStatus[];
+  readonly signer: SignerStatus;
   /** What keeps coins with a node from being sold, or payouts from going on; one sentence each, without a full stop. */
   readonly problems: readonly string[];
   /** Why calling the API is of no use to anybody yet; null when it may be called. */
@@ -23,6 +25,7 @@ export type Readiness = {
 
 /** A watcher looks at its node every few seconds: older than this means that none runs. */
 export const LOOKED_RECENTLY_MS = 60_000;
+const SKIPPED_TOLD_DAYS = 7;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
@@ -31,12 +34,14 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the coins that have a node
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, breakers, rates, rateSources, receiving] = await Promise.all([
+  const [chains, breakers, rates, rateSources, receiving, signer, skipped] = await Promise.all([
     readChainStatus(ctx.db),
     openBreakers(ctx.db),
     getRates(ctx),
     readRateSources(ctx.db),
     receivingCurrencies(ctx.db),
+    readSignerStatus(ctx.db),
+    readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
   ]);
   const nowMs = ctx.ports.clock.now();
   const keyless = configured.filter((code) => !receiving.has(code));
@@ -46,11 +51,22 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     ...(keyless.length > 0 && (blocked === null || receiving.size > 0)
       ? [`there is no key to receive ${keyless.join(', ')} with: ${KEY_WANTED}`]
       : []),
+    ...(receiving.size === 0 ? [] : signerProblems(signer)),
+    ...skipped.map(describeSkipped),
     ...chainProblems(configured, chains, nowMs),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
   ];
-  return { chains, breakers, rates, rateSources, problems, blocked };
+  return { chains, breakers, rates, rateSources, signer, problems, blocked };
+}
+
+function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string[] {
+  const without = waiting.length === 0 ? '' : `, and ${waiting.join(', ')} wait for new ones`;
+  if (!runs) return [`no signer runs: only addresses that lie ready are given out${without}; start one with "bursar signer"`];
+  if (waitingSinceMs === null) return [];
+  return [
+    `the signer does not answer: ${waiting.join(', ')} wait for new addresses since ${new Date(waitingSinceMs).toISOString()}`,
+  ];
 }
 
 /** Where coins are worth money, nobody is told to come as long as there is nothing to receive them with. */

@@ -29,6 +29,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     maxConnections: DATABASE_SESSIONS,
     answersWithinMs: ANSWERS_WITHIN_MS,
     byIndex: true,
+    addressesReady: true,
   });
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);

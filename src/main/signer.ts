@@ -1,30 +1,25 @@
-// The signer's process: it alone opens the seed. It gives the database the account keys that it has, confirms those that are there, and
-// answers on its unix socket. Started by `npm start`, or alone by `bursar signer`.
-
+// The signer's process: it alone opens the seed. It gives the database the account keys that it has, confirms those that are there, gives out
+// address indexes, and answers on its unix socket. Started by `npm start`, or alone by `bursar signer`.
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../signer/databases.ts';
-import { createKeyring } from '../signer/keyring.ts';
+import { openJournal } from '../signer/journal.ts';
+import { createKeyring, type Keyring } from '../signer/keyring.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
-import { connect } from '../store/connect.ts';
-import { type Opened, open } from './opened.ts';
+import { connect, type Database } from '../store/connect.ts';
+import { grantAddresses } from './address-grants.ts';
+import { type Opened, onOpened } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { keyringOptions, signerSocket } from './signer-place.ts';
 import { StartRefused } from './start-refused.ts';
 
-async function start(): Promise<Running> {
-  const { config, database } = await open();
-  try {
-    return await serve(config, config.dataFolder);
-  } finally {
-    // the socket's questions need no database
-    await database.close();
-  }
-}
+const DATABASE_SESSIONS = 2;
+const say = (line: string): void => console.error(`signer: ${line}`);
 
-async function serve(config: Opened['config'], dataFolder: string): Promise<Running> {
+async function start({ config, database }: Opened): Promise<Running> {
+  const { dataFolder } = config;
   const options = keyringOptions(config, dataFolder);
   const lock = await tryLock(dataFolder, 'signer');
   if (lock === null) throw new StartRefused(`a signer already runs on ${dataFolder}`);
@@ -34,32 +29,44 @@ async function serve(config: Opened['config'], dataFolder: string): Promise<Runn
   });
   if (accounts === null) {
     const how = 'make one with "bursar keys init", or receive to keys kept elsewhere with "bursar keys import-xpub"';
-    console.error(`signer: there is no seed in ${options.folder}: ${how}`);
-  } else await confirmStoredKeys(config.databaseUrl, accounts, options.folder);
+    say(`there is no seed in ${options.folder}: ${how}`);
+  }
+  const db = connect({
+    url: config.databaseUrl,
+    role: 'bursar_app',
+    maxConnections: DATABASE_SESSIONS,
+    applicationName: 'bursar signer',
+  });
+  if (accounts !== null) await confirmStoredKeys(db, accounts, options.folder);
+  const grants = await grantAddresses(db, await openJournal(options.folder), { owns: ownsKeys(keyring), tell: say });
   const socket = signerSocket(dataFolder);
-  const server = await serveSigner(socket, keyring, (error) => console.error(`signer: ${(error as Error).message}`));
+  const server = await serveSigner(socket, keyring, (error) => say((error as Error).message));
   return {
     note: socket,
     async stop() {
       await server.close();
+      await grants.close();
+      await db.close();
+      await database.close();
       await lock.release();
     },
   };
 }
 
+/** Whether a key is of the seed that the signer has now; a seed may be made while it runs. */
+function ownsKeys(keyring: Keyring): (currency: string, xpub: string) => Promise<boolean> {
+  return async (currency, xpub) =>
+    (await keyring.accounts())?.some((own) => own.currency === currency && own.xpub === xpub) ?? false;
+}
+
 /** Throws StartRefused, loudly, when the database calls a key ours that is not. */
-async function confirmStoredKeys(url: string, accounts: readonly SignerAccount[], folder: string): Promise<void> {
-  const db = connect({ url, role: 'bursar_app', maxConnections: 1, applicationName: 'bursar signer' });
-  try {
-    const comparison = await compareKeys(db, accounts, new Date(), () => firstIndexOfNewDatabase(folder));
-    const mismatch = mismatchMessage(comparison);
-    if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
-    if (comparison.retiredMismatched.length > 0) {
-      console.error(`signer: earlier account keys of ${comparison.retiredMismatched.join(', ')} are not of this seed`);
-    }
-  } finally {
-    await db.close();
+async function confirmStoredKeys(db: Database, accounts: readonly SignerAccount[], folder: string): Promise<void> {
+  const comparison = await compareKeys(db, accounts, new Date(), () => firstIndexOfNewDatabase(folder));
+  const mismatch = mismatchMessage(comparison);
+  if (mismatch !== null) throw new StartRefused(`signer: ${mismatch}`);
+  if (comparison.retiredMismatched.length > 0) {
+    say(`earlier account keys of ${comparison.retiredMismatched.join(', ')} are not of this seed`);
   }
 }
 
-await runProcess('signer', start);
+await runProcess('signer', () => onOpened(start));

@@ -13,6 +13,7 @@ import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
 import { systemRng } from '../outside/rng.ts';
 import { connect, type Database } from '../store/connect.ts';
+import { currenciesInUse } from '../store/range-requests.ts';
 import type { Config } from './config-table.ts';
 import { clockFile } from './sandbox-place.ts';
 
@@ -26,16 +27,18 @@ export type WireOptions = {
   readonly byIndex?: boolean;
   /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
   readonly clock?: Clock;
+  /** It gives addresses to customers: they are asked for before anybody comes. */
+  readonly addressesReady?: boolean;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
 
-/** Address indexes reserved at once: what a restart can lose, against one write to the database for as many addresses. */
-const ADDRESS_RANGE = 200;
+/** So many addresses of a currency lie ready in a process, against a signer that starts again; its end loses at most twice as many indexes. */
+const ADDRESSES_READY = 1_000;
 
 /** What it takes to make merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
-  const { clock: given, ...session } = options;
+  const { clock: given, addressesReady: _ready, ...session } = options;
   const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...session });
   const clock = given === undefined ? serviceClock(config) : { ...given, close: () => undefined };
   const ports = {
@@ -59,16 +62,25 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const { db, ports } = signIn.ctx;
   const addresses = createAddressDerivers(config.network);
   const destinations = createDestinations(config.network);
-  return {
-    ctx: contextOf(config, db, { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations }),
-    close: signIn.close,
-  };
+  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations };
+  const pools = addressPools(db, allPorts);
+  if (options.addressesReady === true) prepare(db, pools).catch(() => undefined);
+  return { ctx: contextOf(config, db, allPorts, pools), close: signIn.close };
 }
 
-function contextOf(config: Config, db: Database, ports: Ports): Context {
-  const pools = new Map<UtxoCode, AddressPool>(
-    WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, { rangeSize: ADDRESS_RANGE })]),
-  );
+type AddressPools = ReadonlyMap<UtxoCode, AddressPool>;
+
+function addressPools(db: Database, ports: Ports): AddressPools {
+  const options = { ready: ADDRESSES_READY };
+  return new Map(WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, options)]));
+}
+
+/** Asks for addresses of what was received before, so that the first customers find them ready; what fails is asked for again by them. */
+async function prepare(db: Database, pools: AddressPools): Promise<void> {
+  for (const currency of await currenciesInUse(db)) await pools.get(currency)?.prepare();
+}
+
+function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPools): Context {
   return {
     db,
     ports,

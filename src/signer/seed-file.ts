@@ -194,7 +194,8 @@ async function createOnce(
   return true;
 }
 
-async function syncFolder(path: string): Promise<void> {
+/** Puts the names of a folder on disk. */
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
     await folder.sync();

@@ -1,25 +1,7 @@
-// Ranges of address indexes, reserved by raising a key's counter: what was reserved is never given out again, whatever crashes. Called by
-// the address pool; the audit reads the addresses that were given out.
+// What addresses were derived from and may be derived from. Called by the address pool and by the readiness; the audit reads the addresses that
+// were given out.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Sql } from './connect.ts';
-
-export type AddressRange = { readonly keyId: bigint; readonly xpub: string; readonly firstIndex: number };
-
-/**
- * Reserves `size` indexes of the currency's key in use; null when there is none, or the signer has not confirmed its own.
- * Gaps are possible (a process that ends loses the rest of its range), reuse is not.
- */
-export async function reserveRange(sql: Sql, currency: UtxoCode, size: number): Promise<AddressRange | null> {
-  const result = await sql.query<{ id: bigint; xpub: string; next_index: bigint }>({
-    name: 'reserve_range',
-    text: `update account_xpubs set next_index = next_index + $2
-            where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)
-           returning id, xpub, next_index`,
-    values: [currency, size],
-  });
-  const row = result.rows[0];
-  return row === undefined ? null : { keyId: row.id, xpub: row.xpub, firstIndex: Number(row.next_index) - size };
-}
 
 /** The key that addresses may be derived from now; null when there is none. */
 export async function usableKey(sql: Sql, currency: UtxoCode): Promise<bigint | null> {

@@ -9,7 +9,9 @@ export type StoredKey = {
   /** In its canonical form. */
   readonly xpub: string;
   readonly origin: 'signer' | 'imported';
-  /** The first index that was never reserved. */
+  /** Where its indexes begin in this database. */
+  readonly startIndex: number;
+  /** The first index that was never given out. */
   readonly nextIndex: number;
   readonly createdAt: Date;
   readonly confirmedAt: Date | null;
@@ -22,17 +24,19 @@ type Row = {
   currency: UtxoCode;
   xpub: string;
   origin: 'signer' | 'imported';
+  start_index: bigint;
   next_index: bigint;
   created_at: Date;
   confirmed_at: Date | null;
   retired_at: Date | null;
 };
-const COLUMNS = 'id, currency, xpub, origin, next_index, created_at, confirmed_at, retired_at';
+const COLUMNS = 'id, currency, xpub, origin, start_index, next_index, created_at, confirmed_at, retired_at';
 const stored = (row: Row): StoredKey => ({
   id: row.id,
   currency: row.currency,
   xpub: row.xpub,
   origin: row.origin,
+  startIndex: Number(row.start_index),
   nextIndex: Number(row.next_index),
   createdAt: row.created_at,
   confirmedAt: row.confirmed_at,
@@ -66,7 +70,7 @@ export async function addSignerKey(
 ): Promise<boolean> {
   const result = await sql.query({
     name: 'add_signer_key',
-    text: `insert into account_xpubs (currency, xpub, origin, created_at, confirmed_at, next_index) values ($1, $2, 'signer', $3, $3, $4)
+    text: `insert into account_xpubs (currency, xpub, origin, created_at, confirmed_at, next_index, start_index) values ($1, $2, 'signer', $3, $3, $4, $4)
            on conflict do nothing`,
     values: [key.currency, key.xpub, key.at, key.nextIndex ?? 0],
   });

@@ -23,6 +23,7 @@ import { addSignerKey } from '../../src/store/xpubs.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { openSigner } from '../support/signer.ts';
 
 export const PASSWORD = 'correct horse battery';
 export const BTC_RATE = '65000.00';
@@ -50,11 +51,16 @@ async function context(network: Network, now: () => number) {
   const { url, db } = fresh;
   const ports = portsFor(network, { now });
   const pools = new Map<UtxoCode, AddressPool>(
-    WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { rangeSize: 50 })]),
+    WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
   );
   const batched = createBatched(db, async (currency) => pools.get(currency)!.next());
   const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batched };
-  return { ctx, url, drop: () => fresh.drop() };
+  const signer = await openSigner(db);
+  const drop = async () => {
+    await signer.close();
+    await fresh.drop();
+  };
+  return { ctx, url, drop };
 }
 
 /** Node conditions and rates as the worker would leave them at this moment. */

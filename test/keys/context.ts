@@ -2,8 +2,9 @@
 import type { Network } from '../../src/core/currency.ts';
 import type { AddressContext } from '../../src/flow/address-pool.ts';
 import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
+import { systemRng } from '../../src/outside/rng.ts';
 import type { Database } from '../../src/store/connect.ts';
 
 export function keyContext(db: Database, network: Network, now: () => number = () => Date.now()): AddressContext {
-  return { db, ports: { clock: { now }, addresses: createAddressDerivers(network) } };
+  return { db, ports: { clock: { now }, rng: systemRng, addresses: createAddressDerivers(network) } };
 }

@@ -21,6 +21,7 @@ import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { openSigner } from '../support/signer.ts';
 
 const SETTLES_WITHIN_MS = 30_000;
 const NEXT_PASS_MS = 50;
@@ -31,10 +32,11 @@ const NEXT_PASS_MS = 50;
  */
 export async function openBursar(currency: UtxoCode, account: string, urls: readonly string[]) {
   const { db, url, drop } = await freshDatabase();
+  const signer = await openSigner(db);
   const clock = { now: () => Date.now() };
   const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]) });
   const ports = portsFor('regtest', clock, { chains: nodes.chains });
-  const pool = createAddressPool({ db, ports }, currency, { rangeSize: 10 });
+  const pool = createAddressPool({ db, ports }, currency, { ready: 10 });
   const ctx: Context = {
     db,
     ports,
@@ -107,6 +109,7 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
     async close() {
       for (const watcher of watchers) await watcher.close();
       await nodes.close();
+      await signer.close();
       await drop();
     },
   };

@@ -20,6 +20,7 @@ import type { Job } from '../../src/worker/loop.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { openSigner } from '../support/signer.ts';
 import { COINS, type Coin } from './law.ts';
 
 export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
@@ -55,9 +56,10 @@ export async function openWorld(options: { readonly feeBps: number }) {
   for (const { currency, xpub } of accountsOf(new Uint8Array(32).fill(7), 'regtest')) {
     await addSignerKey(db, { currency, xpub, at: new Date(nowMs) });
   }
+  const signer = await openSigner(db);
   const troubles: string[] = [];
   const contextOn = (database: Database): Context => {
-    const pools = new Map(COINS.map((coin) => [coin, createAddressPool({ db: database, ports }, coin, { rangeSize: 50 })]));
+    const pools = new Map(COINS.map((coin) => [coin, createAddressPool({ db: database, ports }, coin, { ready: 50 })]));
     return {
       db: database,
       ports,
@@ -165,6 +167,7 @@ export async function openWorld(options: { readonly feeBps: number }) {
       for (const worker of workers) for (const watcher of worker.watchers.values()) await watcher.close();
       await reach.close();
       for (const node of nodes.values()) await node.stop();
+      await signer.close();
       await drop();
     },
   };

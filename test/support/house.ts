@@ -29,6 +29,7 @@ import { createOwnClock } from '../../src/worker/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
+import { openSigner } from './signer.ts';
 
 const CHAINS = ['BTC', 'LTC'] as const;
 const hash = (): string => randomBytes(32).toString('hex');
@@ -42,7 +43,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
   const clock = { now: () => nowMs, steady: () => steadyMs };
   const ports = portsFor('regtest', clock);
   const chains: readonly UtxoCode[] = [...CHAINS, ...(options.also === undefined ? [] : [options.also])];
-  const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { rangeSize: 50 })]));
+  const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { ready: 50 })]));
   const ctx: Context = {
     db,
     ports,
@@ -52,6 +53,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     contestedLimitMinor: 1_000_00n,
     batched: createBatched(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
+  const signer = await openSigner(db);
   const admin = new pg.Pool({ connectionString: url, max: 3 });
   admin.on('error', () => undefined); // its idle sessions end with the database
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
@@ -125,6 +127,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     now: clock.now,
     rate,
     async drop(): Promise<void> {
+      await signer.close();
       await admin.end();
       await drop();
     },

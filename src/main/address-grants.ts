@@ -1,0 +1,86 @@
+// Lets the signer's process give out address indexes for as long as it runs: woken by whoever asks, one signer at a time for a database, and
+// again whenever the database may have been another one meanwhile. Called by main/signer.ts.
+import type { UtxoCode } from '../core/currency.ts';
+import { createGranting } from '../signer/granting.ts';
+import type { Journal } from '../signer/journal.ts';
+import type { Database } from '../store/connect.ts';
+import { SIGNER_LOCK, WANTED } from '../store/range-requests.ts';
+
+const LOOK_MS = 1_000;
+/** So often the journal and the database note each other, whether or not anything is given: what is older than that is known as an old copy. */
+const MARK_MS = 3_600_000;
+
+/**
+ * Resolves when what was asked for before is answered, or another signer has this database: then it waits for that one to end.
+ * @param tell what an operator must know
+ */
+export async function grantAddresses(
+  db: Database,
+  journal: Journal,
+  options: { readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>; readonly tell: (line: string) => void },
+): Promise<{ close(): Promise<void> }> {
+  let comparedMs: number | null = null;
+  let wanted = false;
+  let running: Promise<void> | null = null;
+  let last = '';
+  const lock = db.sessionLock(SIGNER_LOCK, () => {
+    comparedMs = null;
+  });
+  const granting = createGranting({ db, journal, ...options });
+
+  /** Once while it stays the same. */
+  function trouble(line: string): void {
+    if (line !== '' && line !== last) options.tell(line);
+    last = line;
+  }
+  async function work(): Promise<void> {
+    if (!(await lock.acquire())) {
+      await lock.relieve();
+      trouble('another signer gives out addresses for this database: this one waits until that has ended');
+      return;
+    }
+    if (comparedMs === null || performance.now() - comparedMs > MARK_MS) {
+      wanted = true;
+      await granting.compare();
+      comparedMs = performance.now();
+    }
+    while (wanted) {
+      wanted = false;
+      await granting.answerAll();
+    }
+    trouble('');
+  }
+  function look(): Promise<void> {
+    running ??= work()
+      .catch((error: Error) => {
+        wanted = true;
+        trouble(`no addresses are given out: ${error.message}`);
+      })
+      .finally(() => {
+        running = null;
+      });
+    return running;
+  }
+  const stopListening = await db.listen(
+    [WANTED],
+    () => {
+      wanted = true;
+      void look();
+    },
+    () => {
+      // it may have been restored, or a replica have taken its place
+      comparedMs = null;
+      void look();
+    },
+  );
+  await look();
+  const timer = setInterval(() => void look(), LOOK_MS);
+  return {
+    async close() {
+      clearInterval(timer);
+      await stopListening();
+      await running;
+      await lock.release();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was given
+// yet, it is in the journal before anybody is told, and an older copy of either is noticed and passed over. Run by main/signer.ts.
+import type { UtxoCode } from '../core/currency.ts';
+import type { Database } from '../store/connect.ts';
+import {
+  giveRange,
+  isOpen,
+  markJournal,
+  type OpenRequest,
+  openRequests,
+  raiseKey,
+  readJournalMark,
+  type SkippedCause,
+} from '../store/range-requests.ts';
+import { describeSkipped } from '../store/signer-status.ts';
+import { listKeys, type StoredKey } from '../store/xpubs.ts';
+import type { Journal } from './journal.ts';
+
+export type Granting = {
+  /** Compares the journal with the database. Before the first range, and whenever the database may be another one than before. */
+  compare(): Promise<void>;
+  /** Answers everything that is asked for. */
+  answerAll(): Promise<void>;
+};
+
+export type GrantingOptions = {
+  readonly db: Database;
+  readonly journal: Journal;
+  /** Whether a key that the database calls the signer's is. */
+  readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>;
+  /** Told what an operator must know. */
+  readonly tell: (line: string) => void;
+};
+
+/** What is passed over when the journal was lost or is an older copy: more than was given out since, by anybody. */
+export const JUMP = 1_000_000;
+/** BIP32 knows no higher index. */
+const END_OF_INDEXES = 2 ** 31;
+const TRIES = 5;
+
+export function createGranting(options: GrantingOptions): Granting {
+  const { db, journal, owns, tell } = options;
+
+  /** What is wrong with the journal, as far as the database can tell; null = nothing. */
+  async function faultOfJournal(): Promise<Exclude<SkippedCause, 'database_behind'> | null> {
+    const mark = await readJournalMark(db);
+    const isFirst = journal.counter() === 0;
+    if (isFirst && journal.found === 'damaged') return 'journal_lost';
+    if (mark === null) return null;
+    if (mark.lineage !== journal.lineage) return 'journal_lost';
+    return mark.counter > journal.counter() ? 'journal_behind' : null;
+  }
+
+  /** A range that was in the journal when the signer died, before it was answered: its request still waits. */
+  async function isLostOnTheWay(key: { readonly xpub: string; readonly nextIndex: number }): Promise<boolean> {
+    const last = journal.last();
+    if (last === null || last.xpub !== key.xpub || last.first !== key.nextIndex) return false;
+    return last.end === journal.end(key.xpub) && (await isOpen(db, last.request));
+  }
+
+  async function compare(): Promise<void> {
+    const fault = await faultOfJournal();
+    const mark = await readJournalMark(db);
+    const changes: { key: StoredKey; to: number; cause: SkippedCause | null }[] = [];
+    for (const key of await listKeys(db)) {
+      const given = Math.max(key.nextIndex, journal.end(key.xpub));
+      const to = fault === null ? given : Math.min(given + JUMP, END_OF_INDEXES);
+      const cause = fault ?? ((await isLostOnTheWay(key)) ? null : 'database_behind');
+      changes.push({ key, to, cause });
+    }
+    const given = changes.map(({ key, to }) => ({ xpub: key.xpub, first: key.nextIndex, end: to }));
+    await journal.write({ given, counter: (mark?.counter ?? 0) + 1 });
+    const raised = changes.filter(({ key, to }) => to > key.nextIndex);
+    await db.transaction(async (sql) => {
+      for (const { key, to, cause } of raised) await raiseKey(sql, { keyId: key.id, from: key.nextIndex, to, cause });
+      await markJournal(sql, { lineage: journal.lineage, counter: journal.counter() });
+    });
+    for (const { key, to, cause } of raised)
+      if (cause !== null) tell(describeSkipped({ currency: key.currency, firstIndex: key.nextIndex, endIndex: to, cause }));
+  }
+
+  /** False when the key's counter has moved under it. */
+  async function answer(request: OpenRequest): Promise<boolean> {
+    const { key, currency } = request;
+    if (key.origin === 'signer' && !(await owns(currency, key.xpub))) {
+      tell(`no address of ${currency} is given out: the key that the database receives to is not of this seed`);
+      return true;
+    }
+    const before = { xpub: key.xpub, nextIndex: key.nextIndex };
+    const first = Math.max(key.nextIndex, journal.end(key.xpub));
+    const skipped = first === key.nextIndex || (await isLostOnTheWay(before)) ? null : 'database_behind';
+    const end = first + request.size;
+    if (end > END_OF_INDEXES) {
+      tell(`no address of ${currency} is left below BIP32's last index: put another account key in use`);
+      return true;
+    }
+    await journal.write({ given: [{ xpub: key.xpub, first, end }], request: request.id });
+    const mark = { lineage: journal.lineage, counter: journal.counter() };
+    if (!(await giveRange(db, { request, firstIndex: first, skipped, ...mark }))) return false;
+    if (skipped !== null) tell(describeSkipped({ currency, firstIndex: key.nextIndex, endIndex: first, cause: skipped }));
+    return true;
+  }
+
+  return {
+    compare,
+    async answerAll() {
+      for (let attempt = 1; attempt <= TRIES; attempt++) {
+        const answered = new Set<string>();
+        let moved = false;
+        for (const request of await openRequests(db)) {
+          // the second of a currency is read again: the first has moved its key
+          if (answered.has(request.key.xpub)) moved = true;
+          else if (await answer(request)) answered.add(request.key.xpub);
+          else moved = true;
+        }
+        if (!moved) return;
+        if (answered.size > 0) attempt = 0;
+      }
+      throw new Error('the counters of the account keys are moved by somebody else: does another signer run on this database?');
+    },
+  };
+}

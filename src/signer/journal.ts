@@ -1,0 +1,115 @@
+// How far the indexes of each account key were ever given out: the signer's own word, on disk before an index is used, so that no older copy of
+// the database gives an address to a second customer. Keyed by the account key itself. Opened by the signer's process only, under its lock.
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncFolder } from './seed-file.ts';
+
+/** A range of indexes that was given: from the first to the one before `end`. */
+export type Given = { readonly xpub: string; readonly first: number; readonly end: number };
+export type Journal = {
+  /** How it was found when it was opened: `new` where there was none, `damaged` where what was there cannot be believed. */
+  readonly found: 'kept' | 'new' | 'damaged';
+  /** Made with the journal: two of different lineage do not know of each other. */
+  readonly lineage: string;
+  /** Rises with every change. */
+  counter(): number;
+  /** The first index of this key that was never given out; 0 for a key that it does not know. */
+  end(xpub: string): number;
+  /** What was given last, and for which request; null before the first. */
+  last(): (Given & { readonly request: string }) | null;
+  /**
+   * Resolves when the change is on disk. Nothing is ever lowered.
+   * @param change.request the request that the first range is given for, if it is for one
+   * @param change.counter at least this is counted
+   */
+  write(change: { readonly given: readonly Given[]; readonly request?: string; readonly counter?: number }): Promise<void>;
+};
+
+type Content = {
+  readonly version: 1;
+  readonly what: string;
+  readonly lineage: string;
+  readonly counter: number;
+  readonly ends: Readonly<Record<string, number>>;
+  readonly last: (Given & { readonly request: string }) | null;
+};
+
+const FILE = 'given-addresses.json';
+const WHAT = 'how far the address indexes of each account key were given out; never put an older copy of this file back';
+
+/**
+ * Opens the journal of a signer's folder; makes none before the first write. A damaged one is left beside it under another name.
+ * @param folder the signer's own
+ */
+export async function openJournal(folder: string): Promise<Journal> {
+  const path = join(folder, FILE);
+  const read = await readContent(path);
+  if (read === 'damaged') await rename(path, `${path}.damaged-${randomBytes(4).toString('hex')}`);
+  let content: Content = typeof read === 'object' ? read : emptyContent();
+  let turn: Promise<unknown> = Promise.resolve();
+
+  async function replace(next: Content): Promise<void> {
+    await writeContent(folder, next);
+    content = next;
+  }
+  return {
+    found: typeof read === 'object' ? 'kept' : read,
+    lineage: content.lineage,
+    counter: () => content.counter,
+    end: (xpub) => content.ends[xpub] ?? 0,
+    last: () => content.last,
+    write(change) {
+      const mine = turn.then(() => replace(changed(content, change)));
+      turn = mine.catch(() => undefined);
+      return mine;
+    },
+  };
+}
+
+function emptyContent(): Content {
+  return { version: 1, what: WHAT, lineage: randomBytes(8).toString('hex'), counter: 0, ends: {}, last: null };
+}
+
+function changed(before: Content, change: Parameters<Journal['write']>[0]): Content {
+  const ends: Record<string, number> = { ...before.ends };
+  for (const { xpub, end } of change.given) ends[xpub] = Math.max(ends[xpub] ?? 0, end);
+  const [first] = change.given;
+  const last = first === undefined || change.request === undefined ? before.last : { ...first, request: change.request };
+  return { ...before, counter: Math.max(before.counter + 1, change.counter ?? 0), ends, last };
+}
+
+async function readContent(path: string): Promise<Content | 'new' | 'damaged'> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'new';
+    throw error;
+  }
+  try {
+    const { sha256, ...content } = JSON.parse(text) as Content & { readonly sha256: string };
+    return content.version === 1 && sha256 === hashOf(content) ? content : 'damaged';
+  } catch {
+    return 'damaged';
+  }
+}
+
+/** The new content in the place of the old one, whole or not at all; on disk with its name when this resolves. */
+async function writeContent(folder: string, content: Content): Promise<void> {
+  const path = join(folder, FILE);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const file = await open(`${path}.new`, 'w', 0o600);
+  try {
+    await file.writeFile(`${JSON.stringify({ ...content, sha256: hashOf(content) }, null, 1)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+  await syncFolder(folder);
+}
+
+function hashOf(content: Content): string {
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
+}

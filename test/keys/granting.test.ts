@@ -1,0 +1,297 @@
+// Addresses are given out once, whatever was restored: by the signer's journal and the database together. A restored dump is a copy of the
+// database that was made before; a replica that lost its last seconds is one too. On real PostgreSQL, through the pools of the API.
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
+import { JUMP } from '../../src/signer/granting.ts';
+import { openJournal } from '../../src/signer/journal.ts';
+import { connect, type Database } from '../../src/store/connect.ts';
+import { type AddressRange, askForRange, takeRange } from '../../src/store/range-requests.ts';
+import { readSignerStatus, readSkipped } from '../../src/store/signer-status.ts';
+import { addSignerKey, importKey, listKeys } from '../../src/store/xpubs.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { eventually } from '../support/service.ts';
+import { openSigner, type RunningSigner } from '../support/signer.ts';
+import { keyContext } from './context.ts';
+import { account } from './vectors.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const at = new Date('2026-01-01T00:00:00Z');
+const BTC = account('BTC', 'regtest').publicExtendedKey;
+const LTC = account('BCH', 'regtest').publicExtendedKey;
+let world: Awaited<ReturnType<typeof freshDatabase>>;
+let folder: string;
+const closers: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  world = await freshDatabase();
+  folder = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
+  await addSignerKey(world.db, { currency: 'BTC', xpub: BTC, at });
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  await world.drop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function signerOn(db: Database, where = folder): Promise<RunningSigner> {
+  const signer = await openSigner(db, { folder: where });
+  let open: (() => Promise<void>) | null = signer.close;
+  const close = async (): Promise<void> => {
+    const closing = open;
+    open = null;
+    await closing?.();
+  };
+  closers.push(close);
+  return { ...signer, close };
+}
+const poolOn = (db: Database, ready = 10): AddressPool => createAddressPool(keyContext(db, 'regtest'), 'BTC', { ready });
+async function take(pool: AddressPool, count: number): Promise<number[]> {
+  const given = await Promise.all(Array.from({ length: count }, async () => pool.next()));
+  return given.map((one) => one.index);
+}
+/** A copy of the database as it is now: what a dump or a replica holds. */
+async function copyOf(): Promise<{ restore(): Promise<Database> }> {
+  const admin = new pg.Client({ connectionString: inject('postgresUrl') });
+  await admin.connect();
+  const from = new URL(world.url.replace('postgres://', 'http://')).pathname.slice(1);
+  const name = `${from}_copy${closers.length}`;
+  // a template must have no sessions, and those that listen come back
+  await admin.query(`alter database ${from} allow_connections false`);
+  await admin.query('select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1', [from]);
+  await admin.query(`create database ${name} template ${from}`);
+  await admin.query(`alter database ${from} allow_connections true`);
+  closers.push(async () => {
+    await admin.query(`drop database if exists ${name} with (force)`);
+    await admin.end();
+  });
+  return {
+    async restore() {
+      const url = world.url.replace(`/${from}`, `/${name}`);
+      const db = connect({ url, role: 'bursar_app', maxConnections: 5, applicationName: 'restored' });
+      closers.push(() => db.close());
+      return db;
+    },
+  };
+}
+const nextIndex = async (db: Database) => (await listKeys(db)).find((key) => key.currency === 'BTC')?.nextIndex;
+
+describe('an address is given once', () => {
+  it('after a restored dump, and the database says what it passes over', async () => {
+    let signer = await signerOn(world.db);
+    const before = await take(poolOn(world.db), 5);
+    await signer.close();
+    const dump = await copyOf();
+    signer = await signerOn(world.db);
+    const lost = await take(poolOn(world.db), 35);
+    await signer.close();
+
+    const restored = await dump.restore();
+    const again = await signerOn(restored);
+    const after = await take(poolOn(restored), 30);
+    expect(new Set([...before, ...lost, ...after]).size).toBe(70);
+    expect(Math.min(...after)).toBeGreaterThan(Math.max(...lost));
+    const skipped = await readSkipped(restored);
+    expect(skipped).toMatchObject([{ currency: 'BTC', cause: 'database_behind' }]);
+    for (const index of lost) expect(index).toBeGreaterThanOrEqual(skipped[0]!.firstIndex);
+    for (const index of lost) expect(index).toBeLessThan(skipped[0]!.endIndex);
+    expect(again.told).toEqual([expect.stringMatching(/^BTC: address indexes \d+ to \d+ are passed over: they were given out/)]);
+  });
+
+  it('after a failover to a replica that lost the last grant only, with API processes that go on with what they have', async () => {
+    const first = await signerOn(world.db);
+    const pools = [poolOn(world.db), poolOn(world.db), poolOn(world.db)];
+    const given = (await Promise.all(pools.map((pool) => take(pool, 7)))).flat();
+    await first.close();
+    const replica = await copyOf();
+    const second = await signerOn(world.db);
+    const late = await take(poolOn(world.db), 3);
+    await second.close();
+    // the old processes keep their ranges in memory; new ones come to the replica
+    const restored = await replica.restore();
+    await signerOn(restored);
+    const kept = await Promise.all(pools.map(async (pool) => (await pool.next()).index));
+    const fresh = (await Promise.all([poolOn(restored), poolOn(restored)].map((pool) => take(pool, 25)))).flat();
+    const all = [...given, ...late, ...kept, ...fresh];
+    expect(new Set(all).size).toBe(all.length);
+  });
+
+  it('of an imported key too, also where the restored database does not know the key and it is imported again', async () => {
+    const signer = await signerOn(world.db);
+    await signer.close();
+    const dump = await copyOf();
+    const meanwhile = await signerOn(world.db);
+    await importKey(world.db, { currency: 'BTC', xpub: LTC, at });
+    const before = await take(poolOn(world.db), 15);
+    await meanwhile.close();
+    const restored = await dump.restore();
+    await signerOn(restored);
+    await importKey(restored, { currency: 'BTC', xpub: LTC, at });
+    const after = await take(poolOn(restored), 15);
+    expect(before[0]).toBe(0);
+    expect(new Set([...before, ...after]).size).toBe(30);
+  });
+
+  it('whoever asks at the same time: many pools, many signers in turn', async () => {
+    const all: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const signer = await signerOn(world.db);
+      const pools = [1, 2, 3, 4].map((ready) => poolOn(world.db, ready));
+      all.push(...(await Promise.all(pools.map((pool) => take(pool, 20)))).flat());
+      await signer.close();
+    }
+    expect(new Set(all).size).toBe(240);
+  });
+
+  it("when the signer's folder is an older copy: the database wins, with a jump over what it may not know either", async () => {
+    const first = await signerOn(world.db);
+    await take(poolOn(world.db), 5);
+    await first.close();
+    const old = await readFile(join(folder, 'given-addresses.json'));
+    const second = await signerOn(world.db);
+    const known = await take(poolOn(world.db), 50);
+    await second.close();
+    const said = await nextIndex(world.db);
+    await writeFile(join(folder, 'given-addresses.json'), old);
+    const third = await signerOn(world.db);
+    const [index] = await take(poolOn(world.db), 1);
+    expect(index).toBeGreaterThanOrEqual((said as number) + JUMP);
+    expect(known).not.toContain(index);
+    const passedOver = { cause: 'journal_behind', firstIndex: said, endIndex: (said as number) + JUMP };
+    expect(await readSkipped(world.db)).toMatchObject([passedOver]);
+    expect(third.told).toEqual([expect.stringMatching(/the signer's journal is an older copy/)]);
+  });
+
+  it('when folder and database are both old and the folder is the older one', async () => {
+    const first = await signerOn(world.db);
+    await take(poolOn(world.db), 5);
+    await first.close();
+    const old = await readFile(join(folder, 'given-addresses.json'));
+    const second = await signerOn(world.db);
+    await take(poolOn(world.db), 20);
+    await second.close();
+    const dump = await copyOf();
+    const third = await signerOn(world.db);
+    const lost = await take(poolOn(world.db), 40);
+    await third.close();
+    await writeFile(join(folder, 'given-addresses.json'), old);
+    const restored = await dump.restore();
+    await signerOn(restored);
+    const after = await take(poolOn(restored), 40);
+    expect(Math.min(...after)).toBeGreaterThan(Math.max(...lost));
+  });
+
+  it.each(['missing', 'damaged', 'cut off'])(
+    'when the journal is %s: far above what the database says, and it is said',
+    async (how) => {
+      const first = await signerOn(world.db);
+      await take(poolOn(world.db), 5);
+      await first.close();
+      const said = await nextIndex(world.db);
+      const path = join(folder, 'given-addresses.json');
+      const text = await readFile(path, 'utf8');
+      if (how === 'missing') await rm(path);
+      if (how === 'damaged') await writeFile(path, text.replace(/"counter": \d+/, '"counter": 1'));
+      if (how === 'cut off') await writeFile(path, text.slice(0, 40));
+      const second = await signerOn(world.db);
+      const [index] = await take(poolOn(world.db), 1);
+      expect(index).toBeGreaterThanOrEqual((said as number) + JUMP);
+      expect(second.told).toEqual([expect.stringMatching(/the signer's journal was lost or damaged/)]);
+      expect(await readSkipped(world.db)).toMatchObject([{ cause: 'journal_lost' }]);
+      const kept = (await readdir(folder)).filter((name) => name.includes('.damaged-'));
+      expect(kept).toHaveLength(how === 'missing' ? 0 : 1);
+      // once: the next start knows all
+      await second.close();
+      const third = await signerOn(world.db);
+      expect(third.told).toEqual([]);
+    },
+  );
+
+  it('takes the word of a database that is older than journals, without a jump', async () => {
+    await world.db.query({ text: 'update account_xpubs set next_index = 4200' });
+    const signer = await signerOn(world.db);
+    expect(await take(poolOn(world.db), 1)).toEqual([4200]);
+    expect(signer.told).toEqual([]);
+    expect(await readSkipped(world.db)).toEqual([]);
+  });
+
+  it('leaves a silent gap where the signer died between its journal and the answer', async () => {
+    const first = await signerOn(world.db);
+    await take(poolOn(world.db), 10);
+    await first.close();
+    expect(await askForRange(world.db, { id: 'asked', currency: 'BTC', size: 10 })).toBe(true);
+    const from = (await nextIndex(world.db)) as number;
+    await (await openJournal(folder)).write({ given: [{ xpub: BTC, first: from, end: from + 10 }], request: 'asked' });
+    const second = await signerOn(world.db);
+    expect(second.told).toEqual([]);
+    const taken = await takeRange(world.db, 'asked');
+    expect(taken).toMatchObject({ size: 10 });
+    expect((taken as AddressRange).firstIndex).toBeGreaterThanOrEqual(from + 10);
+    expect(await takeRange(world.db, 'asked')).toBe('unknown');
+  });
+});
+
+/** The index of the next address; null while the pool refuses. */
+const answered = async (pool: AddressPool): Promise<number | null> =>
+  Promise.resolve(pool.next()).then(
+    (one) => one.index,
+    () => null,
+  );
+
+describe('who gives', () => {
+  it('is one signer at a time: a second one waits, and goes on when the first has ended', async () => {
+    const copy = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
+    closers.push(() => rm(copy, { recursive: true, force: true }));
+    const first = await signerOn(world.db);
+    const other = connect({ url: world.url, role: 'bursar_app', maxConnections: 2, applicationName: 'second signer' });
+    closers.push(() => other.close());
+    const second = await signerOn(other, copy);
+    expect(second.told).toEqual([expect.stringMatching(/another signer gives out addresses for this database/)]);
+    const before = await take(poolOn(world.db), 15);
+    await first.close();
+    const after = await take(poolOn(world.db), 15);
+    expect(new Set([...before, ...after]).size).toBe(30);
+  });
+
+  it('refuses a key that the database calls its own and that is not', async () => {
+    const signer = await openSigner(world.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
+    closers.push(signer.close);
+    await expect(poolOn(world.db).next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+    expect(signer.told).toEqual([expect.stringMatching(/the key that the database receives to is not of this seed/)]);
+  });
+
+  it('is told from afar whether it runs, and who waits for it', async () => {
+    expect(await readSignerStatus(world.db)).toEqual({ runs: false, waiting: [], waitingSinceMs: null });
+    const pool = poolOn(world.db);
+    await expect(pool.next()).rejects.toMatchObject({
+      code: 'currency_unavailable',
+      message: expect.stringMatching(/no address is left, and the signer gives out no new ones/),
+      retryAfterSeconds: 5,
+    });
+    // while it stays silent nobody else waits
+    const began = performance.now();
+    await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+    expect(performance.now() - began).toBeLessThan(1_000);
+    await eventually('it is told', async () => (await readSignerStatus(world.db)).waiting.includes('BTC'));
+    const signer = await signerOn(world.db);
+    await eventually('it is answered', () => answered(pool));
+    expect(await readSignerStatus(world.db)).toEqual({ runs: true, waiting: [], waitingSinceMs: null });
+    await signer.close();
+  });
+
+  it('is not missed while addresses lie ready', async () => {
+    const signer = await signerOn(world.db);
+    const pool = poolOn(world.db, 50);
+    await pool.next();
+    await eventually('one more range lies ready', async () => ((await nextIndex(world.db)) as number) >= 100);
+    await signer.close();
+    expect(new Set(await take(pool, 99)).size).toBe(99);
+    await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+    await signerOn(world.db);
+    expect(await eventually('it is answered', () => answered(pool))).toBeGreaterThanOrEqual(100);
+  });
+});

@@ -1,0 +1,36 @@
+// The part of the signer that gives out addresses, as its process runs it, on a database of a test: without it nobody has an address. Its
+// journal lies in a folder of its own unless one is named.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { grantAddresses } from '../../src/main/address-grants.ts';
+import { openJournal } from '../../src/signer/journal.ts';
+import type { Database } from '../../src/store/connect.ts';
+
+export type RunningSigner = {
+  readonly folder: string;
+  /** What an operator was told. */
+  readonly told: readonly string[];
+  close(): Promise<void>;
+};
+
+/** @param options.folder keeps the journal when the signer is closed */
+export async function openSigner(
+  db: Database,
+  options: { readonly folder?: string; readonly owns?: (currency: string, xpub: string) => Promise<boolean> } = {},
+): Promise<RunningSigner> {
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'bursar-signer-')));
+  const told: string[] = [];
+  const grants = await grantAddresses(db, await openJournal(folder), {
+    owns: options.owns ?? (async () => true),
+    tell: (line) => told.push(line),
+  });
+  return {
+    folder,
+    told,
+    async close() {
+      await grants.close();
+      if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
