@@ -170,7 +170,8 @@ const LISTED = `${CHECK_COLUMNS}, t.label, t.address, t.rate, t.window_ends_at`;
 /** The merchant's transactions, newest first (ties by id), one more than `limit` where there are more. */
 export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise<ListedTransaction[]> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
-  // only what is asked for stands in the statement: a page far down is then found by the index, not by counting
+  // only what is asked for stands in the statement: a page far down is then found by the index, not by counting. The limit stands in a
+  // subselect for the reason of readChecks
   const wishes = [
     [
       'after',
@@ -189,7 +190,7 @@ export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise
     text: `
       select ${LISTED} from transactions t
        where ${['t.merchant_id = $1', ...given.map(([, , condition], index) => condition.replace('?', `$${index + 3}`))].join(' and ')}
-       order by t.created_at desc, t.id desc limit $2`,
+       order by t.created_at desc, t.id desc limit (select $2::integer)`,
     values: [filter.merchantId, filter.limit + 1, ...given.map(([, value]) => value)],
   });
   return rows.map((row) => ({

@@ -39,6 +39,17 @@ test('qr_code of create and list decodes to the BIP 321 URI with the amount', as
     expect(list.json.data[0].qr_code).toBe(json.qr_code);
   }
 });
+test('a code that is drawn again after many others, or shown again, is the same', () => {
+  const uri = (n: number): string => `bitcoin:bcrt1q${String(n).padStart(38, '0')}?amount=0.00038462`;
+  const first = Array.from({ length: 20 }, (_, n) => qrDataUri(uri(n)));
+  expect(new Set(first).size).toBe(20);
+  expect(first.map((_, n) => qrDataUri(uri(n)))).toEqual(first);
+  for (let n = 20; n < 6_000; n++) qrDataUri(uri(n));
+  expect(first.map((_, n) => qrDataUri(uri(n)))).toEqual(first);
+  first.forEach((drawn, n) => {
+    expect(decode(drawn)).toBe(uri(n));
+  });
+});
 test('any text of a URI decodes to itself', () => {
   const letters = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:?=&./-'.split(''));
   fc.assert(
