@@ -16,10 +16,17 @@ import type { ChainTotals } from '../store/reconciliation.ts';
 import { makeDue } from '../store/schedules.ts';
 import { beginAgain, reconcile } from '../worker/reconciler.ts';
 import { withBooks, withNodes } from './cli-books.ts';
-import { CommandFailed, EXIT, leaf, print, verdict } from './cli-output.ts';
+import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './cli-output.ts';
+import { openProgress } from './cli-progress.ts';
 import { settle } from './settle.ts';
 
-type Options = { readonly json?: boolean; readonly full?: boolean; readonly clear?: boolean; readonly acknowledge?: string };
+type Options = {
+  readonly json?: boolean;
+  readonly full?: boolean;
+  readonly clear?: boolean;
+  readonly acknowledge?: string;
+  readonly currency?: UtxoCode;
+};
 type Audited = {
   readonly report: AuditReport;
   readonly breakers: readonly Breaker[];
@@ -33,16 +40,19 @@ const SEARCH_WITHIN_MS = 10_000;
 export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
     .option('--full', 'first reads the chains again from our first block on')
+    .option('--currency <code>', `with --full: only the chain of one of ${WATCHED_CODES.join(', ')}`, watchedCode)
     .option('--clear', 'after a green full audit lets payouts go on that a red one has stopped')
     .option(
       '--acknowledge <outpoint>',
       'says that somebody has looked at what lay at an address before its transaction (txid:vout)',
     )
     .action(async (options: Options) => {
+      if (options.currency !== undefined && (options.full !== true || options.clear === true))
+        throw calledWrongly('--currency goes with --full only: everything else asks all chains');
       const full = options.full === true || options.clear === true;
       const audited = await (full ? withNodes : withBooks)(async (ctx) => {
         if (options.acknowledge !== undefined) await acknowledge(ctx, options.acknowledge);
-        return audit(ctx, { full, clear: options.clear === true });
+        return audit(ctx, { ...options, full, clear: options.clear === true });
       });
       tell(options.json, audited);
       process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
@@ -55,12 +65,15 @@ async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
   throw new CommandFailed(`--acknowledge: ${outpoint} is not noted; accepted is the txid:vout that the audit names`);
 }
 
-async function audit(ctx: Context, options: { readonly full: boolean; readonly clear: boolean }): Promise<Audited> {
+async function audit(ctx: Context, options: Options): Promise<Audited> {
   const searched = await searchOldAddresses(ctx);
-  if (options.full) for (const currency of WATCHED_CODES) await readAgain(ctx, currency);
+  if (options.full === true) {
+    const coins = options.currency === undefined ? WATCHED_CODES : [options.currency];
+    for (const currency of coins) await readAgain(ctx, currency, options.json === true);
+  }
   const report = await runAudit(ctx);
   await tripIfRed(ctx, report);
-  const cleared = options.clear ? await clearAfterAudit(ctx, report, `operator ${userInfo().username}`) : null;
+  const cleared = options.clear === true ? await clearAfterAudit(ctx, report, `operator ${userInfo().username}`) : null;
   return { report, breakers: await openBreakers(ctx.db), cleared, searched };
 }
 
@@ -89,13 +102,19 @@ async function isWatched(ctx: Context): Promise<boolean> {
 }
 
 /** The second reading of a chain, all of it. */
-async function readAgain(ctx: Context, currency: UtxoCode): Promise<void> {
-  if ((await readCursor(ctx.db, currency)) === null) return;
+async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Promise<void> {
+  const cursor = await readCursor(ctx.db, currency);
+  if (cursor === null) return;
+  let tell: ((height: number) => void) | null = null;
   try {
     await beginAgain(ctx, currency);
     for (let stuck = 0, at = -1; ; ) {
       const { trouble, more, height } = await reconcile(ctx, currency);
       if (trouble === null && !more) return;
+      if (height !== null) {
+        tell ??= openProgress(`reading ${currency} again`, { from: height, to: cursor.height }, isQuiet);
+        tell(height);
+      }
       // a worker that reads the same blocks at the same time is no trouble
       stuck = height === at ? stuck + 1 : 0;
       at = height ?? -1;

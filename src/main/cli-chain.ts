@@ -11,23 +11,21 @@ import { beginAgain } from '../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../worker/rescan-all.ts';
 import { breakerLine, breakerValue } from './cli-audit.ts';
 import { withBooks, withNodes } from './cli-books.ts';
-import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict } from './cli-output.ts';
+import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './cli-output.ts';
 import { priceLines, pricesValue, sourceValue } from './cli-prices.ts';
+import { openProgress } from './cli-progress.ts';
 import { configuredCoins } from './config-nodes.ts';
 
 type JsonOption = { readonly json?: boolean };
 
-const TOLD_EVERY = 1_000;
 /** Of the coins at scripts that are not ours on their chain the newest are shown. */
 const UNPROTECTED_SHOWN = 10;
 
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
-  leaf(
-    chain,
-    'status',
-    'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.',
-  ).action(showChains);
+  leaf(chain, 'status', 'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.')
+    .option('--currency <code>', `only one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .action(showChains);
   leaf(chain, 'rescan', 'Reads the blocks from a height on again and books what was missed, by the same rules.')
     .requiredOption('--currency <code>', `one of ${WATCHED_CODES.join(', ')}`)
     .requiredOption('--from <height>', 'the first block to read again')
@@ -35,10 +33,9 @@ export function addChainCommands(bursar: Command): void {
 }
 
 async function rescanChain(options: JsonOption & { currency: string; from: string }): Promise<void> {
-  const currency = WATCHED_CODES.find((code) => code === options.currency.toUpperCase());
-  if (currency === undefined) throw calledWrongly(`--currency: ${options.currency} is not one of ${WATCHED_CODES.join(', ')}`);
+  const currency = watchedCode(options.currency);
   if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
-  const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from)));
+  const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from), options.json === true));
   const { fromHeight, toHeight, blocks, found, lost } = done;
   const value = {
     currency,
@@ -64,13 +61,13 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   process.exitCode = lost.length === 0 ? EXIT.done : EXIT.failed;
 }
 
-/** A long reading says how far it is, on standard error. */
-function onProgress(height: number, toHeight: number): void {
-  if (height % TOLD_EVERY === 0 && height < toHeight) process.stderr.write(`read up to block ${height} of ${toHeight}\n`);
-}
-
-async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number): Promise<Rescanned> {
+async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number, isQuiet: boolean): Promise<Rescanned> {
   try {
+    let tell: ((height: number) => void) | null = null;
+    const onProgress = (height: number, toHeight: number): void => {
+      tell ??= openProgress(`reading ${currency} again`, { from: fromHeight, to: toHeight }, isQuiet);
+      tell(height);
+    };
     const done = await rescan(ctx, currency, { fromHeight, onProgress });
     // the judge of the worker would find them too; where none runs they are booked now
     for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
@@ -83,10 +80,10 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
   }
 }
 
-async function showChains({ json }: JsonOption): Promise<void> {
+async function showChains({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
   const { chains, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
     async (ctx, config) => {
-      const coins = configuredCoins(config);
+      const coins = configuredCoins(config).filter((code) => currency === undefined || code === currency);
       return {
         ...(await readReadiness(ctx, coins)),
         configured: coins,
@@ -95,7 +92,8 @@ async function showChains({ json }: JsonOption): Promise<void> {
       };
     },
   );
-  const seen = chains.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
+  const wanted = chains.filter((chain) => currency === undefined || chain.currency === currency);
+  const seen = wanted.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
   const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
   const rows = seen.map((chain) => [
     chain.currency,

@@ -2,6 +2,7 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError } from 'commander';
 import { AccountKeyProblem } from '../core/account-key.ts';
+import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import { DamagedFile } from '../core/damaged-file.ts';
 import { Refusal } from '../core/refusal.ts';
 import { SignerTrouble } from '../outside/signer-client.ts';
@@ -21,6 +22,13 @@ export class CommandFailed extends Error {
 /** What stops a command whose arguments have a form that cannot be meant: one clear line, exit code 2. */
 export function calledWrongly(line: string): CommanderError {
   return new CommanderError(EXIT.usage, 'usage', line);
+}
+
+/** A coin that is watched, in any case. */
+export function watchedCode(text: string): UtxoCode {
+  const code = WATCHED_CODES.find((one) => one === text.toUpperCase());
+  if (code === undefined) throw calledWrongly(`--currency: ${text} is not one of ${WATCHED_CODES.join(', ')}`);
+  return code;
 }
 
 /** Adds a command that takes --json. The action gets its arguments, then its options, then the command (as commander has it). */

@@ -28,11 +28,13 @@ describe('a command that is called in a wrong way', () => {
     ],
     [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
     [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
-    [['audit', '--loud'], /unknown option '--loud'; accepted: --json, --full, --clear$/],
+    [['audit', '--loud'], /unknown option '--loud'; accepted: --json, --full, --currency, --clear, --acknowledge$/],
     [
       ['merchant', 'add', '--emial', 'a@example.com'],
       /^bursar: unknown option '--emial'; accepted: --json, --username, --password, --email/,
     ],
+    [['audit', '--currency', 'BTC'], /^bursar: --currency goes with --full only/],
+    [['chain', 'status', '--currency', 'XYZ'], /^bursar: --currency: XYZ is not one of BTC, LTC, BCH, DASH, DOGE$/],
     [['chain', 'rescan', '--form=1', '--currency', 'BTC'], /^bursar: unknown option '--form'/],
     [
       ['chain', 'rescan', '--currency', 'XYZ', '--from', '1'],

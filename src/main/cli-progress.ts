@@ -1,0 +1,40 @@
+// How a command that reads a chain for long says how far it is, on standard error: a line every few seconds, none where a program listens.
+const TOLD_EVERY_MS = 3_000;
+
+/**
+ * @param what begins each line
+ * @param blocks the heights it begins and ends at
+ * @param isQuiet with --json standard error is for what went wrong
+ * @returns to be called with each height that was reached
+ */
+export function openProgress(
+  what: string,
+  blocks: { readonly from: number; readonly to: number },
+  isQuiet: boolean,
+): (height: number) => void {
+  const began = performance.now();
+  let told = began;
+  return (height) => {
+    const nowMs = performance.now();
+    if (isQuiet || nowMs - told < TOLD_EVERY_MS || height >= blocks.to) return;
+    told = nowMs;
+    process.stderr.write(`${what}: ${progressLine(height, blocks, nowMs - began)}\n`);
+  };
+}
+
+/** How far it is, and how long the rest takes at the same pace. */
+export function progressLine(
+  height: number,
+  { from, to }: { readonly from: number; readonly to: number },
+  tookMs: number,
+): string {
+  const done = Math.max(0, height - from) / Math.max(1, to - from);
+  const left = done === 0 ? '' : `, about ${duration((tookMs * (to - height)) / (height - from))} left`;
+  return `block ${height} of ${to} (${Math.floor(done * 100)} %)${left}`;
+}
+
+function duration(ms: number): string {
+  const minutes = ms / 60_000;
+  if (minutes < 1) return `${Math.ceil(ms / 1_000)} s`;
+  return minutes < 90 ? `${Math.round(minutes)} min` : `${(minutes / 60).toFixed(1)} h`;
+}
