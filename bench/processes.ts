@@ -56,6 +56,16 @@ export function residentBytes(pid: number): number {
   return statusBytes(pid, 'VmRSS');
 }
 
+/** What a process holds, each page that several share counted in parts (PSS), in bytes; none of one that has ended. */
+export function proportionalBytes(pid: number): number {
+  try {
+    const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'))?.[1];
+    return Number(kilobytes ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
 /** The most that was resident since the process began its program (the operating system's resource usage counts what its parent had too). */
 export function peakBytes(pid: number): number {
   return statusBytes(pid, 'VmHWM');

@@ -4,8 +4,8 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
 import { migrate } from '../src/store/migrate.ts';
+import { serverVersion } from '../src/store/server.ts';
 import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { collectFlood } from './flood.ts';
@@ -18,6 +18,7 @@ import { cpuOf, loadWell, type Measured, measure, median, type Server } from './
 import { residentBytes } from './processes.ts';
 import { type Figure, figureTable, loadTable, machine, type Row } from './report.ts';
 import { scanBlock } from './scan.ts';
+import { startAndRest } from './start.ts';
 import { watchMemory } from './watch-memory.ts';
 
 const USAGE = `usage: npm run bench -- [options]
@@ -251,14 +252,6 @@ async function open(): Promise<Bench> {
   }
 }
 
-async function postgresVersion(url: string): Promise<string> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<{ server_version: string }>('show server_version');
-  await client.end();
-  return rows[0]?.server_version ?? '';
-}
-
 async function main(): Promise<void> {
   const figures: Figure[] = [];
   if (only === undefined) {
@@ -270,11 +263,15 @@ async function main(): Promise<void> {
       collectFlood(options.quick ? 2_000 : undefined),
     );
   }
+  if (only === undefined) {
+    say('start, and memory at rest');
+    figures.push(...(await startAndRest({ quick: options.quick === true })));
+  }
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
-    const place = machine(await postgresVersion(bench.instance.databaseUrl));
+    const place = machine((await serverVersion(bench.instance.databaseUrl, 5000)).text);
     if (only === undefined) figures.push(...(await chains(bench)), ...(await memory(bench)), await parallelCreates(bench));
     const rows = await loadRows(bench);
     if (only === undefined) figures.push(await growth(bench));

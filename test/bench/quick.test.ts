@@ -23,6 +23,9 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     'memory \\(RSS\\) of five chains',
     'p99 of create',
     'API memory',
+    'npm start to ready on a new data folder',
+    'npm start to ready on one that is there',
+    'memory \\(PSS\\) of all processes at rest',
   ]) {
     expect(stdout).toMatch(new RegExp(`^\\| ${work}`, 'm'));
   }
