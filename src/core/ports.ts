@@ -111,6 +111,9 @@ export type TransactionFacts = {
   readonly unprotectedOutputs?: readonly OutputFacts[];
 };
 
+/** A transaction of the mempool that cannot be read, and why. */
+export type UnreadTransaction = { readonly txid: string; readonly reason: string };
+
 export type BlockFacts = {
   readonly hash: string;
   readonly previousHash: string;
@@ -156,13 +159,18 @@ export type ChainPort = {
   mempool(): Promise<readonly string[]>;
   /**
    * The facts of those of the transactions that touch something watched. `missing`: not read, because the node says that it does not have
-   * them (any more); one that is still listed must be asked for again.
+   * them (any more); one that is still listed must be asked for again. `unread`: neither their bytes nor the node's words for them prove what
+   * they are; they stop nothing, are asked for again, and a block that holds them tells.
    */
   readMempoolTransactions(
     txids: readonly string[],
     watch: WatchList,
-  ): Promise<{ readonly missing: readonly string[]; readonly touched: readonly TransactionFacts[] }>;
-  /** Facts of a raw transaction that a push brought; null when it touches nothing watched. `watch` must be fresh. */
+  ): Promise<{
+    readonly missing: readonly string[];
+    readonly unread: readonly UnreadTransaction[];
+    readonly touched: readonly TransactionFacts[];
+  }>;
+  /** Facts of a raw transaction that a push brought; null when it touches nothing watched or cannot be read. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
   /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */
   mempoolSeenAtMs(txid: string): Promise<number | null>;

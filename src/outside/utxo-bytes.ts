@@ -44,6 +44,14 @@ export function readCount(cursor: Cursor): number {
   return value;
 }
 
+/** A count in CompactSize. */
+export function compactSize(count: number): Buffer {
+  if (count < 0xfd) return Buffer.of(count);
+  const bytes = Buffer.alloc(count < 0x1_0000 ? 3 : 5, count < 0x1_0000 ? 0xfd : 0xfe);
+  bytes.writeUIntLE(count, 1, bytes.length - 1);
+  return bytes;
+}
+
 /** Moves over a byte string with its CompactSize before it. */
 export function skipBytes(cursor: Cursor): void {
   const length = readCount(cursor);

@@ -1,23 +1,12 @@
-// Moves over Litecoin's MWEB parts: the extension that follows the transactions of a block whose last one is a HogEx, which must be understood
-// to its last byte (a peg-out in it is an output of the HogEx), and the part of a transaction in the mempool, whose peg-outs may be ours.
-// Layout: Litecoin Core 0.21.2, src/libmw. Called by utxo-block.ts and utxo-transaction.ts.
+// Moves over the MWEB part of a Litecoin transaction in the mempool, whose peg-outs may be ours (in a block they are outputs of the HogEx, and
+// nothing of the extension is read). Feature bits without a field of their own change nothing here, as in the node's own reading of these bytes.
+// Layout: Litecoin Core 0.21.2, src/libmw.
 import { type Cursor, Malformed, readByte, readCount, skip, skipBytes } from './utxo-bytes.ts';
 
 const HASH = 32;
 const KEY = 33;
 const SIGNATURE = 64;
 const RANGE_PROOF = 675;
-
-/** @throws Malformed at the first thing that is not as Litecoin Core writes it */
-export function skipMwebBlock(cursor: Cursor): void {
-  const present = readByte(cursor);
-  if (present === 0) return;
-  if (present !== 1) throw new Malformed(`MWEB marker ${present} at byte ${cursor.at - 1}`);
-  skipHeader(cursor);
-  skipEach(cursor, skipInput);
-  skipEach(cursor, skipOutput);
-  skipEach(cursor, () => skipKernel(cursor, []));
-}
 
 /** Coins that a transaction of the mempool takes out of the extension; the script lies at bytes[start, end). */
 export type PegOut = { readonly amountMinor: bigint; readonly start: number; readonly end: number };
@@ -40,15 +29,8 @@ function skipEach(cursor: Cursor, one: (cursor: Cursor) => void): void {
   for (let i = 0; i < count; i++) one(cursor);
 }
 
-function skipHeader(cursor: Cursor): void {
-  skipVarInt(cursor); // height
-  skip(cursor, 5 * HASH); // roots of outputs, kernels and leaf set, kernel and stealth offset
-  skipVarInt(cursor); // outputs and
-  skipVarInt(cursor); // kernels so far
-}
-
 function skipInput(cursor: Cursor): void {
-  const features = readFeatures(cursor, 0x03);
+  const features = readByte(cursor);
   skip(cursor, HASH + KEY + KEY); // output id, commitment, output key
   if (features & 0x01) skip(cursor, KEY); // input key
   if (features & 0x02) skipBytes(cursor);
@@ -57,14 +39,14 @@ function skipInput(cursor: Cursor): void {
 
 function skipOutput(cursor: Cursor): void {
   skip(cursor, 3 * KEY); // commitment, sender, receiver
-  const features = readFeatures(cursor, 0x03);
+  const features = readByte(cursor);
   if (features & 0x01) skip(cursor, KEY + 1 + 8 + 16); // key exchange, view tag, masked value and nonce
   if (features & 0x02) skipBytes(cursor);
   skip(cursor, RANGE_PROOF + SIGNATURE);
 }
 
 function skipKernel(cursor: Cursor, pegOuts: PegOut[]): void {
-  const features = readFeatures(cursor, 0x3f);
+  const features = readByte(cursor);
   if (features & 0x01) skipVarInt(cursor); // fee
   if (features & 0x02) skipVarInt(cursor); // peg-in
   if (features & 0x04) skipEach(cursor, () => pegOuts.push(readPegOut(cursor)));
@@ -80,12 +62,6 @@ function readPegOut(cursor: Cursor): PegOut {
   const start = cursor.at;
   skip(cursor, length);
   return { amountMinor, start, end: cursor.at };
-}
-
-function readFeatures(cursor: Cursor, known: number): number {
-  const features = readByte(cursor);
-  if (features & ~known) throw new Malformed(`MWEB feature bits ${features} at byte ${cursor.at - 1}`);
-  return features;
 }
 
 /** Litecoin Core's own VARINT: base 128, the highest bit says that more follows. */

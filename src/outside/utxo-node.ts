@@ -1,7 +1,7 @@
 // One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
 // ZMQ as a hint where it has one.
 import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
-import type { BlockFacts, ChainPort, Clock, TransactionFacts } from '../core/ports.ts';
+import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction } from '../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
@@ -10,6 +10,7 @@ import { isBeyondTip, UTXO_DIALECTS } from './utxo-dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
 import { asHash, createRpc, fromHex, orRefusal, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
+import { type Asked, readBlockByWords, readTransactionByWords } from './utxo-words.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
 
 export type UtxoNodeOptions = {
@@ -66,7 +67,12 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     async readBlock(hash, watch) {
       const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
       await watch.fresh();
-      return understood(rpc, `block ${hash}`, (): BlockFacts => readBlockBytes(bytes, hash, features, watch));
+      try {
+        return readBlockBytes(bytes, hash, features, watch);
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error;
+        return await blockByWords(error, { rpc, features, watch }, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
+      }
     },
     async mempool() {
       const answer = await refusalAsTrouble(rpc, rpc.call('getrawmempool'));
@@ -78,6 +84,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     },
     async readMempoolTransactions(txids, watch) {
       const missing: string[] = [];
+      const unread: UnreadTransaction[] = [];
       const touched: TransactionFacts[] = [];
       for await (const raws of fetchTransactions(rpc, txids)) {
         await watch.fresh();
@@ -88,14 +95,25 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
             continue;
           }
           denied.delete(txid);
-          const facts = understood(rpc, `transaction ${txid}`, () => readTransactionBytes(raw, txid, features, watch));
-          if (facts !== null) touched.push(facts);
+          try {
+            const facts = await readTransaction({ rpc, features, watch }, txid, raw);
+            if (facts !== null) touched.push(facts);
+          } catch (error) {
+            if (!(error instanceof Malformed)) throw error;
+            unread.push({ txid, reason: `${rpc.name}: transaction ${txid} cannot be read: ${error.message}` });
+          }
         }
       }
-      return { missing, touched };
+      return { missing, touched, unread };
     },
-    readRaw: (raw, watch) =>
-      understood(rpc, 'a pushed transaction', () => readTransactionBytes(Buffer.from(raw), null, features, watch)),
+    readRaw(raw, watch) {
+      try {
+        return readTransactionBytes(Buffer.from(raw), null, features, watch);
+      } catch (error) {
+        if (error instanceof Malformed) return null; // the whole list brings it again, by its name
+        throw error;
+      }
+    },
     async mempoolSeenAtMs(txid) {
       const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
       if (answer instanceof RpcRefusal) return null; // not there any more, or a node that does not say
@@ -146,13 +164,28 @@ function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void 
   throw new NodeTrouble('bad_answer', reason);
 }
 
-/** What the node sent and we do not understand is the node's trouble: nothing is booked from it, and it is asked again. */
-function understood<T>(rpc: Rpc, what: string, read: () => T): T {
+/** By its bytes, and where they cannot be read by the node's words for it. */
+async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise<TransactionFacts | null> {
   try {
-    return read();
+    return readTransactionBytes(raw, txid, asked.features, asked.watch);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    return readTransactionByWords(asked, txid);
+  }
+}
+
+/** What neither the bytes nor the words prove is the node's trouble: nothing is booked from it, and it is asked again. */
+async function blockByWords(
+  unread: Malformed,
+  asked: Asked,
+  block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
+): Promise<BlockFacts> {
+  try {
+    return await readBlockByWords(asked, block);
   } catch (cause) {
-    if (cause instanceof Malformed) throw new NodeTrouble('bad_answer', `${rpc.name}: ${what}: ${cause.message}`, { cause });
-    throw cause;
+    if (!(cause instanceof Malformed || cause instanceof RpcRefusal)) throw cause;
+    const both = cause.message === unread.message ? cause.message : `${unread.message}; by its words: ${cause.message}`;
+    throw new NodeTrouble('bad_answer', `${asked.rpc.name}: block ${block.hash} cannot be read: ${both}`, { cause });
   }
 }
 

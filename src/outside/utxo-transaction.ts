@@ -1,5 +1,5 @@
 // Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts lie, what it touches, its txid. What it does
-// not know it refuses (Malformed). Called by utxo-block.ts for each of a block, and by utxo-node.ts for those of the mempool.
+// not know it refuses (Malformed); what the txid proves it does not judge.
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../core/ports.ts';
 import { isProtected, type UtxoParameters } from '../core/utxo-parameters.ts';
 import { type Cursor, displayHash, doubleHash, Malformed, readByte, readCount, skip, skipBytes } from './utxo-bytes.ts';
@@ -14,8 +14,6 @@ export type Scan = {
   readonly cursor: Cursor;
   readonly features: Features;
   readonly watch: Watched;
-  /** Upper half of the largest amount that an output can have: nearly every amount is judged by it alone. */
-  readonly maxHigh: number;
   start: number;
   /** From the count of inputs to the end of the outputs. */
   bodyStart: number;
@@ -50,7 +48,7 @@ export function readTransactionBytes(
   watch: Watched,
 ): TransactionFacts | null {
   const scan = newScan({ bytes, at: 0 }, features, watch);
-  scanTransaction(scan, false);
+  scanTransaction(scan);
   if (scan.cursor.at !== bytes.length) throw new Malformed(`${bytes.length - scan.cursor.at} bytes are left over`);
   // an MWEB-only transaction has neither inputs nor outputs here, and is named by its kernel: one that was pushed has no name for us
   if ((scan.flags & MWEB) !== 0 && scan.bodyEnd - scan.bodyStart === 2)
@@ -66,7 +64,6 @@ export function newScan(cursor: Cursor, features: Features, watch: Watched): Sca
     cursor,
     features,
     watch,
-    maxHigh: Number(features.maxMoney >> 32n),
     start: 0,
     bodyStart: 0,
     bodyEnd: 0,
@@ -80,7 +77,7 @@ export function newScan(cursor: Cursor, features: Features, watch: Watched): Sca
   };
 }
 
-export function scanTransaction(scan: Scan, inBlock: boolean): void {
+export function scanTransaction(scan: Scan): void {
   const { cursor, features } = scan;
   const { bytes } = cursor;
   scan.start = cursor.at;
@@ -97,7 +94,7 @@ export function scanTransaction(scan: Scan, inBlock: boolean): void {
   scanOutputs(scan);
   scan.bodyEnd = cursor.at;
   if (scan.flags & WITNESS) skipWitnesses(cursor, inputs);
-  if (scan.flags & MWEB) skipMwebPart(scan, inBlock);
+  if (scan.flags & MWEB) skipMwebPart(scan);
   skip(cursor, 4);
   // the payload's meaning is the quorums' matter; every type has the same envelope, and the txid covers it
   if (scan.special > 0) skipBytes(cursor);
@@ -116,7 +113,6 @@ function scanInputs(scan: Scan): number {
   const { cursor, watch } = scan;
   const { bytes } = cursor;
   const count = readCount(cursor);
-  if (count === 0 && !mayLack(scan)) throw new Malformed(`a transaction without inputs at byte ${scan.start}`);
   scan.coinbase = false;
   for (let i = 0; i < count; i++) {
     const at = cursor.at;
@@ -135,10 +131,8 @@ function scanOutputs(scan: Scan): void {
   const { cursor, watch, features } = scan;
   const { bytes } = cursor;
   const count = readCount(cursor);
-  if (count === 0 && !mayLack(scan)) throw new Malformed(`a transaction without outputs at byte ${scan.start}`);
   for (let i = 0; i < count; i++) {
     skip(cursor, 8);
-    if (bytes.readUInt32LE(cursor.at - 4) >= scan.maxHigh) checkAmount(scan, cursor.at - 8);
     const length = readCount(cursor);
     const script = cursor.at;
     skip(cursor, length);
@@ -150,18 +144,6 @@ function scanOutputs(scan: Scan): void {
   }
 }
 
-/** The rule of every node of the family (MoneyRange): what cannot exist is no amount, so no honest node has such a transaction. */
-function checkAmount({ cursor, features }: Scan, at: number): void {
-  const amount = cursor.bytes.readBigInt64LE(at);
-  if (amount < 0n) throw new Malformed(`a negative amount at byte ${at}`);
-  if (amount > features.maxMoney) throw new Malformed(`an amount above all money at byte ${at}`);
-}
-
-/** MWEB-only and some special transactions (quorum commitments, payouts of the credit pool) have no inputs or no outputs. */
-function mayLack(scan: Scan): boolean {
-  return scan.flags & MWEB ? true : scan.special > 0;
-}
-
 function skipWitnesses(cursor: Cursor, inputs: number): void {
   for (let i = 0; i < inputs; i++) {
     const items = readCount(cursor);
@@ -170,14 +152,14 @@ function skipWitnesses(cursor: Cursor, inputs: number): void {
 }
 
 /** In a block only the HogEx carries the flag, with nothing behind it; in the mempool an extension of its own stands between the outputs and the lock time. */
-function skipMwebPart(scan: Scan, inBlock: boolean): void {
+function skipMwebPart(scan: Scan): void {
   const { cursor } = scan;
   const present = readByte(cursor);
   if (present === 0) {
     scan.hogEx = true;
     return;
   }
-  if (present !== 1 || inBlock) throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
+  if (present !== 1) throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
   const end = cursor.bytes.length - 4;
   if (end < cursor.at) throw new Malformed('cut off within an MWEB transaction');
   scan.pegOuts = pegOutsOf({ bytes: cursor.bytes, at: cursor.at }, end);
@@ -233,6 +215,9 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   const outputs: OutputFacts[] = [];
   const unprotectedOutputs: OutputFacts[] = [];
   const pay = (output: OutputFacts): void => {
+    // MoneyRange, the rule of every node of the family: what cannot exist is no amount
+    if (output.amountMinor < 0n) throw new Malformed('a negative amount');
+    if (output.amountMinor > features.maxMoney) throw new Malformed('an amount above all money');
     (isProtected(features, output.script) ? outputs : unprotectedOutputs).push(output);
   };
   const leaves = scan.hogEx ? ({ pegOut: true } as const) : {};

@@ -120,6 +120,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       ...alarmsOf(condition),
       ...(behind ? [behindReason(condition, followed.cursor)] : []),
       ...proofs,
+      ...mempool.alarms(),
       ...(followed.notices ?? []),
     ];
     return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });

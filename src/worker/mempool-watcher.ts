@@ -18,6 +18,8 @@ import type { ChainWatchList } from './watch-list.ts';
 export type MempoolWatcher = {
   /** Takes a pushed raw transaction; true through `onHit` when it touches something of ours. */
   take(raw: Uint8Array): void;
+  /** What of the last list could not be read, and why. */
+  alarms(): readonly string[];
   /** Something was lost, or the chain changed: the next look compares the whole list. */
   lookAtAll(): void;
   /** Reads and records the mempool of a node whose tip was `cursor`. */
@@ -42,6 +44,7 @@ export type MempoolReading = {
 };
 const READING: MempoolReading = { atOnce: 2_000, withinMs: 1_000 };
 const MOST_PUSHES = 5_000;
+const MOST_ALARMS = 5;
 /** Of its time a watcher spends at most this share on whole lists, as long as pushes tell what is new. */
 const LISTING_SHARE = 20;
 const LONGEST_PAUSE_MS = 10_000;
@@ -63,6 +66,8 @@ export function createMempoolWatcher(
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
   let nextListingMs = 0;
+  /** Why transactions of the last list cannot be read. */
+  let unreadable: string[] = [];
   /** The last pass in which all that had been pushed was recorded: so far the watcher had caught up when the next one is pushed. */
   let pushedUpToMs = 0;
 
@@ -95,12 +100,15 @@ export function createMempoolWatcher(
     const touched: TransactionFacts[] = [];
     const missing: string[] = [];
     let from = 0;
+    unreadable = [];
     do {
       const txids = unread.slice(from, from + atOnce);
       if (txids.length === 0) break;
       const part = await port.readMempoolTransactions(txids, watch);
       for (const txid of txids) read.add(txid);
       for (const txid of part.missing) read.delete(txid);
+      for (const { txid } of part.unread) read.delete(txid);
+      unreadable.push(...part.unread.map(({ reason }) => reason));
       touched.push(...part.touched);
       missing.push(...part.missing);
       from += atOnce;
@@ -182,6 +190,7 @@ export function createMempoolWatcher(
   }
 
   return {
+    alarms: () => unreadable.slice(0, MOST_ALARMS),
     take(raw) {
       if (pushed.length >= MOST_PUSHES) {
         pushed = [];

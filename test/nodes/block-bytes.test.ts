@@ -65,10 +65,24 @@ describe.each(blocks)('$currency: $what', (block) => {
     expect(outputsOf(touched[0] as TransactionFacts)).toMatchObject([{ vout: Number(vout), script }]);
   });
 
-  test('cut off anywhere, or with something left over: refused', () => {
+  test('cut off anywhere, or with something left over: refused, unless the Merkle root proves all that counts', () => {
     const bytes = Buffer.from(block.bytes, 'hex');
-    for (let length = 0; length < bytes.length; length++) expect(() => read(block, bytes.subarray(0, length))).toThrow(Malformed);
-    expect(() => read(block, Buffer.concat([bytes, Buffer.from([0])]))).toThrow(/left over|missing|understood/);
+    const whole = read(block);
+    const lengths = Array.from({ length: bytes.length }, (_, length) => length);
+    const readable = lengths.filter((length) => {
+      try {
+        expect(read(block, bytes.subarray(0, length))).toEqual(whole);
+        return true;
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error;
+        return false;
+      }
+    });
+    const extension = block.what.includes('HogEx') || readable.length > 0;
+    if (!extension) expect(() => read(block, Buffer.concat([bytes, Buffer.from([0])]))).toThrow(/left over/);
+    // nothing but an extension block, at the very end, may be missing
+    expect(readable).toEqual(lengths.slice(lengths.length - readable.length));
+    if (block.currency !== 'LTC') expect(readable).toEqual([]);
   });
 
   test('damaged anywhere: refused, or nothing that counts was touched', () => {
@@ -135,7 +149,7 @@ describe('what a lying node could try', () => {
   });
 
   test('a segwit block where the chain has no segwit: refused', () => {
-    expect(() => readBlockBytes(bytes, block.hash, featuresOf('BCH'), everything)).toThrow(/without inputs/);
+    expect(() => readBlockBytes(bytes, block.hash, featuresOf('BCH'), everything)).toThrow(Malformed);
   });
 
   test('a negative amount, a count that promises more than there is: refused', () => {
@@ -177,8 +191,8 @@ describe('what a lying node could try', () => {
     const read = (minor: bigint) => readTransactionBytes(paying(minor), null, featuresOf(currency), everything);
     expect(read(most)?.unprotectedOutputs).toEqual([{ vout: 0, script: '51', amountMinor: most }]);
     for (const minor of [most + 1n, most * 2n, 9_000_000_000_000_000_000n])
-      expect(() => read(minor)).toThrow(/an amount above all money at byte 47/);
-    expect(() => read(-5n)).toThrow(/a negative amount at byte 47/);
+      expect(() => read(minor)).toThrow(/an amount above all money/);
+    expect(() => read(-5n)).toThrow(/a negative amount/);
   });
 
   test('random bytes: refused', () => {

@@ -113,32 +113,6 @@ describe('merged mining (DOGE)', () => {
     expect(() => read('DOGE', blockOf('DOGE', [payment('DOGE')], { version: 0x00620104 }))).toThrow(Malformed);
   });
 
-  test('the proof of another block, or of a coinbase that is not in the parent, is refused', () => {
-    expect(() =>
-      read(
-        'DOGE',
-        merged(() => rawAuxPow(randomBytes(32))),
-      ),
-    ).toThrow(/does not commit to this block/);
-    const spoiled = merged((hash) => {
-      const proof = rawAuxPow(hash);
-      proof[proof.length - 20] = (proof[proof.length - 20] as number) ^ 1; // time of the parent: its hash is not ours to judge
-      proof[proof.length - 40] = (proof[proof.length - 40] as number) ^ 1; // its Merkle root is
-      return proof;
-    });
-    expect(() => read('DOGE', spoiled)).toThrow(/not in the parent block/);
-  });
-
-  test('a Merkle branch that is deeper than any block is refused', () => {
-    const deep = Array.from({ length: 31 }, () => randomBytes(32));
-    expect(() =>
-      read(
-        'DOGE',
-        merged((hash) => rawAuxPow(hash, { coinbaseBranch: deep })),
-      ),
-    ).toThrow(/a Merkle branch of 31/);
-  });
-
   test('a proof cut off anywhere is refused', () => {
     const block = merged((hash) => rawAuxPow(hash));
     for (let length = 80; length < block.bytes.length; length += 3)

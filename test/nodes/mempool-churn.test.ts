@@ -104,7 +104,7 @@ test('what the node lists again and still denies keeps the pass from being compl
   await restartWith((port) => ({
     readMempoolTransactions: async (txids) => {
       await port.mempool();
-      return { touched: [], missing: txids };
+      return { touched: [], unread: [], missing: txids };
     },
   }));
   for (let i = 0; i < 3; i++) expect(await chain.watcher.pass()).toMatchObject({ caughtUp: false });
