@@ -68,3 +68,10 @@ export function machine(postgresVersion: string): string {
   const memory = fixed(totalmem() / 2 ** 30);
   return `${cpus().length} × ${model}, ${memory} GiB, ${type()} ${release()} ${arch()}, Node ${process.version}, PostgreSQL ${postgresVersion} (fsync on); load average before: ${load}`;
 }
+
+/** The whole of bench/RESULTS.md. */
+export function results(place: string, size: { readonly rounds: number; readonly seconds: number }, text: string): string {
+  const how = `Written by \`npm run bench -- --write\` on ${new Date().toISOString().slice(0, 10)}. Machine: ${place}.`;
+  const meaning = `CPU is user + system time of the API's process and of every PostgreSQL process, read from /proc, per request; the generator runs in a process of its own on the same cores. "Of the limit" compares with a bare server in the same run (\`bench/limit-server.ts\`: fastify with schemas, a map of known tokens, named statements in micro-batches; for create also derivation, QR and the insert). Each row is the middle of ${size.rounds} rounds of ${size.seconds} s, service and limit in turn.`;
+  return `# What it costs\n\n${how}\n\n${meaning}\n\n${text}`;
+}

@@ -16,7 +16,7 @@ import { type Limit, startLimit } from './limit.ts';
 import { load } from './load-job.ts';
 import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
 import { residentBytes } from './processes.ts';
-import { type Figure, figureTable, loadTable, machine, type Row } from './report.ts';
+import { type Figure, figureTable, loadTable, machine, type Row, results } from './report.ts';
 import { scanBlock } from './scan.ts';
 import { startAndRest } from './start.ts';
 import { watchMemory } from './watch-memory.ts';
@@ -79,7 +79,7 @@ const SIZE = options.quick
       behind: 600,
       waiting: 100_000,
     };
-const CONNECTIONS = 64;
+const CONNECTIONS = [1, 8, 16, 64];
 const CREATE = { amount: '25.00', crypto_selected: 'BTC', label: 'bench {n}' };
 const MEBIBYTE = 2 ** 20;
 
@@ -106,8 +106,13 @@ function checkBodies(token: string, ids: readonly string[]): string[] {
 }
 
 /** Both servers in turn, several times, so that what else happens on the machine hits both; the middle of each. */
-async function besideLimit(bench: Bench, path: string, bodies: readonly string[], limitBodies: readonly string[]): Promise<Row> {
-  const job = { path, connections: CONNECTIONS, seconds: SIZE.seconds };
+async function besideLimit(
+  bench: Bench,
+  { path, connections }: { path: string; connections: number },
+  bodies: readonly string[],
+  limitBodies: readonly string[],
+): Promise<Row> {
+  const job = { path, connections, seconds: SIZE.seconds };
   const [own, bare]: Measured[][] = [[], []];
   await measure(bench.bare, { ...job, bodies: limitBodies });
   await measure(bench.service, { ...job, bodies });
@@ -115,7 +120,7 @@ async function besideLimit(bench: Bench, path: string, bodies: readonly string[]
     bare?.push(await measure(bench.bare, { ...job, bodies: limitBodies }));
     own?.push(await measure(bench.service, { ...job, bodies }));
   }
-  return { work: path.slice(1), connections: CONNECTIONS, measured: median(own ?? [], cpuOf), limit: median(bare ?? [], cpuOf) };
+  return { work: path.slice(1), connections, measured: median(own ?? [], cpuOf), limit: median(bare ?? [], cpuOf) };
 }
 
 async function alone(bench: Bench, path: string, body: unknown, connections: number): Promise<Row> {
@@ -223,16 +228,16 @@ async function loadRows(bench: Bench): Promise<Row[]> {
   ] as const) {
     if (!wanted(path)) continue;
     say(path.slice(1));
-    rows.push(await besideLimit(bench, path, own, bare));
+    for (const connections of CONNECTIONS) rows.push(await besideLimit(bench, { path, connections }, own, bare));
   }
   for (const [path, body, connections] of [
-    ['/get_account_info', { access_token: token }, CONNECTIONS],
-    ['/list_transactions', { access_token: token, limit: 20 }, CONNECTIONS],
-    ['/auth', { username: 'demo', password: PASSWORD }, 2],
+    ['/get_account_info', { access_token: token }, [64]],
+    ['/list_transactions', { access_token: token, limit: 20 }, [1, 64]],
+    ['/auth', { username: 'demo', password: PASSWORD }, [2]],
   ] as const) {
     if (!wanted(path)) continue;
     say(path.slice(1));
-    rows.push(await alone(bench, path, body, connections));
+    for (const count of connections) rows.push(await alone(bench, path, body, count));
   }
   return rows;
 }
@@ -277,17 +282,11 @@ async function main(): Promise<void> {
     if (only === undefined) figures.push(await growth(bench));
     const text = `${loadTable(rows)}\n\n${figures.length === 0 ? '' : `${figureTable(figures)}\n`}`;
     process.stdout.write(`\n${place}\n\n${text}`);
-    if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, text));
+    if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, SIZE, text));
   } finally {
     bench.limit.stop();
     await bench.instance.stop();
   }
-}
-
-function results(place: string, text: string): string {
-  const how = `Written by \`npm run bench -- --write\` on ${new Date().toISOString().slice(0, 10)}. Machine: ${place}.`;
-  const meaning = `CPU is user + system time of the API's process and of every PostgreSQL process, read from /proc, per request; the generator runs in a process of its own on the same cores. "Of the limit" compares with a bare server in the same run (\`bench/limit-server.ts\`: fastify with schemas, a map of known tokens, named statements in micro-batches; for create also derivation, QR and the insert). Each row is the middle of ${SIZE.rounds} rounds of ${SIZE.seconds} s, service and limit in turn.`;
-  return `# What it costs\n\n${how}\n\n${meaning}\n\n${text}`;
 }
 
 main().catch((error: Error) => {

@@ -6,14 +6,13 @@ import { expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 test('npm run bench starts an instance of its own, measures every row and leaves nothing behind', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['bench/run.ts', '--quick'], { cwd: ROOT });
   for (const work of [
-    'check_transaction',
-    'create_transaction',
+    ...[1, 8, 16, 64].flatMap((count) => [`check_transaction  \\| ${count} `, `create_transaction \\| ${count} `]),
     'get_account_info',
-    'list_transactions',
+    ...[1, 64].map((count) => `list_transactions  \\| ${count} `),
     'auth',
     'block of 2,200 transactions',
     'memory of the watch list',
