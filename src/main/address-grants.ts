@@ -5,6 +5,7 @@ import { createGranting } from '../signer/granting.ts';
 import type { Journal } from '../signer/journal.ts';
 import type { Database } from '../store/connect.ts';
 import { SIGNER_LOCK, WANTED } from '../store/range-requests.ts';
+import { outageOf } from './outage-log.ts';
 
 const LOOK_MS = 1_000;
 /** So often the journal and the database note each other, whether or not anything is given: what is older than that is known as an old copy. */
@@ -54,7 +55,8 @@ export async function grantAddresses(
     running ??= work()
       .catch((error: Error) => {
         wanted = true;
-        trouble(`no addresses are given out: ${error.message}`);
+        // the words of a database that comes up change: that is one piece of news
+        trouble(`no addresses are given out: ${outageOf(error) === null ? error.message : 'the database cannot be used'}`);
       })
       .finally(() => {
         running = null;
