@@ -178,6 +178,11 @@ export type ChainPort = {
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
   /** Those in the mempool for which our node has a double-spend proof (BCH); empty where a chain or a node has no such thing. */
   doubleSpendProofs(txids: readonly string[]): Promise<ReadonlySet<string>>;
+  /**
+   * Hashes of the blocks of a range of heights whose compact filters (BIP158) match one of these scripts; a few that do not pay them are among
+   * them. Null when the node has no such filters.
+   */
+  blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
   subscribe(push: MempoolPush): Promise<{ close(): Promise<void> } | null>;
 };

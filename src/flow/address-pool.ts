@@ -56,12 +56,13 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
     return asked;
   }
 
-  /** Forgets ranges of a key that is not in use any more. */
+  /** Forgets ranges of a key that is not in use any more, and indexes that it has been set above. */
   function check(): Promise<void> {
     checking ??= (async () => {
       const startedMs = ctx.ports.clock.now();
       const key = await usableKey(ctx.db, currency);
-      ranges = ranges.filter((range) => range.keyId === key);
+      for (const range of ranges) range.nextIndex = Math.max(range.nextIndex, key?.startIndex ?? 0);
+      ranges = ranges.filter((range) => range.keyId === key?.id && range.nextIndex < range.end);
       checkedAtMs = startedMs;
     })().finally(() => {
       checking = null;

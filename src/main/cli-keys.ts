@@ -1,17 +1,17 @@
-// `bursar keys init|show-xpubs|import-xpub|verify`: the seed of the signer and the account keys that addresses are derived from.
+// `bursar keys init|show-xpubs|verify`, and the place of the other key commands: the seed of the signer and the account keys that addresses are derived from.
 import { type Command, InvalidArgumentError } from 'commander';
-import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import type { Network, UtxoCode } from '../core/currency.ts';
 import { verifyAddresses } from '../flow/address-check.ts';
 import type { Context } from '../flow/context.ts';
 import { createSignerClient, SignerTrouble } from '../outside/signer-client.ts';
-import { acceptedForms, readAccountKey } from '../outside/utxo-derive.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../signer/accounts.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../signer/databases.ts';
 import { createKeyring } from '../signer/keyring.ts';
 import { createSeed, hasSeed } from '../signer/seed-file.ts';
-import { importKey, listKeys, type StoredKey } from '../store/xpubs.ts';
+import { listKeys, type StoredKey } from '../store/xpubs.ts';
 import { withBooks } from './cli-books.ts';
+import { importXpub } from './cli-keys-import.ts';
 import { CommandFailed, EXIT, group, leaf, print, table, verdict, writeOut } from './cli-output.ts';
 import type { Opened } from './opened.ts';
 import { keyringOptions, signerFolder, signerSocket } from './signer-place.ts';
@@ -26,6 +26,11 @@ function utxoCode(text: string): UtxoCode {
   throw new InvalidArgumentError(`Accepted: ${ACCOUNT_CODES.join(', ')}.`);
 }
 
+function wholeNumber(text: string): number {
+  if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 31) return Number(text);
+  throw new InvalidArgumentError('Accepted: a whole number from 0 to 2147483647.');
+}
+
 export function addKeyCommands(bursar: Command): void {
   const keys = group(bursar, 'keys', 'The seed of the signer, and the keys that addresses are derived from.');
   leaf(keys, 'init', 'Makes the seed of the signer, 256 random bits, and shows its 24 words once. Never overwrites.').action(
@@ -35,6 +40,12 @@ export function addKeyCommands(bursar: Command): void {
   leaf(keys, 'import-xpub', 'Receives a currency to a key that is kept elsewhere, from now on.')
     .requiredOption('--currency <code>', `one of ${ACCOUNT_CODES.join(', ')}`, utxoCode)
     .requiredOption('--xpub <key>', "the account's extended public key (depth 3), never a private one")
+    .option(
+      '--start <index>',
+      'the first index to give out; without it the chain is asked how far the account was used',
+      wholeNumber,
+    )
+    .option('--from <height>', 'the block from which on the chain is asked (default 0)', wholeNumber)
     .action(importXpub);
   leaf(
     keys,
@@ -131,40 +142,6 @@ async function showXpubs({ json }: JsonOption): Promise<void> {
     ]);
     const none = 'No keys yet: the signer brings its own when it starts, or import one with "bursar keys import-xpub".';
     print(json, { keys }, keys.length === 0 ? [none] : table(head, rows));
-  });
-}
-
-async function importXpub({ json, currency, xpub }: JsonOption & { currency: UtxoCode; xpub: string }): Promise<void> {
-  await withBooks(async (ctx, { network }) => {
-    const key = readAccountKey(currency, network, xpub);
-    const imported = await importKey(ctx.db, { currency, xpub: key.xpub, at: new Date(ctx.ports.clock.now()) });
-    if (imported.outcome === 'of_other_currency') {
-      throw new CommandFailed(
-        `--xpub serves ${imported.currency} already: each currency needs an account of its own (accepted: ${acceptedForms(currency, network).join(', ')})`,
-      );
-    }
-    const first = ctx.ports.addresses.of(currency, key.xpub).derive(0).address;
-    const value = {
-      currency,
-      xpub: key.xpub,
-      outcome: imported.outcome,
-      next_index: imported.key.nextIndex,
-      first_address: first,
-    };
-    const said = {
-      first: 'has its first key',
-      replaced: 'has a new key, running servers turn to it within 2 seconds',
-      in_use: 'used this key already',
-    };
-    const { purpose } = utxoRow(currency).utxo;
-    print(json, value, [
-      `${currency} ${said[imported.outcome]}; addresses go on at index ${imported.key.nextIndex}.`,
-      `Its first address is ${first}: compare it with your wallet's (type of m/${purpose}').`,
-      ...(/^[yu]pub$/.test(key.form)
-        ? [`A ${key.form} wallet usually shows addresses of another type: it must be told to watch these too.`]
-        : []),
-      'Indexes are reserved in ranges and can have gaps: set the gap limit of your wallet to 1000 or more.',
-    ]);
   });
 }
 

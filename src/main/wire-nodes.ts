@@ -1,7 +1,7 @@
 // The nodes and price sources of a process that asks them: the worker, and the commands that read a chain. Beside wire.ts, so that the others do
 // not load their clients.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
-import type { Clock, RateFeed } from '../core/ports.ts';
+import type { Clock, Ports, RateFeed } from '../core/ports.ts';
 import type { Context } from '../flow/context.ts';
 import { createChainNodes } from '../outside/by-currency.ts';
 import { fixedFeed, rateFeeds } from '../outside/rate-feeds.ts';
@@ -28,6 +28,12 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
       await books.close();
     },
   };
+}
+
+/** The nodes of this configuration and nothing else; in the sandbox only while it runs. */
+export async function openNodes(config: Config, clock: Clock): Promise<Pick<Ports, 'chains'> & { close(): Promise<void> }> {
+  const urls = nodeUrls(config, await endpointOf(config, 0));
+  return createChainNodes({ network: config.network, clock, urls });
 }
 
 /** The price sources of this configuration; in the sandbox, waits until it is known where its exchanges answer. */

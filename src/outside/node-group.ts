@@ -91,6 +91,7 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     mempoolSeenAtMs: (txid) => use((node) => node.mempoolSeenAtMs(txid)),
     locks: (txids) => use((node) => node.locks(txids)),
     doubleSpendProofs: (txids) => use((node) => node.doubleSpendProofs(txids)),
+    blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {
       await Promise.all(nodes.map((node) => node.close()));

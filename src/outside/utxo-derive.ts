@@ -207,17 +207,18 @@ function isPoint(bytes: Uint8Array): boolean {
 }
 
 /**
- * Makes the deriver of an account's receiving addresses (chain 0).
+ * Makes the deriver of an account's addresses: of the receiving chain (0), or of the change chain (1).
  * @param from.xpub an account-level extended public key in any accepted form; throws AccountKeyProblem otherwise
  */
 export function createAddressDeriver(from: {
   readonly currency: UtxoCode;
   readonly network: Network;
   readonly xpub: string;
+  readonly chain?: 0 | 1;
   readonly on?: Curve;
 }): AddressDeriver {
   const on = from.on ?? curve();
-  const chain = childrenOf(readAccountKey(from.currency, from.network, from.xpub), on)(0);
+  const chain = childrenOf(readAccountKey(from.currency, from.network, from.xpub), on)(from.chain ?? 0);
   const child = childrenOf(chain, on);
   const encode = addressEncoder(from.currency, chainNetwork(from.network));
   return {

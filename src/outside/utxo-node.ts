@@ -122,6 +122,16 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     },
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
     doubleSpendProofs: async (txids) => (dialect.doubleSpendProofs ? readDoubleSpendProofs(rpc, txids) : new Set()),
+    async blocksPaying(scripts, fromHeight, toHeight) {
+      const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
+      const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic']));
+      // a method that is not there, or an index that is not kept
+      if (answer instanceof RpcRefusal) return null;
+      const { relevant_blocks: hashes } = (answer ?? {}) as { relevant_blocks?: unknown };
+      if (!Array.isArray(hashes) || !hashes.every((hash) => typeof hash === 'string' && HASH.test(hash)))
+        throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
+      return hashes;
+    },
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
       await Promise.all([rpc.close(), quick.close()]);

@@ -3,15 +3,22 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { Sql } from './connect.ts';
 
+export type UsableKey = {
+  readonly id: bigint;
+  /** No index below this is given out any more, also none that lies ready. */
+  readonly startIndex: number;
+};
+
 /** The key that addresses may be derived from now; null when there is none. */
-export async function usableKey(sql: Sql, currency: UtxoCode): Promise<bigint | null> {
-  const result = await sql.query<{ id: bigint }>({
+export async function usableKey(sql: Sql, currency: UtxoCode): Promise<UsableKey | null> {
+  const result = await sql.query<{ id: bigint; start_index: bigint }>({
     name: 'usable_key',
-    text: `select id from account_xpubs
+    text: `select id, start_index from account_xpubs
             where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
     values: [currency],
   });
-  return result.rows[0]?.id ?? null;
+  const [row] = result.rows;
+  return row === undefined ? null : { id: row.id, startIndex: Number(row.start_index) };
 }
 
 /** The currencies that addresses may be derived for now. */

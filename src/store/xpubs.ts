@@ -83,11 +83,11 @@ export type ImportOutcome =
 
 /**
  * Makes a key the one in use for its currency. The key before it is kept, and so is each key's own index counter: one that comes back
- * goes on where it stopped. A key that serves another currency is not taken (they would share output scripts).
+ * goes on where it stopped. None begins below `start`, also one that is in use already. A key that serves another currency is not taken (they would share output scripts).
  */
 export function importKey(
   db: Database,
-  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date },
+  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date; readonly start?: number },
 ): Promise<ImportOutcome> {
   return db.transaction(async (sql) => {
     // of two imports at once the second waits here
@@ -95,7 +95,8 @@ export function importKey(
     const keys = await listKeys(sql);
     const known = keys.find((row) => row.xpub === key.xpub);
     if (known !== undefined && known.currency !== key.currency) return { outcome: 'of_other_currency', currency: known.currency };
-    if (known !== undefined && known.retiredAt === null) return { outcome: 'in_use', key: known };
+    const start = key.start ?? 0;
+    if (known !== undefined && known.retiredAt === null) return { outcome: 'in_use', key: await raised(sql, known, start) };
     const retired = await sql.query({
       name: 'retire_key',
       text: 'update account_xpubs set retired_at = $2 where currency = $1 and retired_at is null',
@@ -103,10 +104,23 @@ export function importKey(
     });
     const result = await sql.query<Row>({
       name: 'import_key',
-      text: `insert into account_xpubs (currency, xpub, origin, created_at) values ($1, $2, 'imported', $3)
-             on conflict (xpub) do update set retired_at = null returning ${COLUMNS}`,
-      values: [key.currency, key.xpub, key.at],
+      text: `insert into account_xpubs (currency, xpub, origin, created_at, start_index, next_index) values ($1, $2, 'imported', $3, $4, $4)
+             on conflict (xpub) do update set retired_at = null, next_index = greatest(account_xpubs.next_index, excluded.next_index),
+               start_index = case when excluded.next_index > account_xpubs.next_index then excluded.next_index else account_xpubs.start_index end
+             returning ${COLUMNS}`,
+      values: [key.currency, key.xpub, key.at, start],
     });
     return { outcome: retired.rowCount === 0 ? 'first' : 'replaced', key: stored(result.rows[0] as Row) };
   });
+}
+
+/** The key with its counter at least there. */
+async function raised(sql: Sql, key: StoredKey, to: number): Promise<StoredKey> {
+  const { rows } = await sql.query<Row>({
+    name: 'raise_key_in_use',
+    text: `update account_xpubs set next_index = greatest(next_index, $2), start_index = case when $2 > next_index then $2 else start_index end
+             where id = $1 returning ${COLUMNS}`,
+    values: [key.id, to],
+  });
+  return stored(rows[0] as Row);
 }

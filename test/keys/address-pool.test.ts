@@ -103,6 +103,22 @@ describe('the address pool', () => {
   });
 });
 
+describe('a key that is set above what lies ready', () => {
+  it('gives none of it any more within two seconds', async () => {
+    let nowMs = 1_000_000;
+    await importKey(world.db, { currency: 'BTC', xpub: FIRST, at });
+    const ctx = keyContext(world.db, 'regtest', () => nowMs);
+    const pool = createAddressPool(ctx, 'BTC', { ready: 50 });
+    expect((await pool.next()).index).toBe(0);
+    expect(await importKey(world.db, { currency: 'BTC', xpub: FIRST, at, start: 1_000 })).toMatchObject({
+      outcome: 'in_use',
+      key: { nextIndex: 1_000 },
+    });
+    nowMs += 2_000;
+    expect((await pool.next()).index).toBe(1_000);
+  });
+});
+
 describe('importing a key', () => {
   it('says what it did, and does not take a key that serves another currency', async () => {
     const key = { currency: 'BTC', xpub: FIRST, at } as const;

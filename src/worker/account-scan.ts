@@ -1,0 +1,145 @@
+// How far an account was used on its chain: every block from a height on is asked for outputs to its addresses, both chains of the account
+// (BIP44), as far as addresses follow each other with no larger gap. Called by `bursar keys import-xpub`.
+import type { UtxoCode } from '../core/currency.ts';
+import type { ChainPort, WatchList } from '../core/ports.ts';
+import { createByteSet } from './byte-set.ts';
+
+export type AccountUse = {
+  /** The highest index that was paid to; null when none was. */
+  readonly receive: number | null;
+  readonly change: number | null;
+  /** How many unused indexes lie behind the highest that was looked for. */
+  readonly gap: number;
+  readonly fromHeight: number;
+  readonly toHeight: number;
+  /** `filters`: the node's block filters said which blocks to read; `blocks`: all of them were read. */
+  readonly by: 'filters' | 'blocks';
+};
+
+export type ScanOptions = {
+  /** The output script of an index of the receiving chain (0) or of the change chain (1); null where BIP32 knows no key. */
+  readonly scriptOf: (chain: 0 | 1, index: number) => Uint8Array | null;
+  readonly fromHeight: number;
+  readonly onProgress?: (height: number, toHeight: number) => void;
+};
+
+/** The account cannot be looked for; the message says why. */
+export class ScanRefused extends Error {}
+
+/**
+ * Addresses are looked for as long as no more than these follow each other unused: what two ends of a process of ours can lose, with room to
+ * spare, and five times what wallets are told to look for.
+ */
+export const GAP = 5_000;
+const FILTERED_AT_ONCE = 2_000;
+const READ_AHEAD = 4;
+const MEMPOOL_AT_ONCE = 2_000;
+
+type Looked = { readonly scripts: readonly Uint8Array[]; readonly watch: WatchList };
+
+/**
+ * Reads the chain up to the node's tip, and its mempool. What was given out and never paid leaves no trace in it.
+ * @throws ScanRefused for a node that is not ready or has thrown blocks away
+ */
+export async function scanAccount(port: ChainPort, options: ScanOptions): Promise<AccountUse> {
+  const { fromHeight } = options;
+  const condition = await port.condition();
+  if (condition.state !== 'ready')
+    throw new ScanRefused(`the node of ${port.currency} is ${condition.state}: ${condition.reason}`);
+  if (condition.prunedBelow !== undefined && fromHeight < condition.prunedBelow) {
+    throw new ScanRefused(`the node of ${port.currency} is pruned and has no block below ${condition.prunedBelow}`);
+  }
+  const toHeight = condition.height;
+  const used: [number, number] = [-1, -1];
+  let by: AccountUse['by'] = 'blocks';
+  for (let wanted = GAP; ; ) {
+    const look = lookFor(options.scriptOf, wanted, used);
+    by = await readChain(port, look, options, toHeight);
+    await readMempool(port, look);
+    const next = Math.max(used[0], used[1]) + 1 + GAP;
+    // what was used further up than it was looked behind may have neighbours that were paid earlier
+    if (next <= wanted) break;
+    wanted = next;
+  }
+  const [receive, change] = used.map((index) => (index < 0 ? null : index)) as [number | null, number | null];
+  return { receive, change, gap: GAP, fromHeight, toHeight, by };
+}
+
+/** The scripts of so many indexes of both chains; what is seen of them raises `used`. */
+function lookFor(scriptOf: ScanOptions['scriptOf'], count: number, used: [number, number]): Looked {
+  const set = createByteSet();
+  const places = new Map<string, readonly [0 | 1, number]>();
+  const scripts: Uint8Array[] = [];
+  for (const chain of [0, 1] as const) {
+    for (let index = 0; index < count; index++) {
+      const script = scriptOf(chain, index);
+      if (script === null) continue;
+      set.add(script, 0, script.length);
+      places.set(Buffer.from(script).toString('hex'), [chain, index]);
+      scripts.push(script);
+    }
+  }
+  const watch: WatchList = {
+    hasScript(bytes, start, end) {
+      if (!set.has(bytes, start, end)) return false;
+      const place = places.get(Buffer.from(bytes.subarray(start, end)).toString('hex'));
+      if (place !== undefined) used[place[0]] = Math.max(used[place[0]], place[1]);
+      return false;
+    },
+    hasOutpoint: () => false,
+    fresh: async () => undefined,
+  };
+  return { scripts, watch };
+}
+
+async function readChain(port: ChainPort, look: Looked, options: ScanOptions, toHeight: number): Promise<AccountUse['by']> {
+  const { fromHeight, onProgress } = options;
+  const filtered = await port.blocksPaying?.(look.scripts, fromHeight, Math.min(toHeight, fromHeight));
+  if (filtered !== undefined && filtered !== null) {
+    for (let height = fromHeight; height <= toHeight; height += FILTERED_AT_ONCE) {
+      const end = Math.min(toHeight, height + FILTERED_AT_ONCE - 1);
+      const hashes = await port.blocksPaying?.(look.scripts, height, end);
+      if (hashes === undefined || hashes === null)
+        throw new ScanRefused(`the node of ${port.currency} stopped answering for its filters`);
+      for (const hash of hashes) await port.readBlock(hash, look.watch);
+      onProgress?.(end, toHeight);
+    }
+    return 'filters';
+  }
+  const ahead: Promise<void>[] = [];
+  for (let height = fromHeight, next = fromHeight; height <= toHeight; height++) {
+    for (; next <= toHeight && ahead.length < READ_AHEAD; next++) {
+      const reading = readAt(port, look, next);
+      reading.catch(() => undefined); // awaited below, or of no interest after an error before it
+      ahead.push(reading);
+    }
+    await ahead.shift();
+    onProgress?.(height, toHeight);
+  }
+  return 'blocks';
+}
+
+async function readAt(port: ChainPort, look: Looked, height: number): Promise<void> {
+  const hash = await port.hashAt(height);
+  if (hash === null)
+    throw new ScanRefused(`the node of ${port.currency} has no block ${height} any more: its chain is being replaced`);
+  await port.readBlock(hash, look.watch);
+}
+
+async function readMempool(port: ChainPort, look: Looked): Promise<void> {
+  const listed = await port.mempool();
+  for (let from = 0; from < listed.length; from += MEMPOOL_AT_ONCE) {
+    await port.readMempoolTransactions(listed.slice(from, from + MEMPOOL_AT_ONCE), look.watch);
+  }
+}
+
+/** What was asked and what it can miss, in sentences for an operator. */
+export function describeUse(currency: UtxoCode, use: AccountUse): readonly string[] {
+  const { receive, change, fromHeight, toHeight, by, gap } = use;
+  const how = by === 'filters' ? "by the node's block filters" : 'all of them read';
+  const found = receive === null && change === null ? 'was never paid' : `was paid up to index ${receive ?? 'none'}`;
+  return [
+    `The chain of ${currency} was asked, blocks ${fromHeight} to ${toHeight} (${how}) and the mempool: the account ${found}${change === null ? '' : `, its change up to ${change}`}.`,
+    `It cannot show addresses that were given out and never paid${fromHeight > 0 ? `, payments before block ${fromHeight}` : ''}, nor what lies more than ${gap} unused addresses further: if you know better, say --start.`,
+  ];
+}

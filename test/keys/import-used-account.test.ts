@@ -1,0 +1,112 @@
+// An account that was used elsewhere before it is imported: the chain is asked, on a real bitcoind, and addresses go on above the last one
+// that was paid. Through the command, as an operator uses it.
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createAddressDeriver } from '../../src/outside/utxo-derive.ts';
+import { createUtxoNode } from '../../src/outside/utxo-node.ts';
+import { GAP, scanAccount } from '../../src/worker/account-scan.ts';
+import { askCli, runCli } from '../cli/run.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { account } from './vectors.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const root = account('BTC', 'regtest');
+const derivers = ([0, 1] as const).map((chain) =>
+  createAddressDeriver({ currency: 'BTC', network: 'regtest', xpub: root.publicExtendedKey, chain }),
+);
+const addressOf = (chain: 0 | 1, index: number): string => derivers[chain]!.derive(index).address;
+type Imported = {
+  next_index: number;
+  outcome: string;
+  asked: null | { by: string; to: number; last_receive_index: number | null };
+};
+
+describe.each([
+  { node: 'that keeps block filters', extra: ['-blockfilterindex=1'], by: 'filters' },
+  { node: 'without block filters', extra: [], by: 'blocks' },
+])('on a bitcoind $node', ({ extra, by }) => {
+  let node: CoreDaemon;
+  let world: Awaited<ReturnType<typeof freshDatabase>>;
+  let folder: string;
+  let here: Record<string, string>;
+  beforeAll(async () => {
+    node = await startBitcoind(extra);
+    world = await freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
+    here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: node.url };
+    await node.mine(101);
+  });
+  afterAll(async () => {
+    await node?.remove();
+    await world?.drop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const importing = (...more: string[]) =>
+    askCli<Imported>(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey, ...more], here);
+
+  test('goes on above the last index that was paid: spent or not, in a block or the mempool, whatever its order', async () => {
+    expect(await importing()).toMatchObject({ next_index: 0, asked: { by, last_receive_index: null } });
+    await node.pay(addressOf(0, 7), '1');
+    await node.pay(addressOf(0, 2), '1');
+    await node.pay(addressOf(1, 30), '1');
+    await node.mine(1);
+    expect(await importing()).toMatchObject({
+      outcome: 'in_use',
+      next_index: 8,
+      asked: { by, to: 102, last_receive_index: 7, last_change_index: 30 },
+    });
+    await node.pay(addressOf(0, 12), '1');
+    expect(await importing()).toMatchObject({ next_index: 13 });
+    const told = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey], here);
+    expect(told.out).toMatch(/blocks 0 to 102 .* and the mempool: the account was paid up to index 12, its change up to 30/);
+    expect(told.out).toMatch(/It cannot show addresses that were given out and never paid/);
+  });
+
+  test('looks on behind what it found, also for what was paid before that', async () => {
+    const port = createUtxoNode({ currency: 'BTC', url: node.url, network: 'regtest', clock: { now: () => Date.now() } });
+    await node.pay(addressOf(0, 2 * GAP - 10), '1');
+    await node.mine(1);
+    await node.pay(addressOf(0, GAP - 5), '1');
+    await node.mine(1);
+    const scriptOf = (chain: 0 | 1, index: number) => derivers[chain]!.derive(index).script;
+    const heights: number[] = [];
+    const use = await scanAccount(port, { scriptOf, fromHeight: 0, onProgress: (height) => heights.push(height) });
+    expect(use).toMatchObject({ receive: 2 * GAP - 10, change: 30, by });
+    expect(Math.max(...heights)).toBe(await node.rpc('getblockcount'));
+    await port.close();
+  });
+
+  test('takes the word of an operator who knows better, and never goes back', async () => {
+    expect(await importing('--start', '20000')).toMatchObject({ next_index: 20_000, asked: null });
+    expect(await importing('--start', '5')).toMatchObject({ next_index: 20_000 });
+    const wrong = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', 'x', '--start', '-1'], here);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringMatching(/Accepted: a whole number/) });
+  });
+});
+
+test('where no node can be asked and coins are worth something, the first index must be said', async () => {
+  const world = await freshDatabase();
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
+  const here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'mainnet' };
+  const command = ['keys', 'import-xpub', '--currency', 'BTC', '--xpub', account('BTC').publicExtendedKey];
+  try {
+    expect(await runCli(command, here)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /cannot be asked how far this account was used: no node of BTC is configured\. Say .* with --start/,
+      ),
+    });
+    expect(await askCli([...command, '--start', '3'], here)).toMatchObject({ outcome: 'first', next_index: 3 });
+    const down = { ...here, BURSAR_BTC_RPC_URL: 'http://user:password@127.0.0.1:9' };
+    expect((await runCli(command, down)).err).toMatch(/cannot be asked how far this account was used: the node of BTC is down/);
+  } finally {
+    await world.drop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
