@@ -12,6 +12,8 @@ import { childrenOf, commandLine } from './processes.ts';
 
 export type Instance = {
   readonly port: number;
+  /** The process that started the others. */
+  readonly groupPid: number;
   readonly apiPid: number;
   readonly postmasterPid: number;
   /** URL of the service's database as its owner. */
@@ -66,6 +68,7 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
   const place = placePostgres(data);
   return {
     port,
+    groupPid: child.pid as number,
     apiPid: onlyOne(childrenOf(child.pid as number).filter((pid) => commandLine(pid).some((word) => word.endsWith('/api.ts')))),
     postmasterPid: onlyOne([runningServer(place)].filter((pid) => pid !== null)),
     databaseUrl: clusterUrl(place, 'bursar'),

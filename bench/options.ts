@@ -15,6 +15,7 @@ const PARTS = {
   account: 'get_account_info',
   lists: 'list_transactions',
   auth: 'auth',
+  lives: 'lives of transactions in CPU of every process: paid, unpaid, looked up once more',
   growth: 'create at a million rows against ten thousand',
 } as const;
 export type PartName = keyof typeof PARTS;
@@ -82,6 +83,7 @@ export const SIZE = options.quick
       watched: 20_000,
       behind: 20,
       waiting: 2_000,
+      lives: { unpaid: 100, rounds: 1, restSeconds: 1 },
     }
   : {
       rounds: 5,
@@ -93,4 +95,5 @@ export const SIZE = options.quick
       watched: 1_000_000,
       behind: 600,
       waiting: 100_000,
+      lives: { unpaid: 3_000, rounds: 30, restSeconds: 6 },
     };

@@ -11,6 +11,7 @@ import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
 import { judgeReplaced } from './judge.ts';
 import { type Limit, startLimit } from './limit.ts';
+import { measureLives } from './lives.ts';
 import { load } from './load-job.ts';
 import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
 import { options, type PartName, SIZE, wanted } from './options.ts';
@@ -212,7 +213,7 @@ async function withoutInstance(): Promise<Figure[]> {
   return figures;
 }
 
-const ON_INSTANCE: readonly PartName[] = ['chains', 'memory', 'parallel', ...REQUESTS, 'growth'];
+const ON_INSTANCE: readonly PartName[] = ['chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'growth'];
 
 async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly figures: readonly Figure[] }> {
   const bench = await open();
@@ -224,6 +225,10 @@ async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly f
     if (wanted('memory')) figures.push(...(await memory(bench)));
     if (wanted('parallel')) figures.push(await parallelCreates(bench));
     const rows = wanted(...REQUESTS) ? await loadRows(bench) : [];
+    if (wanted('lives')) {
+      say('lives');
+      figures.push(...(await measureLives(bench.instance, SIZE.lives)));
+    }
     if (wanted('growth')) figures.push(await growth(bench));
     return { rows, figures };
   } finally {

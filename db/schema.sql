@@ -67,6 +67,18 @@ create table ledger.house_balance (
   constraint house_balance_account_id_fkey FOREIGN KEY (account_id) REFERENCES ledger.account(id)
 );
 
+create table ledger.part (
+  key text collate "C" not null,
+  entry_id bigint not null,
+  amount units not null,
+  reverses text collate "C",
+  constraint part_reverses_key UNIQUE (reverses),
+  constraint part_pkey PRIMARY KEY (key),
+  constraint part_reverses_fkey FOREIGN KEY (reverses) REFERENCES ledger.part(key),
+  constraint part_amount_check CHECK (((amount)::numeric <> (0)::numeric)),
+  constraint part_key_check CHECK (((length(key) >= 3) AND (length(key) <= 255)))
+);
+
 create table ledger.posting (
   entry_id bigint not null,
   line smallint not null,
@@ -196,6 +208,12 @@ create table public.chain_reconciled_blocks (
   height integer not null,
   hash text not null,
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
+);
+
+create table public.due_marks (
+  id bigint generated always as identity not null,
+  transaction_id text collate "C" not null,
+  constraint due_marks_pkey PRIMARY KEY (id)
 );
 
 create table public.early_coins (
@@ -354,7 +372,6 @@ create table public.payments (
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
   constraint payments_deposit_key_key UNIQUE (deposit_key),
   constraint payments_pkey PRIMARY KEY (id),
-  constraint payments_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
   constraint payments_amount_check CHECK (((amount)::numeric > (0)::numeric)),
   constraint payments_check CHECK ((((on_time_minor)::numeric >= (0)::numeric) AND ((on_time_minor)::numeric <= (amount)::numeric))),
   constraint payments_check1 CHECK (((state = 'mined'::text) = (height IS NOT NULL))),
@@ -416,6 +433,17 @@ create table public.schedules (
   finished_at timestamp with time zone,
   constraint schedules_pkey PRIMARY KEY (name),
   constraint schedules_every_ms_check CHECK ((every_ms > 0))
+);
+
+create table public.set_aside (
+  transaction_id text collate "C" not null,
+  failures integer not null,
+  reason text not null,
+  since timestamp with time zone not null,
+  failed_at timestamp with time zone not null,
+  rests_until timestamp with time zone not null,
+  constraint set_aside_pkey PRIMARY KEY (transaction_id),
+  constraint set_aside_failures_check CHECK ((failures > 0))
 );
 
 create table public.sign_ins (
@@ -551,6 +579,8 @@ CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) 
 
 CREATE INDEX entry_transaction ON ledger.entry USING btree (transaction_id) WHERE (transaction_id IS NOT NULL);
 
+CREATE INDEX part_entry ON ledger.part USING btree (entry_id);
+
 CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (currency) WHERE (retired_at IS NULL);
 
 CREATE INDEX address_requests_open ON public.address_requests USING btree (asked_at) WHERE (first_index IS NULL);
@@ -558,6 +588,8 @@ CREATE INDEX address_requests_open ON public.address_requests USING btree (asked
 CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (cleared_at IS NULL);
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
+
+CREATE INDEX due_marks_transaction ON public.due_marks USING btree (transaction_id);
 
 CREATE INDEX early_coins_open ON public.early_coins USING btree (currency) WHERE (acknowledged_at IS NULL);
 
@@ -571,9 +603,9 @@ CREATE INDEX payment_inputs_txid ON public.payment_inputs USING btree (currency,
 
 CREATE INDEX payments_conflict ON public.payments USING btree (currency, conflict_txid) WHERE (conflict_txid IS NOT NULL);
 
-CREATE INDEX payments_due ON public.payments USING btree (currency, due_height) WHERE (due_height IS NOT NULL);
+CREATE INDEX payments_due ON public.payments USING btree (currency, due_height, transaction_id) WHERE (due_height IS NOT NULL);
 
-CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at, transaction_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
 
@@ -658,16 +690,33 @@ CREATE OR REPLACE FUNCTION ledger.check_entry()
  SECURITY DEFINER
  SET search_path TO 'ledger', 'public', 'pg_temp'
 AS $function$
-declare e bigint; bad text; n integer; x xid8;
+declare bad text; n bigint; parts numeric; coins numeric;
 begin
-  e := coalesce(to_jsonb(new)->>'entry_id', to_jsonb(new)->>'id')::bigint;
-  select xid into x from entry where id = e;
-  if x <> pg_current_xact_id() then raise exception 'entry % is closed', e using errcode = '23514'; end if;
-  select count(*) into n from posting where entry_id = e;
-  if n < 2 then raise exception 'entry % has % postings', e, n using errcode = '23514'; end if;
-  select string_agg(currency || '=' || s, ',') into bad
-    from (select currency, sum(amount) s from posting where entry_id = e group by 1 having sum(amount) <> 0) q;
-  if bad is not null then raise exception 'entry % is not balanced: %', e, bad using errcode = '23514'; end if;
+  select coalesce(sum(q.n), 0), string_agg(q.currency || '=' || q.s, ',') filter (where q.s <> 0) into n, bad
+    from (select currency, count(*) as n, sum(amount) as s from posting where entry_id = new.id group by 1) q;
+  if n < 2 then raise exception 'entry % has % postings', new.id, n using errcode = '23514'; end if;
+  if bad is not null then raise exception 'entry % is not balanced: %', new.id, bad using errcode = '23514'; end if;
+  select sum(amount) into parts from part where entry_id = new.id;
+  if parts is not null then
+    select sum(p.amount) into coins from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
+    if coins is distinct from parts then
+      raise exception 'the parts of entry % are %, its coins %', new.id, parts, coalesce(coins, 0) using errcode = '23514';
+    end if;
+  end if;
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.check_open()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+declare e bigint;
+begin
+  select a.entry_id into e from added a join entry on entry.id = a.entry_id where entry.xid <> pg_current_xact_id() limit 1;
+  if e is not null then raise exception 'entry % is closed', e using errcode = '23514'; end if;
   return null;
 end $function$
 ;
@@ -685,41 +734,106 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION ledger.lock_free_balances(p_codes text[])
+ RETURNS TABLE(code text, amount units)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform ledger.account_id(t.wanted) from unnest(p_codes) as t(wanted)
+    where not exists (select 1 from account a where a.code = t.wanted) order by t.wanted;
+  return query
+    with free as materialized (
+      select b.account_id, b.amount from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes))
+       order by b.account_id for update skip locked)
+    select a.code, f.amount from free f join account a on a.id = f.account_id;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION ledger.post(p_key text, p_kind text, p_lines jsonb, p_at timestamp with time zone, p_transaction_id text DEFAULT NULL::text, p_payout_id text DEFAULT NULL::text, p_reverses_id bigint DEFAULT NULL::bigint)
+ RETURNS TABLE(entry_id bigint, replayed boolean)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+AS $function$
+  select * from ledger.post_all(array[p_key], array[p_kind], array[p_lines], array[p_at], array[p_transaction_id], array[p_payout_id], array[p_reverses_id]);
+$function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.post_all(p_keys text[], p_kinds text[], p_lines jsonb[], p_at timestamp with time zone[], p_transaction_ids text[], p_payout_ids text[], p_reverses_ids bigint[])
  RETURNS TABLE(entry_id bigint, replayed boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'ledger', 'public', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  h bytea := sha256(convert_to(p_kind || '|' || p_lines::text || '|' || coalesce(p_reverses_id::text, ''), 'UTF8'));
-  eid bigint; old bytea; ids bigint[]; house boolean;
+declare codes text[]; made bigint[]; made_keys text[]; wrong text; lowest numeric;
 begin
-  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
-  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
-  select bool_or(not a.locked) into house from account a where a.id = any (ids);
-  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
-  -- only now: whoever posts to one of these accounts afterwards gets a higher id
-  insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
-    values (p_kind, p_key, h, p_reverses_id, p_transaction_id, p_payout_id, p_at)
-    on conflict (key) do nothing returning id into eid;
-  if eid is null then
-    select e.id, e.body_hash into eid, old from entry e where e.key = p_key;
-    if old is distinct from h then
-      raise exception 'ledger key % was used with another body', p_key using errcode = '23505';
-    end if;
-    return query select eid, true; return;
+  -- accounts are found or made in one global order, and so are the balance rows locked: no two callers wait for each other
+  select array_agg(distinct x->>'a') into codes from unnest(p_lines) as l(lines), jsonb_array_elements(l.lines) x;
+  perform ledger.account_id(c.code) from (select code from unnest(codes) as t(code)
+    where not exists (select 1 from account a where a.code = t.code) order by 1) c;
+  perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (codes) and a.locked) order by b.account_id for update;
+  -- only now: whoever posts to one of these accounts afterwards gets higher ids
+  with new as (
+    insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
+      select t.kind, t.key, sha256(convert_to(t.kind || '|' || t.lines::text || '|' || coalesce(t.reverses_id::text, ''), 'UTF8')),
+             t.reverses_id, t.transaction_id, t.payout_id, t.at
+        from unnest(p_keys, p_kinds, p_lines, p_at, p_transaction_ids, p_payout_ids, p_reverses_ids) with ordinality
+          as t(key, kind, lines, at, transaction_id, payout_id, reverses_id, n) order by t.n
+      on conflict (key) do nothing returning id, key)
+  select coalesce(array_agg(id), '{}'), coalesce(array_agg(key), '{}') into made, made_keys from new;
+  if cardinality(made) < cardinality(p_keys) then
+    select t.key into wrong from unnest(p_keys, p_kinds, p_lines, p_reverses_ids) as t(key, kind, lines, reverses_id) join entry e on e.key = t.key
+      where e.body_hash <> sha256(convert_to(t.kind || '|' || t.lines::text || '|' || coalesce(t.reverses_id::text, ''), 'UTF8')) limit 1;
+    if wrong is not null then raise exception 'ledger key % was used with another body', wrong using errcode = '23505'; end if;
   end if;
-  with l as (
-    select j.ord::smallint as line, a.id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
-      from jsonb_array_elements(p_lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  with lines as materialized (
+    select e.id as entry_id, j.ord::smallint as line, a.id as account_id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
+      from unnest(made, made_keys) as e(id, key)
+      join (select distinct on (t.key) t.key, t.lines from unnest(p_keys, p_lines) as t(key, lines)) t on t.key = e.key,
+           jsonb_array_elements(t.lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  running as (
+    select l.*, b.amount + sum(l.amount * l.normal_side) over (partition by l.account_id order by l.entry_id) as balance_after
+      from lines l left join balance b on l.locked and b.account_id = l.account_id),
   changed as (
-    update balance b set amount = b.amount + l.amount * l.normal_side from l where b.account_id = l.id
-    returning b.account_id, b.amount)
-  insert into posting (entry_id, line, account_id, currency, amount, balance_after)
-    select eid, l.line, l.id, l.currency, l.amount, c.amount from l left join changed c on c.account_id = l.id;
-  if house then insert into unrolled values (eid); end if;
-  return query select eid, false;
+    update balance b set amount = b.amount + l.moved
+      from (select account_id, sum(amount * normal_side) as moved from lines where locked group by account_id) l where b.account_id = l.account_id),
+  queued as (insert into unrolled select distinct l.entry_id from lines l where not l.locked),
+  posted as (
+    insert into posting (entry_id, line, account_id, currency, amount, balance_after)
+      select r.entry_id, r.line, r.account_id, r.currency, r.amount, r.balance_after from running r order by r.entry_id, r.line
+      returning balance_after)
+  select min(p.balance_after) into lowest from posted p;
+  if lowest < 0 then
+    raise exception 'an entry of the batch overdraws an account' using errcode = '23514', constraint = 'no_overdraft';
+  end if;
+  if cardinality(made) = cardinality(p_keys) then return query select m.id, false from unnest(made) as m(id); return; end if;
+  return query select e.id, not e.id = any (made) from unnest(p_keys) with ordinality as t(key, n) join entry e on e.key = t.key order by t.n;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.post_parts(p_entries text[], p_keys text[], p_amounts numeric[], p_reverses text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'public', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare n bigint; wrong text;
+begin
+  insert into part (key, entry_id, amount, reverses)
+    select t.key, e.id, t.amount, t.reverses
+      from unnest(p_entries, p_keys, p_amounts, p_reverses) as t(entry, key, amount, reverses) left join entry e on e.key = t.entry
+    on conflict (key) do nothing;
+  get diagnostics n = row_count;
+  if n = cardinality(p_keys) then return; end if;
+  select t.key into wrong from unnest(p_entries, p_keys, p_amounts, p_reverses) as t(entry, key, amount, reverses)
+    join part d on d.key = t.key join entry e on e.id = d.entry_id
+   where e.key <> t.entry or d.amount <> t.amount or d.reverses is distinct from t.reverses limit 1;
+  if wrong is not null then raise exception 'ledger key % was used with another body', wrong using errcode = '23505'; end if;
 end $function$
 ;
 
@@ -773,11 +887,17 @@ CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.entry FOR EACH STATEMEN
 
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
 
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.part FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.part FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER open AFTER INSERT ON ledger.part REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ledger.check_open();
+
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.posting FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
 
 CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.posting FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
 
-CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.posting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
+CREATE TRIGGER open AFTER INSERT ON ledger.posting REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ledger.check_open();
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.events FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
 
@@ -801,6 +921,8 @@ grant select on ledger.entry to bursar_app;
 
 grant select on ledger.house_balance to bursar_app;
 
+grant select on ledger.part to bursar_app;
+
 grant select on ledger.posting to bursar_app;
 
 grant select on ledger.unrolled to bursar_app;
@@ -822,6 +944,8 @@ grant delete, insert, select, update on public.chain_receipts to bursar_app;
 grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
+
+grant delete, insert, select, update on public.due_marks to bursar_app;
 
 grant delete, insert, select, update on public.early_coins to bursar_app;
 
@@ -852,6 +976,8 @@ grant delete, insert, select, update on public.rates to bursar_app;
 grant delete, insert, select, update on public.rivals to bursar_app;
 
 grant delete, insert, select, update on public.schedules to bursar_app;
+
+grant delete, insert, select, update on public.set_aside to bursar_app;
 
 grant delete, insert, select, update on public.sign_ins to bursar_app;
 

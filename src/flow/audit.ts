@@ -3,6 +3,7 @@
 import { TRANSITIONS } from '../core/transaction-states.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/audit.ts';
 import { clearBreakers, tripBreaker } from '../store/breakers.ts';
+import { OF_PAYMENTS } from '../store/payment-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/reconciliation.ts';
 import { verifyAddresses } from './address-check.ts';
 import type { Context } from './context.ts';
@@ -26,7 +27,10 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
   const books = await ctx.db.transaction(async (sql) => {
     await readSnapshot(sql);
     return {
-      answers: [...(await askAll(sql, LAWFUL_STEPS)), ...(await ask(sql, [...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS))],
+      answers: [
+        ...(await askAll(sql, LAWFUL_STEPS)),
+        ...(await ask(sql, [...OF_PAYMENTS, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
+      ],
       chains: await readChainTotals(sql),
     };
   });

@@ -1,5 +1,5 @@
-// The one way in which a transaction changes: lock its row, load what the chain and the rates say, let the judge decide (and the merchant's
-// word, where there is one), write the difference. Called by every verb of transaction-life and by the worker's judge job.
+// The one way in which transactions change: lock their rows, load what the chains and the rates say, let the judge decide each (and the
+// merchant's word, where there is one), write the differences. One alone for the verbs of transaction-life, many together for the worker.
 
 import { requiredConfirmations } from '../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
@@ -13,20 +13,22 @@ import {
   DAY_MS,
   type DatedBlock,
 } from '../core/judge/case.ts';
-import { judge, type Verdict } from '../core/judge/judge.ts';
+import { judge } from '../core/judge/judge.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
-import { lockTransaction, readBlocks, readChainViews, readCoins } from '../store/cases.ts';
+import { readBlocks, readChainFacts } from '../store/case-facts.ts';
+import { type LockedTransaction, lockTransactions } from '../store/cases.ts';
 import type { Sql } from '../store/connect.ts';
-import { lockBalances } from '../store/ledger.ts';
-import { writeCase } from '../store/verdicts.ts';
+import { lockBalances, lockFreeBalances } from '../store/ledger.ts';
+import { type Judged, writeCases } from '../store/verdicts.ts';
 import type { Context } from './context.ts';
 
 type Facts = {
-  readonly transaction: CaseTransaction;
+  readonly locked: LockedTransaction;
   readonly coins: readonly Coin[];
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
 };
+type Word = (it: Case) => void;
 
 /**
  * Decides one transaction inside an open database transaction.
@@ -37,43 +39,109 @@ export async function decide(
   ctx: Context,
   sql: Sql,
   id: string,
-  options: { readonly merchantId?: bigint; readonly word?: (it: Case) => void } = {},
+  options: { readonly merchantId?: bigint; readonly word?: Word } = {},
 ): Promise<CaseTransaction | null> {
-  const transaction = await lockTransaction(sql, id, options.merchantId ?? null);
-  if (transaction === null) return null;
-  let nowMs = ctx.ports.clock.now();
-  const facts = await readFacts(ctx, sql, transaction, nowMs);
-  let outcome: { it: Case; verdict: Verdict };
+  const locked = await lockTransactions(sql, [id], { wait: true, merchantId: options.merchantId ?? null });
+  const [facts] = await readFacts(ctx, sql, locked);
+  if (facts === undefined) return null;
+  let judged: Judged;
   try {
-    outcome = decideOn(ctx, facts, nowMs, null, options.word);
+    judged = decideOn(ctx, facts, null, options.word);
   } catch (error) {
     if (!(error instanceof BalancesNeeded)) throw error;
-    const currencies = CURRENCY_CODES.filter((code) => facts.coins.some((coin) => coin.currency === code));
-    const balances = await lockBalances(sql, transaction.merchantId, currencies);
-    // the merchant's entries are dated in the order in which they are made
-    nowMs = ctx.ports.clock.now();
-    outcome = decideOn(ctx, facts, nowMs, balances, options.word);
+    const wanted = { merchantId: facts.locked.transaction.merchantId, currencies: currenciesOf(facts) };
+    const balances = await lockBalances(sql, wanted.merchantId, wanted.currencies);
+    judged = decideOn(ctx, facts, balances, options.word);
   }
-  const { it, verdict } = outcome;
-  const changed = it.coins.filter((coin, index) => !sameCoin(coin, facts.coins[index] as Coin));
-  await writeCase(sql, {
-    before: transaction.status,
-    transaction: it.transaction,
-    coins: changed,
-    steps: it.steps,
-    verdict,
-    nowMs,
-  });
-  return it.transaction;
+  await writeCases(sql, [judged]);
+  return judged.transaction;
 }
 
-async function readFacts(ctx: Context, sql: Sql, transaction: CaseTransaction, nowMs: number): Promise<Facts> {
-  // the clocks before the payments: a watcher that catches up in between makes a payment look gone for shorter, never for longer
-  const chains = await readChainViews(sql, ctx.contestedLimitMinor);
-  const coins = await readCoins(sql, transaction.id);
-  const heights = heightsOf(transaction, coins, chains);
-  const ratesAfterMs = transaction.windowEndsAtMs + DAY_MS;
-  return { transaction, coins, chains, blocks: await readBlocks(sql, transaction.currency, { heights, ratesAfterMs, nowMs }) };
+export type Together = {
+  readonly decided: readonly string[];
+  /** Left alone, still due: somebody else holds their row or their merchant's balance. */
+  readonly busy: readonly string[];
+  /** The judge could not decide them. */
+  readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+};
+
+/**
+ * Decides many transactions inside one open database transaction, each as if it were alone, and writes them together. It waits for no row: what
+ * somebody else holds is left for later. Credits of one merchant are decided one after the other on its balances.
+ */
+export async function decideTogether(ctx: Context, sql: Sql, ids: readonly string[]): Promise<Together> {
+  const locked = await lockTransactions(sql, ids, { wait: false });
+  const judged: Judged[] = [];
+  const owed: Facts[] = [];
+  const busy = new Set(ids);
+  const failed: { id: string; error: unknown }[] = [];
+  for (const { transaction } of locked) busy.delete(transaction.id);
+  for (const facts of await readFacts(ctx, sql, locked)) {
+    try {
+      judged.push(decideOn(ctx, facts, null));
+    } catch (error) {
+      if (error instanceof BalancesNeeded) owed.push(facts);
+      else failed.push({ id: facts.locked.transaction.id, error });
+    }
+  }
+  const merchants = await lockFreeBalances(sql, wantedBalances(owed));
+  for (const facts of owed) {
+    const { id, merchantId } = facts.locked.transaction;
+    const balances = merchants.get(merchantId);
+    if (balances === undefined) {
+      busy.add(id);
+      continue;
+    }
+    try {
+      const before = copyOf(balances);
+      judged.push(decideOn(ctx, facts, before));
+      merchants.set(merchantId, before);
+    } catch (error) {
+      failed.push({ id, error });
+    }
+  }
+  await writeCases(sql, judged);
+  return { decided: judged.map((one) => one.transaction.id), busy: [...busy], failed };
+}
+
+function wantedBalances(owed: readonly Facts[]): ReadonlyMap<bigint, readonly CurrencyCode[]> {
+  const wanted = new Map<bigint, Set<CurrencyCode>>();
+  for (const facts of owed) {
+    const { merchantId } = facts.locked.transaction;
+    wanted.set(merchantId, new Set([...(wanted.get(merchantId) ?? []), ...currenciesOf(facts)]));
+  }
+  return new Map([...wanted].map(([merchantId, currencies]) => [merchantId, [...currencies]]));
+}
+
+function currenciesOf({ coins }: Facts): readonly CurrencyCode[] {
+  const among = new Set(coins.map((coin) => coin.currency));
+  return CURRENCY_CODES.filter((code) => among.has(code));
+}
+
+/** The judge writes into the balances: what a verdict that fails has written there must not be seen by the next one. */
+function copyOf(balances: Balances): Balances {
+  return new Map([...balances].map(([currency, balance]) => [currency, { ...balance }]));
+}
+
+/** How often a chain may turn back while its facts are read. */
+const MOST_READINGS = 5;
+
+async function readFacts(ctx: Context, sql: Sql, locked: readonly LockedTransaction[]): Promise<readonly Facts[]> {
+  if (locked.length === 0) return [];
+  const ids = locked.map((one) => one.transaction.id);
+  for (let reading = 1; reading <= MOST_READINGS; reading++) {
+    const { chains, tips, coins } = await readChainFacts(sql, ids, ctx.contestedLimitMinor);
+    const coinsOf = ({ transaction }: LockedTransaction) => coins.get(transaction.id) ?? [];
+    const wanted = locked.map((one) => ({
+      currency: one.transaction.currency,
+      heights: heightsOf(one.transaction, coinsOf(one), chains),
+      ratesAfterMs: one.transaction.windowEndsAtMs + DAY_MS,
+    }));
+    const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
+    if (blocks === null) continue;
+    return locked.map((one, n) => ({ locked: one, coins: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
+  }
+  throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }
 
 /** From where rule 4 can be reached within one verdict. */
@@ -87,27 +155,30 @@ const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
 ]);
 
 /** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
-function heightsOf(transaction: CaseTransaction, coins: readonly Coin[], chains: ReadonlyMap<CurrencyCode, ChainView>): number[] {
-  if (!CONFIRMABLE.has(transaction.status)) return [];
+function heightsOf(
+  transaction: CaseTransaction,
+  coins: readonly Coin[],
+  chains: ReadonlyMap<CurrencyCode, ChainView>,
+): readonly number[] {
+  const tip = chains.get(transaction.currency)?.tipHeight;
+  if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];
   const { depth } = requiredConfirmations(transaction.currency, transaction.usdMinor);
-  const tip = chains.get(transaction.currency)?.tipHeight ?? 0;
-  const heights = coins.flatMap((coin) =>
-    coin.height === null ? [] : [coin.height, coin.height + depth - 1, coin.height + 99, coin.height + 239],
-  );
-  return [...new Set([tip, ...heights])].filter((height) => height <= tip);
+  const heights = new Set<number>();
+  for (const { currency, height } of coins) {
+    if (currency !== transaction.currency) continue;
+    heights.add(tip);
+    if (height !== null) for (const at of [height, height + depth - 1, height + 99, height + 239]) heights.add(at);
+  }
+  return [...heights].filter((height) => height <= tip);
 }
 
-function decideOn(
-  ctx: Context,
-  facts: Facts,
-  nowMs: number,
-  balances: Balances | null,
-  word: ((it: Case) => void) | undefined,
-): { it: Case; verdict: Verdict } {
+function decideOn(ctx: Context, facts: Facts, balances: Balances | null, word?: Word): Judged {
+  const { locked } = facts;
   const it: Case = {
-    transaction: { ...facts.transaction },
+    transaction: { ...locked.transaction },
     coins: facts.coins.map((coin) => ({ ...coin })),
-    nowMs,
+    // with the balances locked the merchant's entries are dated in the order in which they are made
+    nowMs: ctx.ports.clock.now(),
     chains: facts.chains,
     blocks: facts.blocks,
     feeBps: ctx.feeBps,
@@ -121,9 +192,10 @@ function decideOn(
     word(it);
     verdict = judge(it);
   }
-  return { it, verdict };
+  const changed = it.coins.filter((coin, index) => !sameFields(coin, facts.coins[index] as Coin));
+  return { before: locked, transaction: it.transaction, coins: changed, steps: it.steps, verdict, nowMs: it.nowMs };
 }
 
-function sameCoin(a: Coin, b: Coin): boolean {
+function sameFields(a: Coin, b: Coin): boolean {
   return (Object.keys(a) as (keyof Coin)[]).every((key) => a[key] === b[key]);
 }

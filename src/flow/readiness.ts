@@ -5,6 +5,7 @@ import { receivingCurrencies } from '../store/address-ranges.ts';
 import { type Breaker, openBreakers } from '../store/breakers.ts';
 import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/rates.ts';
+import { readSetAside, type SetAside } from '../store/set-aside.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/signer-status.ts';
 import type { Context } from './context.ts';
 import { getRates } from './rates.ts';
@@ -23,6 +24,8 @@ export type Readiness = {
   readonly blocked: string | null;
 };
 
+/** So many transactions that cannot be decided are named. */
+const SET_ASIDE_TOLD = 5;
 /** A watcher looks at its node every few seconds: older than this means that none runs. */
 export const LOOKED_RECENTLY_MS = 60_000;
 const SKIPPED_TOLD_DAYS = 7;
@@ -34,7 +37,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the coins that have a node
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, breakers, rates, rateSources, receiving, signer, skipped] = await Promise.all([
+  const [chains, breakers, rates, rateSources, receiving, signer, skipped, setAside] = await Promise.all([
     readChainStatus(ctx.db),
     openBreakers(ctx.db),
     getRates(ctx),
@@ -42,6 +45,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     receivingCurrencies(ctx.db),
     readSignerStatus(ctx.db),
     readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
+    readSetAside(ctx.db, SET_ASIDE_TOLD + 1),
   ]);
   const nowMs = ctx.ports.clock.now();
   const keyless = configured.filter((code) => !receiving.has(code));
@@ -56,6 +60,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     ...chainProblems(configured, chains, nowMs),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
+    ...setAsideProblems(setAside),
   ];
   return { chains, breakers, rates, rateSources, signer, problems, blocked };
 }
@@ -108,4 +113,12 @@ function rateProblems(
   }
   if (without.length === 0) return [];
   return [sources.length === 0 ? 'no worker has asked for prices yet' : `there is no price for ${without.join(', ')}`];
+}
+
+function setAsideProblems(setAside: readonly SetAside[]): string[] {
+  const named = setAside.slice(0, SET_ASIDE_TOLD).map(({ transactionId, failures, reason, sinceMs }) => {
+    const often = failures === 1 ? 'once' : `${failures} times`;
+    return `transaction ${transactionId} could not be decided (${often} since ${new Date(sinceMs).toISOString()}): ${reason}`;
+  });
+  return setAside.length > SET_ASIDE_TOLD ? [...named, 'more transactions could not be decided: see the log'] : named;
 }

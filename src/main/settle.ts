@@ -2,7 +2,9 @@
 // hurries the workers and watches the database; who does the work does not matter.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
-import { hurry, isJudged, isRead, isSettled } from '../store/due.ts';
+import { createBatch } from '../store/batch.ts';
+import type { Sql } from '../store/connect.ts';
+import { type AskedReading, areRead, hurry, isJudged, isSettled } from '../store/due.ts';
 
 /** Nobody is kept waiting for longer by a database that is there and does not answer. */
 export const SILENT_MS = 10_000;
@@ -15,6 +17,14 @@ const JUDGE_WITHIN_MS = 2_000;
 
 type Waiting = Pick<Context, 'db' | 'ports'>;
 
+/** Who waits side by side asks the database in one statement. */
+const readings = new WeakMap<Sql, (asked: AskedReading) => Promise<boolean>>();
+function isRead(sql: Sql, asked: AskedReading): Promise<boolean> {
+  const ask = readings.get(sql) ?? createBatch(1, (all: readonly AskedReading[]) => areRead(sql, all));
+  readings.set(sql, ask);
+  return ask(asked);
+}
+
 /**
  * Waits until everything that is due now has been done once: chains read, transactions judged, rule 8's look-ups, deep scans.
  * @param timeoutMs real time after which it gives up (a node may be slow, a worker not running)
@@ -23,7 +33,7 @@ type Waiting = Pick<Context, 'db' | 'ports'>;
  */
 export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
   const sinceMs = ctx.ports.clock.now();
-  return until(ctx, () => isSettled(ctx.db, sinceMs), timeoutMs);
+  return until(ctx, () => isSettled(ctx.db, sinceMs), { timeoutMs });
 }
 
 /**
@@ -35,19 +45,25 @@ export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
 export async function untilRead(ctx: Waiting, currencies: readonly UtxoCode[], timeoutMs: number): Promise<boolean> {
   // a pass of this very millisecond may have begun before what is waited for
   const sinceMs = ctx.ports.clock.now() + 1;
-  if (!(await until(ctx, () => isRead(ctx.db, currencies, sinceMs), timeoutMs))) return false;
-  await until(ctx, () => isJudged(ctx.db), JUDGE_WITHIN_MS);
+  const jobs = [...currencies.map((currency) => `chain ${currency}`), 'judge'];
+  if (!(await until(ctx, () => isRead(ctx.db, { currencies, sinceMs }), { timeoutMs, jobs }))) return false;
+  await until(ctx, () => isJudged(ctx.db), { timeoutMs: JUDGE_WITHIN_MS, jobs: ['judge'] });
   return true;
 }
 
-async function until(ctx: Waiting, isSo: () => Promise<boolean>, timeoutMs: number): Promise<boolean> {
+/** @param how.jobs which of the workers' jobs are hurried; every urgent one when they are left out */
+async function until(
+  ctx: Waiting,
+  isSo: () => Promise<boolean>,
+  { timeoutMs, jobs = [] }: { readonly timeoutMs: number; readonly jobs?: readonly string[] },
+): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   let answeredAt = performance.now();
   for (let hurried = Number.NEGATIVE_INFINITY; ; ) {
     const patience = Math.min(deadline, answeredAt + SILENT_MS);
     try {
       if (performance.now() - hurried >= HURRY_EVERY_MS) {
-        await answered(hurry(ctx.db), patience);
+        await answered(hurry(ctx.db, jobs), patience);
         hurried = performance.now();
       }
       if (await answered(isSo(), patience)) return true;

@@ -11,7 +11,10 @@ export async function openStatusBell(db: Database): Promise<{ readonly bell: Sta
   }
   const close = await db.listen(
     ['transaction_changed'],
-    (_channel, id) => ring(id),
+    // the ids of all that changed together, with a space between them
+    (_channel, ids) => {
+      for (const id of ids.split(' ')) ring(id);
+    },
     () => {
       for (const id of [...waiting.keys()]) ring(id);
     },

@@ -32,7 +32,11 @@ async function start({ config, database }: Opened): Promise<Running> {
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.hurry(`chain ${currency}`));
   const stopListening = await ctx.db.listen(
     ['hurry', 'judge'],
-    (channel) => loop.hurry(channel === 'judge' ? 'judge' : undefined),
+    (channel, jobs) => {
+      const named = channel === 'judge' ? [channel] : jobs.split(',').filter(Boolean);
+      for (const job of named) loop.hurry(job);
+      if (named.length === 0) loop.hurry();
+    },
     () => loop.hurry(),
   );
   return {

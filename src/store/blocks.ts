@@ -91,10 +91,13 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
       with before as materialized (
         select caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
       over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
-      waited as (
-        update payments p set gone_since = $3::timestamptz - greatest(b.caught_up_at - p.gone_since, interval '0') from before b
+      gone as materialized (
+        select p.id, b.caught_up_at from payments p cross join before b
           where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
-            and (exists (select 1 from over) or b.low_height < p.last_height))
+            and (exists (select 1 from over) or b.low_height < p.last_height)
+          order by p.id for no key update of p),
+      waited as (
+        update payments p set gone_since = $3::timestamptz - greatest(g.caught_up_at - p.gone_since, interval '0') from gone g where p.id = g.id)
       update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
         from before b where c.currency = $1 and c.epoch = $2`,
     values: [currency, at.epoch, new Date(atMs)],

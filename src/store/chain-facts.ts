@@ -81,13 +81,15 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
   }
 }
 
-/** The judge looks at these transactions at once; their rows are locked in the order of their ids, before any payment is written. */
+/**
+ * The judge looks at these transactions at once. A mark is a row of its own, so nobody is waited for; it is taken away with the verdict on what
+ * was there when it was read, never with an older one.
+ */
 export async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
   if (transactionIds.length === 0) return;
   await sql.query({
     name: 'make_due',
-    text: `with locked as materialized (select id from transactions where id = any ($1) order by id for no key update)
-             update transactions set due_at = '-infinity' where id in (select id from locked)`,
+    text: 'insert into due_marks (transaction_id) select * from unnest($1::text[])',
     values: [[...new Set(transactionIds)]],
   });
 }
@@ -113,8 +115,10 @@ export async function takeBackAbove(
   );
   await sql.query({
     name: 'take_back_payments',
-    text: `update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
-             where currency = $1 and height > $2`,
+    // in the order of their ids, as everybody locks payments
+    text: `with lost as materialized (select id from payments where currency = $1 and height > $2 order by id for no key update)
+             update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
+              where id in (select id from lost)`,
     values: [currency, options.height, new Date(options.atMs)],
   });
   await sql.query({

@@ -3,26 +3,65 @@
 import type { CurrencyCode } from '../core/currency.ts';
 import type { Sql } from './connect.ts';
 
-/** Ids of transactions that are due, the longest waiting first. */
-export async function dueTransactions(
-  sql: Sql,
-  options: { readonly limit: number; readonly except: readonly string[] },
-): Promise<string[]> {
-  const { rows } = await sql.query<{ id: string }>({
+export type DueTransaction = {
+  readonly id: string;
+  /** How many payments it has; of a large one, that it has more than {@link LARGE}. */
+  readonly payments: number;
+  readonly isLarge: boolean;
+};
+/** With more payments a transaction is decided by itself. */
+const LARGE = 200;
+
+/** SQL: whether a transaction rests after a failure (set-aside.ts). */
+const RESTS = (id: string): string =>
+  `exists (select 1 from set_aside a where a.transaction_id = ${id} and a.rests_until > clock_timestamp())`;
+
+/**
+ * SQL for the transactions whose payments have reached what they wait for, in the order in which that came: it goes from one transaction to
+ * the next along the index, so that one with thousands of payments costs what another does. Part of a `with recursive`.
+ */
+function reached(name: string, column: 'due_height' | 'due_at', reach: 'height' | 'caught_up_at'): string {
+  const next = (after: string) =>
+    `select p.${column} as at, p.transaction_id as id from payments p where p.currency = c.currency and p.${column} <= c.reach ${after}
+       order by p.${column}, p.transaction_id limit 1`;
+  return `${name} as (
+    select c.currency, c.reach, q.* from (select currency, ${reach} as reach from chain_cursors) c cross join lateral (${next('')}) q
+    union all
+    select c.currency, c.reach, q.* from ${name} c cross join lateral (${next(`and (p.${column}, p.transaction_id) > (c.at, c.id)`)}) q)`;
+}
+
+/** Of each kind of what is due so many are told at once. */
+const MOST = 400;
+const FREE = (id: string): string => `${id} <> all ((select ids from resting)::text[])`;
+
+/**
+ * Transactions that are due, at most some hundreds: those whose facts have changed first, then those whose time has come, then those whose
+ * payments have reached what they wait for; each the longest waiting first. Those that rest after a failure are left out.
+ */
+export async function dueTransactions(sql: Sql): Promise<readonly DueTransaction[]> {
+  const { rows } = await sql.query<{ id: string; payments: number }>({
     name: 'due_transactions',
+    // it has no parameters, so a session plans it once
     text: `
-      (select t.id from chain_cursors c cross join lateral (
-         select id, due_at from transactions where currency = c.currency and due_at <= c.caught_up_at and id <> all ($2) order by due_at limit $1) t
-        order by t.due_at limit $1)
-      union
-      (select p.transaction_id from chain_cursors c join payments p on p.currency = c.currency and p.due_height <= c.height
-        where p.transaction_id <> all ($2) limit $1)
-      union
-      (select p.transaction_id from chain_cursors c join payments p on p.currency = c.currency and p.due_at <= c.caught_up_at
-        where p.transaction_id <> all ($2) limit $1)`,
-    values: [options.limit, options.except],
+      with recursive resting as materialized (
+        select coalesce(array_agg(transaction_id), '{}') as ids from set_aside where rests_until > clock_timestamp()),
+      ${reached('deep', 'due_height', 'height')}, ${reached('gone', 'due_at', 'caught_up_at')},
+      marked as (select m.id as n, m.transaction_id as id from due_marks m where ${FREE('m.transaction_id')} order by m.id limit ${MOST}),
+      timed as (
+        select t.due_at, t.id from chain_cursors c cross join lateral (
+          select t.id, t.due_at from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and ${FREE('t.id')}
+           order by t.due_at limit ${MOST}) t
+         order by t.due_at limit ${MOST}),
+      due as (
+        select 1 as kind, n, id from marked union all
+        select 2, row_number() over (order by due_at), id from timed union all
+        select 3, row_number() over (), id from (select id from deep where ${FREE('deep.id')} limit ${MOST}) d union all
+        select 3, row_number() over (), id from (select id from gone where ${FREE('gone.id')} limit ${MOST}) g)
+      select d.id, (select count(*)::int from (select 1 from payments p where p.transaction_id = d.id limit ${LARGE + 1}) q) as payments
+        from (select distinct on (id) id, kind, n from due order by id, kind, n) d order by d.kind, d.n`,
+    values: [],
   });
-  return rows.map((row) => row.id);
+  return rows.map(({ id, payments }) => ({ id, payments, isLarge: payments > LARGE }));
 }
 
 export type WantedLookup = {
@@ -41,7 +80,7 @@ export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<Wa
     text: `
       select w.ids, w.scripts,
              coalesce((select min(b.height) from blocks b where b.currency = c.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height,
-             exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at) as is_judging
+             exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')}) as is_judging
         from chain_cursors c cross join (
           select array_agg(id) as ids, array_agg(script) as scripts, min(window_ends_at) - interval '15 minutes' as oldest
             from transactions where currency = $1 and lookup_wanted and status = 'timedout' and script is not null) w
@@ -53,38 +92,53 @@ export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<Wa
   return { ids: row.ids, scripts: row.scripts, fromHeight: row.from_height, isJudging: row.is_judging };
 }
 
-/** The chain was looked up for these transactions, begun at `atMs`; they are due again. */
+/**
+ * The chain was looked up for these transactions, begun at `atMs`; they are due again. One whose row somebody holds is left out: it is wanted
+ * still, and keeps no other one waiting.
+ */
 export async function finishLookup(sql: Sql, ids: readonly string[], atMs: number): Promise<void> {
   await sql.query({
     name: 'finish_lookup',
     text: `update transactions set looked_up_at = $2, lookup_wanted = false, due_at = '-infinity'
-            where id in (select id from transactions where id = any ($1) and lookup_wanted order by id for update)`,
+            where id in (select id from transactions where id = any ($1) and lookup_wanted order by id for no key update skip locked)`,
     values: [ids, new Date(atMs)],
   });
 }
 
-/** Asks every worker to look now. */
-export async function hurry(sql: Sql): Promise<void> {
-  await sql.query({ name: 'hurry', text: `select pg_notify('hurry', '')`, values: [] });
+/** Asks every worker to look now: to run the jobs of these names, or every urgent one when none is named. */
+export async function hurry(sql: Sql, jobs: readonly string[] = []): Promise<void> {
+  await sql.query({ name: 'hurry', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
 }
 
-const READ = `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
-                           where ($2::text[] is null or n.currency = any ($2))
-                             and (n.checked_at < $1 or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < $1))))`;
+/** SQL: whether these chains (null = all) were read to their end at or after a time; of one that cannot be read, whether that was tried. */
+const READ = (codes: string, since: string): string =>
+  `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
+                where (${codes} is null or n.currency = any (string_to_array(${codes}, ',')))
+                  and (n.checked_at < ${since} or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < ${since}))))`;
 
-/** Whether these chains were read to their end at or after this time; of one that cannot be read, whether that was tried. */
-export async function isRead(sql: Sql, currencies: readonly CurrencyCode[], sinceMs: number): Promise<boolean> {
+export type AskedReading = { readonly currencies: readonly CurrencyCode[]; readonly sinceMs: number };
+
+/** For each who asks: whether his chains were read to their end at or after his time; of one that cannot be read, whether that was tried. */
+export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise<readonly boolean[]> {
   const { rows } = await sql.query<{ read: boolean }>({
-    name: 'is_read',
-    text: `select ${READ} as read`,
-    values: [new Date(sinceMs), currencies],
+    name: 'are_read',
+    text: `select ${READ('a.codes', 'a.since')} as read from unnest($1::text[], $2::timestamptz[]) with ordinality as a(codes, since, n) order by a.n`,
+    values: [asked.map((one) => one.currencies.join(',')), asked.map((one) => new Date(one.sinceMs).toISOString())],
   });
-  return rows[0]?.read ?? false;
+  return rows.map((row) => row.read);
 }
 
-/** Whether nothing waits for the judge. */
+/** Nothing waits for the judge but what rests after a failure. */
+const JUDGED = `not exists (select 1 from due_marks m where not ${RESTS('m.transaction_id')})
+         and not exists (select 1 from chain_cursors c where
+               exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')})
+            or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height and not ${RESTS('p.transaction_id')})
+            or exists (select 1 from payments p where p.currency = c.currency and p.due_at <= c.caught_up_at and not ${RESTS('p.transaction_id')}))`;
+
+/** Whether nothing waits for the judge but what rests after a failure. */
 export async function isJudged(sql: Sql): Promise<boolean> {
-  return (await dueTransactions(sql, { limit: 1, except: [] })).length === 0;
+  const { rows } = await sql.query<{ judged: boolean }>({ name: 'is_judged', text: `select ${JUDGED} as judged`, values: [] });
+  return rows[0]?.judged ?? false;
 }
 
 /**
@@ -97,17 +151,15 @@ export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
     name: 'is_settled',
     // one statement: what the judge and a look-up hand to each other is seen with the one or with the other
     text: `
-      select ${READ}
+      select ${READ('null::text', '$1')}
          and not exists (select 1 from schedules s
                           where (s.name like 'deep scan %' or s.name like 'reconcile %')
                             and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000))
                             and not exists (select 1 from chain_reconciled r where s.name = 'reconcile ' || r.currency and r.updated_at >= $1))
-         and not exists (select 1 from chain_cursors c where
-               exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at)
-            or exists (select 1 from payments p where p.currency = c.currency and (p.due_height <= c.height or p.due_at <= c.caught_up_at))
-            or exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
-                        where t.currency = c.currency and t.lookup_wanted)) as settled`,
-    values: [new Date(sinceMs), null],
+         and ${JUDGED}
+         and not exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
+                          join chain_cursors c on c.currency = t.currency where t.lookup_wanted and not ${RESTS('t.id')}) as settled`,
+    values: [new Date(sinceMs)],
   });
   return rows[0]?.settled ?? false;
 }

@@ -1,4 +1,4 @@
-// The way into the ledger: one function that posts (ledger.post does the rest), the locked balances of a merchant, and the roll-up of the
+// The way into the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
 // house's own accounts. Called by the lives, inside their database transaction.
 import type { CurrencyCode } from '../core/currency.ts';
 import type { Balances, Entry } from '../core/judge/case.ts';
@@ -7,73 +7,87 @@ import type { Sql } from './connect.ts';
 /** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
 const ENTRIES_AT_ONCE = 500;
 
-/**
- * Posts balanced entries in their order. A key that was posted before with the same lines changes nothing.
- * @param owner.at the service's time, milliseconds
- */
-export async function postEntries(
-  sql: Sql,
-  entries: readonly Entry[],
-  owner: { readonly transactionId: string | null; readonly at: number },
-): Promise<void> {
-  if (entries.length === 0) return;
-  const ids = await entryIds(
-    sql,
-    entries.flatMap((entry) => (entry.reversesKey === null ? [] : [entry.reversesKey])),
-  );
-  for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
-    await postSome(sql, entries.slice(from, from + ENTRIES_AT_ONCE), ids, owner);
+export type Posting = {
+  readonly entry: Entry;
+  readonly transactionId: string | null;
+  /** The service's time, milliseconds. */
+  readonly atMs: number;
+};
+
+/** Posts balanced entries in their order. A key that was posted before with the same lines changes nothing. */
+export async function postEntries(sql: Sql, postings: readonly Posting[]): Promise<void> {
+  for (let from = 0; from < postings.length; from += ENTRIES_AT_ONCE) {
+    await postSome(sql, postings.slice(from, from + ENTRIES_AT_ONCE));
   }
 }
 
-async function postSome(
-  sql: Sql,
-  entries: readonly Entry[],
-  ids: ReadonlyMap<string, bigint>,
-  owner: { readonly transactionId: string | null; readonly at: number },
-): Promise<void> {
+async function postSome(sql: Sql, postings: readonly Posting[]): Promise<void> {
+  const entries = postings.map((posting) => posting.entry);
+  const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
   await sql.query({
-    name: 'ledger_post',
-    text: `select p.entry_id from unnest($1::text[], $2::text[], $3::jsonb[], $4::bigint[]) with ordinality as t(key, kind, lines, reverses_id, n),
-                  lateral ledger.post(t.key, t.kind, t.lines, $5, $6, null, t.reverses_id) p order by t.n`,
+    name: parts.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
+    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, null, null))
+           select count(*)${parts.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
     values: [
       entries.map((entry) => entry.key),
       entries.map((entry) => entry.kind),
       entries.map((entry) => JSON.stringify(entry.lines.map((line) => ({ a: line.account, v: line.amount.toString() })))),
-      entries.map((entry) => (entry.reversesKey === null ? null : ids.get(entry.reversesKey))),
-      new Date(owner.at),
-      owner.transactionId,
+      postings.map((posting) => new Date(posting.atMs).toISOString()),
+      postings.map((posting) => posting.transactionId),
+      ...(parts.length === 0
+        ? []
+        : [
+            parts.map((part) => part.entryKey),
+            parts.map((part) => part.key),
+            parts.map((part) => part.amount),
+            parts.map((part) => part.reversesKey),
+          ]),
     ],
   });
 }
 
-async function entryIds(sql: Sql, keys: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
-  if (keys.length === 0) return new Map();
-  const { rows } = await sql.query<{ key: string; id: bigint }>({
-    name: 'ledger_entry_ids',
-    text: 'select key, id from ledger.entry where key = any ($1)',
-    values: [keys],
-  });
-  const ids = new Map(rows.map((row) => [row.key, row.id]));
-  const missing = keys.find((key) => !ids.has(key));
-  if (missing !== undefined) throw new Error(`the ledger has no entry ${missing}`);
-  return ids;
-}
+const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
+const receivableOf = (merchantId: bigint, currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
 
 /** Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. */
 export async function lockBalances(sql: Sql, merchantId: bigint, currencies: readonly CurrencyCode[]): Promise<Balances> {
-  const available = (currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
-  const receivable = (currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
   const { rows } = await sql.query<{ code: string; amount: string }>({
     name: 'ledger_lock_balances',
     text: 'select code, amount from ledger.lock_balances($1)',
-    values: [currencies.flatMap((currency) => [available(currency), receivable(currency)])],
+    values: [currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)])],
+  });
+  return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));
+}
+
+/**
+ * As {@link lockBalances} for several merchants at once, each with its currencies; waits for nobody. A merchant of whom somebody holds a row is
+ * not in the answer.
+ */
+export async function lockFreeBalances(
+  sql: Sql,
+  wanted: ReadonlyMap<bigint, readonly CurrencyCode[]>,
+): Promise<Map<bigint, Balances>> {
+  const codes = (merchantId: bigint, currencies: readonly CurrencyCode[]) =>
+    currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)]);
+  if (wanted.size === 0) return new Map();
+  const { rows } = await sql.query<{ code: string; amount: string }>({
+    name: 'ledger_lock_free_balances',
+    text: 'select code, amount from ledger.lock_free_balances($1)',
+    values: [[...wanted].flatMap(([merchantId, currencies]) => codes(merchantId, currencies))],
   });
   const amounts = new Map(rows.map((row) => [row.code, BigInt(row.amount)]));
+  const free = [...wanted].filter(([merchantId, currencies]) => codes(merchantId, currencies).every((code) => amounts.has(code)));
+  return new Map(free.map(([merchantId, currencies]) => [merchantId, balancesOf(merchantId, currencies, amounts)]));
+}
+
+function balancesOf(merchantId: bigint, currencies: readonly CurrencyCode[], amounts: ReadonlyMap<string, bigint>): Balances {
   return new Map(
     currencies.map((currency) => [
       currency,
-      { available: amounts.get(available(currency)) ?? 0n, receivable: amounts.get(receivable(currency)) ?? 0n },
+      {
+        available: amounts.get(availableOf(merchantId, currency)) ?? 0n,
+        receivable: amounts.get(receivableOf(merchantId, currency)) ?? 0n,
+      },
     ]),
   );
 }

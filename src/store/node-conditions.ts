@@ -40,13 +40,12 @@ export async function recordCondition(
                              then null else node_conditions.contested end,
             outage = node_conditions.outage or excluded.outage
         returning contested),
-      waiting as materialized (
-        select id from transactions
-          where (select contested from was) is not null and (select contested from now) is null
-            and id in (select transaction_id from payments
-                        where currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0))
-          order by id for no key update),
-      woken as (update transactions set due_at = '-infinity' where id in (select id from waiting) returning 1)
+      woken as (
+        insert into due_marks (transaction_id)
+          select distinct transaction_id from payments
+            where (select contested from was) is not null and (select contested from now) is null
+              and currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
+        returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
     values: [
       currency,

@@ -143,7 +143,7 @@ export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinc
 
 /**
  * Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. `entry`: its row is gone though the ledger
- * has booked it, or some payment of its transaction that has no row any more (it may be that one, under another txid): the key of that entry.
+ * has booked it, or some payment of its transaction that has no row any more (it may be that one, under another txid): its key in the ledger.
  */
 export async function missingPayments(
   sql: Sql,
@@ -157,13 +157,13 @@ export async function missingPayments(
   const { rows } = await sql.query<MissingPayment>({
     name: 'missing_payments',
     text: `select o.txid, o.vout, t.id as "transactionId",
-                  (select e.key from ledger.entry e
+                  (select d.key from ledger.entry e join ledger.part d on d.entry_id = e.id
                     where p.id is null and e.transaction_id = t.id and e.kind = 'deposit'
-                      and (e.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
-                           or (starts_with(e.key, 'dep:' || lower($1) || ':')
-                               and not exists (select 1 from ledger.entry r where r.reverses_id = e.id)
-                               and not exists (select 1 from payments b where b.deposit_key = e.key)))
-                    order by e.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
+                      and (d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
+                           or (starts_with(d.key, 'dep:' || lower($1) || ':')
+                               and not exists (select 1 from ledger.part r where r.reverses = d.key)
+                               and not exists (select 1 from payments b where b.deposit_key = d.key)))
+                    order by d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
             where p.block_hash is distinct from $5
@@ -215,14 +215,16 @@ export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise
 async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   await sql.query({
     name: 'update_payment_facts',
-    text: `update payments p
+    // locked in the order of their ids, as the judge does who writes other columns of them
+    text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+           update payments p
               set lock = case when p.txid = u.txid and ((p.state = u.state and p.block_hash is not distinct from u.block_hash)
                                                      or (p.state = 'mempool' and u.state = 'mined' and p.lock = 'instantsend')) then p.lock end,
                   txid = u.txid, vout = u.vout, state = u.state, height = u.height, block_hash = u.block_hash, block_time = u.block_time,
                   gone_since = u.gone_since, last_height = u.last_height, conflict_txid = u.conflict_txid
              from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
                as u(id, txid, vout, state, height, block_hash, block_time, gone_since, last_height, conflict_txid)
-            where p.id = u.id`,
+            where p.id = u.id and u.id in (select id from locked)`,
     values: [
       rows.map((row) => row.id),
       rows.map((row) => row.txid),
@@ -255,7 +257,7 @@ async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPaymen
                from unnest($2::text[], $3::text[], $4::int[], $5::numeric[], $6::boolean[], $7::text[], $8::text[], $9::int[], $10::text[],
                            $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
                  as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)
-              where not exists (select 1 from ledger.entry e where e.key = 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout)`,
+              where not exists (select 1 from ledger.part d where d.key = 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout)`,
     values: [
       currency,
       rows.map((row) => row.transactionId),

@@ -32,8 +32,9 @@ export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise
   );
   await sql.query({
     name: 'record_locks',
-    text: `update payments p set lock = f.lock
-             from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock) where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined')`,
+    text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+           update payments p set lock = f.lock from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock)
+            where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined') and f.id in (select id from locked)`,
     values: [facts.map((fact) => fact.id), facts.map((fact) => fact.txid), facts.map((fact) => fact.lock)],
   });
 }

@@ -33,7 +33,7 @@ export const RECONCILIATION: readonly Question[] = [
     id: 'RECON-1',
     says: 'every coin that our addresses received on the chain is a payment, in the same block and of the same amount',
     text: `select ${NAME} || case
-                    when p.id is null and exists (select 1 from ledger.entry e where e.key = 'dep:' || lower(r.currency) || ':' || r.txid || ':' || r.vout)
+                    when p.id is null and exists (select 1 from ledger.part d where d.key = 'dep:' || lower(r.currency) || ':' || r.txid || ':' || r.vout)
                     then ' is no payment any more, though the ledger has booked it: its row was deleted, restore it from a backup'
                     when p.id is null then ' is no payment (bursar chain rescan --currency ' || r.currency || ' --from ' || r.height || ' finds it)'
                     when p.amount <> r.amount then ' is recorded as ' || p.amount
@@ -57,7 +57,8 @@ export const RECONCILIATION: readonly Question[] = [
              from payments p join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = p.currency join chain_cursors kt on kt.currency = t.currency
             where p.deposit_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
-              and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)`,
+              and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)
+              and not exists (select 1 from due_marks m where m.transaction_id = t.id)`,
   },
   {
     id: 'RECON-3',
@@ -68,14 +69,11 @@ export const RECONCILIATION: readonly Question[] = [
              join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = r.currency join chain_cursors kt on kt.currency = t.currency
              left join node_conditions n on n.currency = r.currency
-             left join lateral (
-               select sum(g.amount) as amount from ledger.entry e join ledger.posting g on g.entry_id = e.id join ledger.account a on a.id = g.account_id
-                where e.key = p.deposit_key and a.code = 'asset:chain:' || r.currency
-                  and not exists (select 1 from ledger.entry v where v.reverses_id = e.id)) l on true
+             left join ledger.part l on l.key = p.deposit_key and not exists (select 1 from ledger.part v where v.reverses = l.key)
             where coalesce(l.amount, 0) <> r.amount
               and not (p.deposit_key is null and (
                     (t.status in ('started', 'pending', 'confirmed') and t.currency = p.currency)
-                    or coalesce(t.due_at <= kt.caught_up_at, false) or coalesce(p.due_height <= k.height, false)
+                    or coalesce(t.due_at <= kt.caught_up_at, false) or exists (select 1 from due_marks m where m.transaction_id = t.id) or coalesce(p.due_height <= k.height, false)
                     or n.contested is not null
                     or (r.coinbase and k.height - r.height < 240)))`,
   },
@@ -98,9 +96,10 @@ export const OUR_SCRIPTS: readonly Question[] = [
              select currency, txid || ':' || vout as outpoint, transaction_id, amount, 'a payment' as place from payments
               where deposit_key is not null or state <> 'conflicted'
              union all select currency, txid || ':' || vout, transaction_id, amount, 'a receipt' from chain_receipts
-             union all select upper(split_part(e.key, ':', 2)), split_part(e.key, ':', 3) || ':' || split_part(split_part(e.key, ':', 4), '#', 1), e.transaction_id,
-                              null, 'the deposit ' || e.key
-                         from ledger.entry e where e.kind = 'deposit' and not exists (select 1 from ledger.entry v where v.reverses_id = e.id))
+             union all select upper(split_part(d.key, ':', 2)), split_part(d.key, ':', 3) || ':' || split_part(split_part(d.key, ':', 4), '#', 1), e.transaction_id,
+                              null, 'the deposit ' || d.key
+                         from ledger.part d join ledger.entry e on e.id = d.entry_id
+                        where e.kind = 'deposit' and not exists (select 1 from ledger.part v where v.reverses = d.key))
            select h.currency || ' ' || h.outpoint || coalesce(' of ' || h.amount, '') || ' is ' || h.place || ' of ' || t.id
                   || ', and no key of ours controls that script on ' || h.currency as what
              from held h join transactions t on t.id = h.transaction_id where not ${isProtectedSql('h.currency', 't.script')}`,

@@ -1,32 +1,90 @@
-// The job that lets the judge decide whatever is due, several transactions at a time. Any number of workers may run it: the row lock of
-// each transaction decides who is first, and the second finds nothing left to do.
+// The job that lets the judge decide whatever is due, many transactions in one database transaction. Any number of workers may run it: the row
+// lock of each transaction decides who is first, and who comes second leaves it alone or finds nothing to do.
 import type { Context } from '../flow/context.ts';
-import { reconsider } from '../flow/transaction-life.ts';
-import { dueTransactions } from '../store/due.ts';
+import { decideTogether } from '../flow/decide.ts';
+import type { Sql } from '../store/connect.ts';
+import { type DueTransaction, dueTransactions } from '../store/due.ts';
+import { setAside } from '../store/set-aside.ts';
 
-const BATCH = 200;
-const AT_ONCE = 4;
-/** A transaction whose decision failed is left alone for this long, so that it does not stand in the way of the others. */
-const REST_MS = 30_000;
+/** What is decided in one database transaction at most. */
+const TRANSACTIONS_TOGETHER = 200;
+const PAYMENTS_TOGETHER = 2_000;
 
-export function createJudgeDue(ctx: Context, onTrouble: (transactionId: string, error: unknown) => void): () => Promise<boolean> {
-  const resting = new Map<string, number>();
-  return async () => {
-    const nowMs = ctx.ports.clock.now();
-    for (const [id, untilMs] of resting) if (untilMs <= nowMs) resting.delete(id);
-    const ids = await dueTransactions(ctx.db, { limit: BATCH, except: [...resting.keys()] });
-    const queue = ids[Symbol.iterator]();
-    async function work(): Promise<void> {
-      for (const id of queue) {
-        try {
-          await reconsider(ctx, id);
-        } catch (error) {
-          resting.set(id, nowMs + REST_MS);
-          onTrouble(id, error);
-        }
+type OnTrouble = (transactionId: string, error: unknown) => void;
+
+export function createJudgeDue(ctx: Context, onTrouble: OnTrouble): () => Promise<boolean> {
+  /** Decides these in one database transaction; whether any of them was. */
+  async function judge(ids: readonly string[]): Promise<boolean> {
+    try {
+      const { decided, failed } = await ctx.db.transaction((sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)));
+      for (const { id, error } of failed) await putAside(id, error);
+      return decided.length > 0;
+    } catch (error) {
+      if (!(error instanceof UndecidedError)) throw error;
+      const [id, another] = ids;
+      if (another === undefined) {
+        await putAside(id as string, error.cause);
+        return false;
       }
+      // one of them cannot be written: halves find it, and the others go on without it
+      const half = Math.ceil(ids.length / 2);
+      const first = await judge(ids.slice(0, half));
+      return (await judge(ids.slice(half))) || first;
     }
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    return ids.length > 0;
+  }
+
+  async function putAside(id: string, error: unknown): Promise<void> {
+    onTrouble(id, error);
+    await setAside(ctx.db, { transactionId: id, reason: reasonOf(error), atMs: ctx.ports.clock.now() });
+  }
+
+  return async () => {
+    const due = await dueTransactions(ctx.db);
+    let progress = false;
+    for (const ids of together(due)) progress = (await judge(ids)) || progress;
+    return progress;
   };
+}
+
+/** Parts that are decided together, the smaller ones first. */
+function together(due: readonly DueTransaction[]): readonly (readonly string[])[] {
+  const parts: string[][] = [];
+  let payments = 0;
+  for (const one of due.filter(({ isLarge }) => !isLarge)) {
+    const part = parts.at(-1);
+    payments += one.payments;
+    if (part === undefined || part.length === TRANSACTIONS_TOGETHER || payments > PAYMENTS_TOGETHER) {
+      parts.push([one.id]);
+      payments = one.payments;
+    } else part.push(one.id);
+  }
+  return [...parts, ...due.filter(({ isLarge }) => isLarge).map(({ id }) => [id])];
+}
+
+/** The judge, or the database, has refused what was to be written; anything else (the connection broke) is no fault of a transaction. */
+class UndecidedError extends Error {}
+
+/** Tried again as a whole by whoever opened the database transaction: a serialization failure, a deadlock. */
+const TRIED_AGAIN = new Set(['40001', '40P01']);
+
+async function attempt<T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> {
+  let isAnswering = true;
+  try {
+    return await work({
+      query: (statement) =>
+        sql.query<never>(statement).catch((error) => {
+          const { severity, code } = error as { severity?: string; code?: string };
+          isAnswering = severity === 'ERROR' && !TRIED_AGAIN.has(code ?? '');
+          throw error;
+        }),
+    });
+  } catch (error) {
+    throw isAnswering ? new UndecidedError('not decided', { cause: error }) : error;
+  }
+}
+
+const LONGEST_REASON = 500;
+
+function reasonOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_REASON);
 }

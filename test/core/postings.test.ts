@@ -47,7 +47,9 @@ describe('the templates', () => {
       ['income:fee:BTC', -10n],
       ['suspense:txn_1:BTC', -300n],
     ]);
-    expect(it.steps[0]).toMatchObject({ entry: { key: 'dep:btc:tx1:1', kind: 'deposit', reversesKey: null } });
+    expect(it.steps[0]).toMatchObject({
+      entry: { key: 'dep:btc:tx1:1', kind: 'deposit', parts: [{ key: 'dep:btc:tx1:1', amount: 1_000n, reversesKey: null }] },
+    });
   });
 
   test('a deposit to suspense, accepted, taken back from where it lies then, and back', () => {
@@ -93,6 +95,46 @@ describe('the templates', () => {
     expect(() => bookDeposit(it, it.coins[0]!, 5n)).toThrow(BalancesNeeded);
     bookToSuspense(it, it.coins[0]!);
     expect(() => acceptSuspense(it, it.coins)).toThrow(BalancesNeeded);
+  });
+
+  test('payments that are booked, or taken back, one after the other are one entry in each currency, and each is a part of it', () => {
+    const it = caseOf([coin(1, 600n), coin(2, 5n, 'LTC'), coin(3, 700n), coin(4, 800n)], 100);
+    Object.assign(it, { balances: new Map([['BTC', { available: 0n, receivable: 250n }]]) });
+    const [one, other, two, three] = it.coins as [Coin, Coin, Coin, Coin];
+    bookDeposit(it, one, 600n);
+    bookToSuspense(it, other);
+    bookDeposit(it, two, 300n, 600n);
+    bookToSuspense(it, three);
+    const posted = () => it.steps.flatMap((step) => (step.kind === 'post' ? [step.entry] : []));
+    expect(posted().map(({ key, parts }) => [key, parts.map((part) => part.key)])).toEqual([
+      ['dep:btc:tx1:1', ['dep:btc:tx1:1', 'dep:btc:tx3:3', 'dep:btc:tx4:4']],
+      ['dep:ltc:tx2:2', ['dep:ltc:tx2:2']],
+    ]);
+    expect(posted()[0]?.lines).toEqual([
+      { account: 'asset:chain:BTC', amount: 2_100n },
+      { account: 'asset:receivable:merchant:1:BTC', amount: -250n },
+      { account: 'merchant:1:available:BTC', amount: -641n },
+      { account: 'income:fee:BTC', amount: -9n },
+      { account: 'suspense:txn_1:BTC', amount: -1_200n },
+    ]);
+    it.steps.length = 0;
+    reverseDeposit(it, two);
+    reverseDeposit(it, three);
+    expect(posted().map(({ key, parts }) => [key, parts])).toEqual([
+      [
+        'reorg:btc:tx3:3:1',
+        [
+          { key: 'reorg:btc:tx3:3:1', amount: -700n, reversesKey: 'dep:btc:tx3:3' },
+          { key: 'reorg:btc:tx4:4:1', amount: -800n, reversesKey: 'dep:btc:tx4:4' },
+        ],
+      ],
+    ]);
+    expect(posted()[0]?.lines).toEqual([
+      { account: 'asset:chain:BTC', amount: -1_500n },
+      { account: 'merchant:1:available:BTC', amount: 297n },
+      { account: 'income:fee:BTC', amount: 3n },
+      { account: 'suspense:txn_1:BTC', amount: 1_200n },
+    ]);
   });
 
   test('a booked coin is not booked again', () => {
@@ -151,7 +193,7 @@ function spend(books: ReturnType<typeof newBooks>, at: number, percent: number):
   books.post({
     key: `spend:${at}`,
     kind: 'spend',
-    reversesKey: null,
+    parts: [],
     lines: [
       { account: 'merchant:1:available:BTC', amount },
       { account: 'outside:BTC', amount: -amount },

@@ -86,8 +86,7 @@ export async function watchChain(
     facts: (owed) => readFacts(db, owed),
     async takeDue(owed) {
       const { rows } = await db.query<{ due: boolean }>({
-        text: `with was as (select id, due_at = '-infinity' as due from transactions where id = $1)
-                 update transactions t set due_at = null from was where t.id = was.id returning was.due`,
+        text: 'delete from due_marks where transaction_id = $1 returning true as due',
         values: [owed.id],
       });
       return rows[0]?.due === true;

@@ -26,10 +26,12 @@ type Line = {
   account: string;
   currency: Coin;
   amount: string;
-  taken: boolean;
+  /** Of each payment in the entry its key, its coins, and whether it was taken back. */
+  parts: readonly (readonly [string, string, boolean])[] | null;
 };
 const LINES = `select e.id, e.key, e.kind, e.transaction_id as of, a.kind as account, p.currency, p.amount,
-                      exists (select 1 from ledger.entry r where r.reverses_id = e.id) as taken
+                      (select jsonb_agg(jsonb_build_array(d.key, d.amount::text, exists (select 1 from ledger.part r where r.reverses = d.key)))
+                         from ledger.part d where d.entry_id = e.id) as parts
                  from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id`;
 
 export async function newChecks(world: World, model: Model): Promise<Checked> {
@@ -58,25 +60,32 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
   );
   for (const [id, lines] of entries) {
     checks.lastEntry = id;
-    const { key, kind, of: owner } = lines[0] as Line;
+    const { kind, of: owner, parts } = lines[0] as Line;
     if (kind !== 'deposit') continue;
-    const [, code = '', txid = ''] = key.split(':');
-    const sent = model.known(txid);
-    const purchase = model.purchases.find((one) => one.id === owner);
-    const coin = code.toUpperCase() as Coin;
-    if (sent === undefined || purchase === undefined) {
-      wrong.push(`${key} is booked for ${owner}: nobody sent that`);
-      continue;
-    }
-    const amount = of(lines, 'asset_chain');
     const credited = creditOf(lines);
-    const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
-    const cents = credited > 0n && coin === purchase.coin ? purchase.cents : centsUp(credited > 0n ? credited : amount, price);
-    const asPrice = coin === purchase.coin && byRule5.has(owner) && deepEnough(coin, purchase.cents, sent.best, sent.coinbase);
-    if (!asPrice && !deepEnough(coin, cents, sent.best, sent.coinbase)) {
-      wrong.push(
-        `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
-      );
+    if (total((parts ?? []).map(([, amount]) => BigInt(amount))) !== of(lines, 'asset_chain'))
+      wrong.push(`${id} has other coins than its parts`);
+    for (const [key, amount] of parts ?? []) {
+      const [, code = '', txid = ''] = key.split(':');
+      const sent = model.known(txid);
+      const purchase = model.purchases.find((one) => one.id === owner);
+      const coin = code.toUpperCase() as Coin;
+      if (sent === undefined || purchase === undefined) {
+        wrong.push(`${key} is booked for ${owner}: nobody sent that`);
+        continue;
+      }
+      const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
+      const own = centsUp(credited > 0n && parts?.length === 1 ? credited : BigInt(amount), price);
+      const cents = credited > 0n && coin === purchase.coin ? purchase.cents : own;
+      const isDeep = (worth: bigint) => deepEnough(coin, worth, sent.best, sent.coinbase);
+      const asPrice = coin === purchase.coin && byRule5.has(owner) && isDeep(purchase.cents);
+      // which payments of several got the credit the entry does not say
+      const asOneOfSeveral = (parts?.length ?? 0) > 1 && isDeep(own);
+      if (!asPrice && !asOneOfSeveral && !isDeep(cents)) {
+        wrong.push(
+          `${key} (${cents} cents) is booked for ${owner} when our node has shown ${JSON.stringify(sent.best)} of it at most`,
+        );
+      }
     }
   }
 }
@@ -84,8 +93,8 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
 /** Looks at what is booked after everybody has looked: nothing of it is spent by somebody else on a chain that was read to its end. */
 export async function bookedThoughSpent({ world, model, wrong }: Checked): Promise<void> {
   const { rows } = await world.db.query<{ txid: string }>({
-    text: `select distinct split_part(e.key, ':', 3) as txid from ledger.entry e
-            where e.transaction_id = any ($1) and e.kind = 'deposit' and not exists (select 1 from ledger.entry r where r.reverses_id = e.id)`,
+    text: `select distinct split_part(d.key, ':', 3) as txid from ledger.entry e join ledger.part d on d.entry_id = e.id
+            where e.transaction_id = any ($1) and e.kind = 'deposit' and not exists (select 1 from ledger.part r where r.reverses = d.key)`,
     values: [model.purchases.map((one) => one.id)],
   });
   for (const { txid } of rows) {
@@ -140,13 +149,11 @@ const inCoin = (lines: readonly Line[], coin: Coin): Line[] => lines.filter((lin
 function wrongMoney(model: Model, purchase: Purchase, lines: readonly Line[]): string[] {
   return COINS.flatMap((coin) => {
     const here = inCoin(lines, coin);
-    const booked = [
-      ...Map.groupBy(
-        here.filter((line) => line.kind === 'deposit' && !line.taken),
-        (line) => line.id,
-      ).values(),
-    ]
-      .map((entry) => of(entry, 'asset_chain'))
+    const booked = here
+      .filter((line) => line.kind === 'deposit' && line.account === 'asset_chain')
+      .flatMap((line) => line.parts ?? [])
+      .filter(([, , taken]) => !taken)
+      .map(([, amount]) => BigInt(amount))
       .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     const truth = model.outputsAt(purchase, coin);
     const found: string[] = [];

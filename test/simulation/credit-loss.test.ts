@@ -142,7 +142,10 @@ test('twin_is_same: a malleated twin takes over the original entry and place, bo
   await it.wait(20 * MINUTE);
   expect(await it.path(purchase)).toBe(PAID);
   expect(await it.available()).toBe(purchase.need);
-  const { rows } = await world.db.query({ text: 'select 1 from ledger.entry where transaction_id = $1', values: [purchase.id] });
+  const { rows } = await world.db.query({
+    text: 'select 1 from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1',
+    values: [purchase.id],
+  });
   expect(rows).toHaveLength(2);
   await it.rest();
 });

@@ -13,7 +13,8 @@ export async function wrongEntries(world: World, model: Model, afterEntry: bigin
 
 async function lostTooEarly(world: World, model: Model, afterEntry: bigint): Promise<string[]> {
   const { rows } = await world.db.query<{ key: string; of: string; at: Date }>({
-    text: `select key, transaction_id as of, created_at as at from ledger.entry where id > $1 and kind = 'deposit_lost' order by id`,
+    text: `select d.key, e.transaction_id as of, e.created_at as at from ledger.entry e join ledger.part d on d.entry_id = e.id
+            where e.id > $1 and e.kind = 'deposit_lost' order by e.id`,
     values: [afterEntry],
   });
   return rows.flatMap(({ key, of, at }) => {

@@ -219,7 +219,8 @@ export function putAside(
       { account: `merchant:${merchant.id}:held:${coin}`, amount: -amount },
     ];
     const key = `sim:${merchant.id}:${coin}:${world.now()}:${nonce}`;
-    await postEntries(sql, [{ key, kind: 'payout_held', lines, reversesKey: null }], { transactionId: null, at: world.now() });
+    const entry = { key, kind: 'payout_held', lines, parts: [] };
+    await postEntries(sql, [{ entry, transactionId: null, atMs: world.now() }]);
     return amount;
   });
 }

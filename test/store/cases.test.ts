@@ -1,12 +1,13 @@
 // The judge's cases in the database: what is written is what is read again, field by field; statuses are guarded by the old one; balances
 // are locked before a posting depends on them.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BalancesNeeded, type Case } from '../../src/core/judge/case.ts';
+import { BalancesNeeded, type Case, type Coin } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { decide } from '../../src/flow/decide.ts';
-import { lockTransaction, readBlocks, readChainViews, readCoins } from '../../src/store/cases.ts';
+import { readBlocks, readChainFacts } from '../../src/store/case-facts.ts';
+import { type LockedTransaction, lockTransactions } from '../../src/store/cases.ts';
 import { lockBalances } from '../../src/store/ledger.ts';
-import { writeCase } from '../../src/store/verdicts.ts';
+import { writeCases } from '../../src/store/verdicts.ts';
 import { type House, openHouse } from '../support/house.ts';
 
 const MINUTE = 60_000;
@@ -19,14 +20,17 @@ afterAll(async () => {
   await house.drop();
 });
 
+const lock = async (id: string): Promise<LockedTransaction> => (await lockTransactions(house.db, [id], { wait: true }))[0]!;
+const coinsOf = async (id: string): Promise<Coin[]> => [...(await readChainFacts(house.db, [id], 1_000_00n)).coins.get(id)!];
+
 async function load(id: string): Promise<Case> {
-  const { db } = house;
-  const transaction = (await lockTransaction(db, id, null))!;
+  const { transaction } = await lock(id);
+  const { chains, coins } = await readChainFacts(house.db, [id], 1_000_00n);
   return {
     transaction,
-    coins: await readCoins(db, id),
+    coins: coins.get(id)!,
     nowMs: house.now(),
-    chains: await readChainViews(db, 1_000_00n),
+    chains,
     blocks: new Map(),
     feeBps: 100,
     settlementMs: 86_400_000,
@@ -45,17 +49,10 @@ test('a verdict comes back as it was written, every field of the transaction and
   const it = await load(transactionId);
   expect(() => judge(structuredClone(it))).toThrow(BalancesNeeded);
   const ready: Case = { ...it, balances: await lockBalances(house.db, house.merchantId, ['BTC', 'LTC']) };
+  const before = await lock(transactionId);
   const verdict = judge(ready);
-  await house.db.transaction((sql) =>
-    writeCase(sql, {
-      before: 'started',
-      transaction: ready.transaction,
-      coins: ready.coins,
-      steps: ready.steps,
-      verdict,
-      nowMs: house.now(),
-    }),
-  );
+  const { transaction, coins, steps } = ready;
+  await house.db.transaction((sql) => writeCases(sql, [{ before, transaction, coins, steps, verdict, nowMs: house.now() }]));
   const again = await load(transactionId);
   expect(again.transaction).toEqual(ready.transaction);
   expect(again.coins).toEqual(ready.coins);
@@ -77,7 +74,7 @@ test('a coin that the verdict takes back and books anew keeps its history of key
   await house.judge();
   await house.reorganise([sent]);
   await house.judge();
-  const [lost] = await readCoins(house.db, transactionId);
+  const [lost] = await coinsOf(transactionId);
   expect(lost).toMatchObject({
     generation: 1,
     owed: 49_500n,
@@ -87,7 +84,7 @@ test('a coin that the verdict takes back and books anew keeps its history of key
     inAvailable: 0n,
   });
   const { rows } = await house.admin.query(
-    `select e.kind, r.key as reverses from ledger.entry e left join ledger.entry r on r.id = e.reverses_id where e.transaction_id = $1 order by e.id`,
+    `select e.kind, d.reverses from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1 order by e.id`,
     [transactionId],
   );
   expect(rows).toEqual([
@@ -100,8 +97,10 @@ test('the status is guarded by the old one: a verdict on an old case is not writ
   const { transactionId } = await house.create();
   const it = await load(transactionId);
   const verdict = judge(it);
-  const stale = { before: 'pending' as const, transaction: it.transaction, coins: [], steps: [], verdict, nowMs: house.now() };
-  await expect(house.db.transaction((sql) => writeCase(sql, stale))).rejects.toThrow('is no more pending');
+  const locked = await lock(transactionId);
+  const before = { ...locked, transaction: { ...locked.transaction, status: 'pending' as const } };
+  const stale = { before, transaction: it.transaction, coins: [], steps: [], verdict, nowMs: house.now() };
+  await expect(house.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no more pending');
 });
 
 test('the events are numbered without gaps, with what was before, and both statuses of a booking', async () => {
@@ -163,23 +162,23 @@ test('the rate of arrival is the last one before, at most ten minutes old, else 
   const { transactionId } = await house.create();
   await house.pay(transactionId, 5_000n);
   await house.rate('100000.00');
-  const [first] = await readCoins(house.db, transactionId);
+  const [first] = await coinsOf(transactionId);
   expect(first!.arrivalRate).toBeDefined();
   await house.admin.query('delete from rate_history');
-  const [none] = await readCoins(house.db, transactionId);
+  const [none] = await coinsOf(transactionId);
   expect(none!.arrivalRate).toBeNull();
   await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 70000)`, [
     new Date(house.now() + MINUTE),
   ]);
-  const [after] = await readCoins(house.db, transactionId);
+  const [after] = await coinsOf(transactionId);
   expect(after!.arrivalRate).toBe(70_000n * 10n ** 8n);
   await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
     new Date(house.now() - 9 * MINUTE),
   ]);
-  const [before] = await readCoins(house.db, transactionId);
+  const [before] = await coinsOf(transactionId);
   expect(before!.arrivalRate).toBe(60_000n * 10n ** 8n);
   await house.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(house.now() - 11 * MINUTE)]);
-  expect((await readCoins(house.db, transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
+  expect((await coinsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
 test('dates of blocks are told for the heights that are asked, and of late ones the rate of their date', async () => {
@@ -194,10 +193,12 @@ test('dates of blocks are told for the heights that are asked, and of late ones 
         100_000 + offsetMs / MINUTE,
       ]);
     }
-    const blocks = await readBlocks(house.db, 'BTC', { heights: [height, 999_999], ratesAfterMs, nowMs: timeMs + 60 * MINUTE });
-    expect([...blocks.keys()]).toEqual([height]);
-    expect(blocks.get(height)?.timeMs).toBe(timeMs);
-    return blocks.get(height)?.rate;
+    const wanted = { currency: 'BTC' as const, heights: [height, 999_999], ratesAfterMs };
+    const options = { tips: new Map(), nowMs: timeMs + 60 * MINUTE };
+    const [blocks] = (await readBlocks(house.db, [wanted], options))!;
+    expect([...blocks!.keys()]).toEqual([height]);
+    expect(blocks!.get(height)?.timeMs).toBe(timeMs);
+    return blocks!.get(height)?.rate;
   };
   expect(await rates(0, timeMs - 1)).toBeNull();
   expect(await rates(30 * MINUTE, timeMs)).toBeNull();

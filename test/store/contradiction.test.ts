@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { NodeAccord } from '../../src/core/ports.ts';
 import { beginCursor } from '../../src/store/blocks.ts';
-import { readChainViews } from '../../src/store/cases.ts';
+import { readChainFacts } from '../../src/store/case-facts.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -25,7 +25,7 @@ function nodesSay(accord: NodeAccord | null, atMs = ++lookMs): Promise<void> {
   return recordCondition(world.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
 }
 async function isContested(): Promise<boolean> {
-  return (await readChainViews(world.db, LIMIT)).get('BTC')?.contestedAboveMinor === LIMIT;
+  return (await readChainFacts(world.db, [], LIMIT)).chains.get('BTC')?.contestedAboveMinor === LIMIT;
 }
 
 const CONTESTED: NodeAccord = { state: 'contested', reason: 'at height 12 …' };

@@ -3,6 +3,7 @@
 
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Part } from '../../src/core/judge/case.ts';
 import { connect, type Database } from '../../src/store/connect.ts';
 import { lockBalances, postEntries, rollUp } from '../../src/store/ledger.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -26,18 +27,24 @@ afterAll(async () => {
 });
 
 const at = Date.UTC(2026, 0, 1);
-const entry = (key: string, lines: readonly (readonly [string, bigint])[], reversesKey: string | null = null) => ({
+const entry = (key: string, lines: readonly (readonly [string, bigint])[], parts: readonly Part[] = []) => ({
   key,
   kind: 'deposit',
   lines: lines.map(([account, amount]) => ({ account, amount })),
-  reversesKey,
+  parts,
 });
-const post = (...entries: ReturnType<typeof entry>[]) => postEntries(many, entries, { transactionId: null, at });
-const deposit = (key: string, merchant: number, amount: bigint, currency = 'BTC') =>
-  entry(key, [
-    [`asset:chain:${currency}`, amount],
-    [`merchant:${merchant}:available:${currency}`, -amount],
-  ]);
+const postings = (entries: readonly ReturnType<typeof entry>[]) =>
+  entries.map((one) => ({ entry: one, transactionId: null, atMs: at }));
+const post = (...entries: ReturnType<typeof entry>[]) => postEntries(many, postings(entries));
+const deposit = (key: string, merchant: number, amount: bigint, currency = 'BTC', reversesKey: string | null = null) =>
+  entry(
+    key,
+    [
+      [`asset:chain:${currency}`, amount],
+      [`merchant:${merchant}:available:${currency}`, -amount],
+    ],
+    [{ key, amount, reversesKey }],
+  );
 
 async function balance(code: string): Promise<bigint> {
   const { rows } = await admin.query('select amount from ledger.account_balance where code = $1', [code]);
@@ -76,7 +83,7 @@ describe('many writers', () => {
         Array.from({ length: 30 }, (_, n) =>
           many.transaction(async (sql) => {
             if (n % 2 === 0) await lockBalances(sql, BigInt(merchant), ['BTC']);
-            await postEntries(sql, [deposit(`dep:order:${round}:${n}`, merchant, BigInt(n + 1))], { transactionId: null, at });
+            await postEntries(sql, postings([deposit(`dep:order:${round}:${n}`, merchant, BigInt(n + 1))]));
           }),
         ),
       );
@@ -178,13 +185,31 @@ describe('what the ledger refuses', () => {
     expect(rows).toEqual([]);
   });
 
-  test('an entry taken back twice, under whatever key, and one that was never posted', async () => {
-    await post(deposit('dep:back', 401, 5n));
-    const back = (key: string) => ({ ...deposit(key, 401, -5n), reversesKey: 'dep:back' });
-    await post(back('back:1'));
-    await refused([back('back:2')], { code: '23505' });
-    await expect(post({ ...back('back:3'), reversesKey: 'dep:nowhere' })).rejects.toThrow('the ledger has no entry dep:nowhere');
-    expect(await balance('merchant:401:available:BTC')).toBe(0n);
+  test('a payment taken back twice, under whatever key, one that was never booked, and one that is booked in two entries', async () => {
+    await post(deposit('dep:back', 401, 5n), deposit('dep:more', 401, 20n));
+    await post(deposit('back:1', 401, -5n, 'BTC', 'dep:back'));
+    await refused([deposit('back:2', 401, -5n, 'BTC', 'dep:back')], { code: '23505' });
+    await refused([deposit('back:3', 401, -5n, 'BTC', 'dep:nowhere')], { code: '23503' });
+    await post(deposit('dep:once', 401, 7n));
+    await refused([{ ...deposit('dep:twice', 401, 7n), parts: [{ key: 'dep:once', amount: 7n, reversesKey: null }] }], {
+      code: '23505',
+    });
+    expect(await balance('merchant:401:available:BTC')).toBe(27n);
+  });
+
+  test('parts that are not the coins of their entry, and a part of an entry that is closed', async () => {
+    const parts = [{ key: 'part:1', amount: 4n, reversesKey: null }];
+    await refused([{ ...deposit('bad:parts', 405, 5n), parts }], {
+      code: '23514',
+      message: expect.stringContaining('the parts of'),
+    });
+    await post({ ...deposit('ok:no parts', 405, 5n), parts: [] });
+    await expect(
+      many.query({ text: `select ledger.post_parts('{ok:no parts}', '{part:late}', '{5}', '{null}')` }),
+    ).rejects.toMatchObject({ code: '23514', message: expect.stringContaining('closed') });
+    await expect(
+      many.query({ text: `select ledger.post_parts('{nowhere}', '{part:nowhere}', '{5}', '{null}')` }),
+    ).rejects.toMatchObject({ code: '23502' });
   });
 
   test.each(['0.5', 'NaN', 'Infinity', '-Infinity', '1e61', '0', '', 'x'])('the amount %j', async (amount) => {
@@ -214,6 +239,9 @@ describe('what the ledger refuses', () => {
       'update ledger.posting set amount = 6',
       'delete from ledger.posting',
       'truncate ledger.posting cascade',
+      'update ledger.part set amount = 6',
+      'delete from ledger.part',
+      'truncate ledger.part cascade',
       'update ledger.entry set kind = $$other$$',
       'delete from ledger.entry',
       'truncate ledger.entry cascade',

@@ -1,8 +1,11 @@
 // To which network a database belongs: the first start says it for good, an older database is known by the keys and addresses in it, and whoever
 // comes with another network is refused before anything is written.
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connect, type Database } from '../../src/store/connect.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { MIGRATIONS_FOLDER, migrate } from '../../src/store/migrate.ts';
 import { account } from '../keys/vectors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -32,11 +35,16 @@ const ask = (address: string) =>
            select 'txn_x', id, 'BTC', 'started', 100, 1000, 1, now(), '[]', 100, 'accept', $1, '\\x0014', 0, now(), now() from m`,
     values: [address],
   });
-/** As an older version left it. */
-const forgetNetwork = async () => {
-  await owner.query({ text: 'drop table network' });
-  await owner.query({ text: "delete from migration.applied where name >= '0098'" });
-};
+/** The database as the last version before networks left it, empty. */
+async function becomeOlder(): Promise<void> {
+  await owner.query({ text: 'drop schema public, ledger, migration cascade' });
+  await owner.query({ text: 'create schema public; grant usage on schema public to public' });
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-older-'));
+  for (const name of readdirSync(MIGRATIONS_FOLDER).filter((one) => one < '0098'))
+    copyFileSync(join(MIGRATIONS_FOLDER, name), join(folder, name));
+  await migrate({ url: base.url, folder });
+  rmSync(folder, { recursive: true, force: true });
+}
 
 test('a new database belongs to the network of its first start, and to no other afterwards', async () => {
   await openFor('mainnet');
@@ -67,8 +75,8 @@ test('the service itself can read it and not change it', async () => {
 });
 
 test('an older database with keys of mainnet is known by them, and a refused start does not even migrate it', async () => {
+  await becomeOlder();
   await receiveTo(account('BTC').publicExtendedKey);
-  await forgetNetwork();
   await expect(openFor('sandbox')).rejects.toThrow(/belongs to mainnet, but BURSAR_NETWORK is sandbox/);
   expect((await owner.query({ text: "select 1 where to_regclass('network') is null" })).rowCount).toBe(1);
   await openFor('mainnet');
@@ -79,9 +87,9 @@ test.each([
   ['bcrt1qnotours', 'sandbox or regtest', 'sandbox', 'testnet'],
   ['tb1qnotours', 'testnet', 'testnet', 'regtest'],
 ] as const)('an older database with test keys and %s belongs to %s', async (address, named, right, wrong) => {
+  await becomeOlder();
   await receiveTo(account('BTC', 'regtest').publicExtendedKey);
   await ask(address);
-  await forgetNetwork();
   for (const other of ['mainnet', wrong] as const)
     await expect(openFor(other)).rejects.toThrow(`the database belongs to ${named}, but BURSAR_NETWORK is ${other}`);
   await openFor(right);
@@ -89,7 +97,7 @@ test.each([
 });
 
 test('an older database in which nothing tells belongs to the first start', async () => {
-  await forgetNetwork();
+  await becomeOlder();
   await openFor('testnet');
   expect(await written()).toEqual([{ name: 'testnet' }]);
 });

@@ -26,9 +26,12 @@ async function postBoth(key: string): Promise<void> {
       { account: `asset:chain:${coin}`, amount: 7n },
       { account: `merchant:1:available:${coin}`, amount: -7n },
     ],
-    reversesKey: null,
+    parts: [],
   }));
-  await postEntries(base.db, entries, { transactionId: null, at: Date.UTC(2026, 0, 1) });
+  await postEntries(
+    base.db,
+    entries.map((entry) => ({ entry, transactionId: null, atMs: Date.UTC(2026, 0, 1) })),
+  );
 }
 async function houseRows(): Promise<string[]> {
   const { rows } = await other.query('select account_id from ledger.house_balance order by account_id');

@@ -1,8 +1,9 @@
 // A ledger in memory with the rules that the database enforces: balanced per currency, each account at most once in an entry, each key
-// once, an entry taken back at most once, no locked account below zero. The judge's tests post into it.
+// once, each payment in it at most once and taken back at most once, no locked account below zero. The judge's tests post into it.
 import { expect } from 'vitest';
 import { CURRENCY_CODES } from '../../src/core/currency.ts';
-import type { Balances, Entry } from '../../src/core/judge/case.ts';
+import type { Balances, Entry, Part } from '../../src/core/judge/case.ts';
+import { sum } from '../../src/core/money.ts';
 
 const LOCKED = /^(merchant:|suspense:|refund_payable:)/;
 const LOCKED_DEBIT = /^asset:/;
@@ -18,7 +19,7 @@ export type Books = {
 export function newBooks(): Books {
   const entries = new Map<string, Entry>();
   const accounts = new Map<string, bigint>();
-  const reversed = new Set<string>();
+  const parts = { byKey: new Map<string, Part>(), reversed: new Set<string>() };
   const of = (code: string) => {
     const debit = accounts.get(code) ?? 0n;
     return LOCKED_DEBIT.test(code) ? debit : -debit;
@@ -43,10 +44,10 @@ export function newBooks(): Books {
       for (const { account } of entry.lines)
         if (LOCKED.test(account) || LOCKED_DEBIT.test(account))
           expect(of(account) >= 0n, `${entry.key} overdraws ${account}`).toBe(true);
-      if (entry.reversesKey !== null) {
-        expect(entries.has(entry.reversesKey), `${entry.key} takes back what was never posted`).toBe(true);
-        expect(reversed.has(entry.reversesKey), `${entry.reversesKey} is taken back twice`).toBe(false);
-        reversed.add(entry.reversesKey);
+      for (const part of entry.parts) bookPart(parts, part);
+      if (entry.parts.length > 0) {
+        const coins = entry.lines.filter((line) => line.account.startsWith('asset:chain:')).map((line) => line.amount);
+        expect(sum(entry.parts.map((part) => part.amount)), `the parts of ${entry.key} are its coins`).toBe(sum(coins));
       }
       entries.set(entry.key, entry);
     },
@@ -61,4 +62,13 @@ export function newBooks(): Books {
         ]),
       ),
   };
+}
+
+function bookPart({ byKey, reversed }: { byKey: Map<string, Part>; reversed: Set<string> }, part: Part): void {
+  expect(byKey.has(part.key), `the key ${part.key} was used before`).toBe(false);
+  byKey.set(part.key, part);
+  if (part.reversesKey === null) return;
+  expect(byKey.get(part.reversesKey)?.amount, `${part.key} takes back what was never posted`).toBe(-part.amount);
+  expect(reversed.has(part.reversesKey), `${part.reversesKey} is taken back twice`).toBe(false);
+  reversed.add(part.reversesKey);
 }

@@ -61,14 +61,17 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     await addSignerKey(db, { currency, xpub: root.derive(`m/84'/1'/${index}'`).publicExtendedKey, at: new Date(nowMs) });
     await beginCursor(db, currency, { height: 100, hash: hash(), previousHash: hash(), timeMs: nowMs }, nowMs);
   }
-  const { affiliateId } = await addMerchant(ctx, {
-    username: 'shop',
-    password: 'correct horse battery',
-    email: 'shop@example.com',
-    businessName: 'Shop',
-  });
-  const { rows } = await admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
-  const merchantId = BigInt(rows[0].id);
+  async function openShop(username: string): Promise<bigint> {
+    const { affiliateId } = await addMerchant(ctx, {
+      username,
+      password: 'correct horse battery',
+      email: 'shop@example.com',
+      businessName: 'Shop',
+    });
+    const { rows } = await admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
+    return BigInt(rows[0].id);
+  }
+  const merchantId = await openShop('shop');
   /** What waits in each mempool. */
   const mempool: Sent[] = [];
   const scripts = new Map<string, string>();
@@ -124,6 +127,8 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     url,
     admin,
     merchantId,
+    /** Another merchant. */
+    openShop,
     now: clock.now,
     rate,
     async drop(): Promise<void> {
@@ -132,8 +137,8 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
       await drop();
     },
     /** A payment request; one cent is ten satoshi. */
-    async create(usdMinor = 50_00n, method: 'BTC' | 'LTC' = 'BTC'): Promise<CreatedTransaction> {
-      const made = await createTransaction(ctx, { merchantId, usdMinor, method, label: null, email: null });
+    async create(usdMinor = 50_00n, method: 'BTC' | 'LTC' = 'BTC', shop = merchantId): Promise<CreatedTransaction> {
+      const made = await createTransaction(ctx, { merchantId: shop, usdMinor, method, label: null, email: null });
       const found = await admin.query(`select encode(script, 'hex') as script from transactions where id = $1`, [
         made.transactionId,
       ]);
@@ -238,11 +243,11 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     /** Judges whatever is due until nothing is, as the worker's job does; looks up what rule 8 wants. */
     async judge(): Promise<void> {
       for (;;) {
-        const ids = await dueTransactions(db, { limit: 200, except: [] });
+        const due = await dueTransactions(db);
         const wanted = (await Promise.all(chains.map((code) => wantedLookup(db, code)))).filter((one) => one !== null);
-        for (const id of ids) await reconsider(ctx, id);
+        for (const { id } of due) await reconsider(ctx, id);
         for (const one of wanted) await finishLookup(db, one.ids, nowMs);
-        if (ids.length === 0 && wanted.length === 0) return;
+        if (due.length === 0 && wanted.length === 0) return;
       }
     },
     async row(transactionId: string): Promise<Record<string, never>> {

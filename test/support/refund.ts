@@ -38,7 +38,7 @@ function post(it: Case, what: string, lines: Line[]): void {
       key: `rei:${it.transaction.sequence}:${what}`,
       kind: 'reimbursement',
       lines: lines.filter((line) => line.amount !== 0n),
-      reversesKey: null,
+      parts: [],
     },
   });
 }

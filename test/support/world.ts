@@ -271,7 +271,7 @@ export function newWorld(options: WorldOptions = {}) {
       books.post({
         key: `spend:${books.entries.size}`,
         kind: 'spend',
-        reversesKey: null,
+        parts: [],
         lines: [
           { account: `merchant:1:available:${code}`, amount },
           { account: `outside:${code}`, amount: -amount },

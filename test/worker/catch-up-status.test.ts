@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { isRead } from '../../src/store/due.ts';
+import { areRead } from '../../src/store/due.ts';
 import { type ChainStatus, readChainStatus } from '../../src/store/node-conditions.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
 
@@ -50,7 +50,7 @@ test('a chain that is far behind is told as such, in the first pass too', async 
   expect(seen.map(({ nodeHeight }) => nodeHeight)).toEqual(Array.from({ length: 10 }, () => tip));
   expect(seen[0]).toMatchObject({ state: 'ready', reason: '30 blocks are not read yet' });
   expect(await status()).toMatchObject({ state: 'ready', reason: '20 blocks are not read yet', nodeHeight: tip });
-  expect(await isRead(chain.db, ['BTC'], sinceMs)).toBe(false);
+  expect(await areRead(chain.db, [{ currencies: ['BTC'], sinceMs }])).toEqual([false]);
   await chain.catchUp();
   expect(await status()).toEqual({ state: 'ready', reason: null, nodeHeight: tip, height: tip });
 });

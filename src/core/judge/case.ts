@@ -94,12 +94,19 @@ export type ChainView = {
 
 /** + debit, − credit. */
 export type Line = { readonly account: string; readonly amount: bigint };
+/** What one payment brings into an entry (+) or takes out of it (−), in coins, under a key that only it can have. */
+export type Part = {
+  readonly key: string;
+  readonly amount: bigint;
+  /** Key of the part that this one takes back. */
+  readonly reversesKey: string | null;
+};
 export type Entry = {
   readonly key: string;
   readonly kind: string;
   readonly lines: readonly Line[];
-  /** Key of the entry that this one takes back. */
-  readonly reversesKey: string | null;
+  /** Empty where no coins come or go. */
+  readonly parts: readonly Part[];
 };
 
 export type Step =

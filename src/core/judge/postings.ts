@@ -2,7 +2,7 @@
 // merchant's available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
 import type { CurrencyCode } from '../currency.ts';
 import { atLeastZero, basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
-import { BalancesNeeded, type Case, type Coin, type Line } from './case.ts';
+import { BalancesNeeded, type Case, type Coin, type Line, type Part, type Step } from './case.ts';
 import { isBooked } from './coins.ts';
 
 const account = {
@@ -37,9 +37,43 @@ function enter(it: Case, currency: CurrencyCode, amount: bigint): Line[] {
   ];
 }
 
-function post(it: Case, entry: { key: string; kind: string; lines: Line[]; reversesKey?: string | null }): void {
+function post(it: Case, entry: { key: string; kind: string; lines: readonly Line[]; parts?: readonly Part[] }): void {
   const lines = entry.lines.filter((line) => line.amount !== 0n);
-  it.steps.push({ kind: 'post', entry: { key: entry.key, kind: entry.kind, lines, reversesKey: entry.reversesKey ?? null } });
+  it.steps.push({ kind: 'post', entry: { key: entry.key, kind: entry.kind, lines, parts: entry.parts ?? [] } });
+}
+
+/**
+ * Posts what a verdict does with the coins of one payment. What it does of this kind with other payments in the same currency right before is
+ * one entry with it: anybody can pay in thousands of outputs. The entry has the key of its first part, which no other payment can have.
+ */
+function postPart(
+  it: Case,
+  { kind, currency, lines, part }: { kind: string; currency: CurrencyCode; lines: readonly Line[]; part: Part },
+): void {
+  const at = openEntry(it, kind, account.chain(currency));
+  if (at === null) {
+    post(it, { key: part.key, kind, lines: lines.filter((line) => line.amount !== 0n), parts: [part] });
+    return;
+  }
+  const { entry } = it.steps[at] as Extract<Step, { kind: 'post' }>;
+  (entry.parts as Part[]).push(part);
+  it.steps[at] = { kind: 'post', entry: { ...entry, lines: added(entry.lines, lines) } };
+}
+
+/** The place of the last entry of this kind and chain that nothing but a change of status and entries of this kind follow; null = none. */
+function openEntry({ steps }: Case, kind: string, chain: string): number | null {
+  for (let at = steps.length - 1; at >= 0; at--) {
+    const step = steps[at] as Step;
+    if (step.kind === 'announce' || (step.kind === 'post' && step.entry.kind !== kind)) return null;
+    if (step.kind === 'post' && step.entry.lines.some((line) => line.account === chain)) return at;
+  }
+  return null;
+}
+
+function added(to: readonly Line[], lines: readonly Line[]): readonly Line[] {
+  const amounts = new Map(to.map((line) => [line.account, line.amount]));
+  for (const { account: code, amount } of lines) amounts.set(code, plus(amounts.get(code) ?? 0n, amount));
+  return [...amounts].flatMap(([code, amount]) => (amount === 0n ? [] : [{ account: code, amount }]));
 }
 
 /** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a coin that was lost and is back. */
@@ -79,15 +113,16 @@ function postDeposit(it: Case, coin: Coin, { toMerchant, fee }: { readonly toMer
   const credited = plus(toMerchant, fee);
   const suspended = minus(coin.amount, credited);
   const key = depositKey(coin);
-  post(it, {
-    key,
+  postPart(it, {
     kind: 'deposit',
+    currency: coin.currency,
     lines: [
       { account: account.chain(coin.currency), amount: coin.amount },
       ...enter(it, coin.currency, toMerchant),
       { account: account.feeIncome(coin.currency), amount: negated(fee) },
       { account: account.suspense(it, coin.currency), amount: negated(suspended) },
     ],
+    part: { key, amount: coin.amount, reversesKey: null },
   });
   Object.assign(coin, { credited, fee, suspended, inSuspense: suspended, depositEntryKey: key, judgedBlockHash: coin.blockHash });
   Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
@@ -144,12 +179,9 @@ export function reverseDeposit(it: Case, coin: Coin): void {
   lines.push({ account: account.feeIncome(coin.currency), amount: coin.fee });
   lines.push({ account: account.suspense(it, coin.currency), amount: coin.inSuspense });
   lines.push({ account: account.refundPayable(it, coin.currency), amount: coin.inRefund });
-  post(it, {
-    key: `reorg:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}:${coin.generation + 1}`,
-    kind: 'deposit_lost',
-    lines,
-    reversesKey: coin.depositEntryKey,
-  });
+  const key = `reorg:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}:${coin.generation + 1}`;
+  const part = { key, amount: negated(coin.amount), reversesKey: coin.depositEntryKey };
+  postPart(it, { kind: 'deposit_lost', currency: coin.currency, lines, part });
   Object.assign(coin, {
     owed: atLeastZero(wanted),
     owedFee: wanted < 0n ? 0n : coin.fee,

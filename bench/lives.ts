@@ -1,0 +1,154 @@
+// What whole lives cost: unpaid to `timedout`, the last look after 24 h, paid to `succeeded`, in CPU of every process of the instance; and how
+// long sixteen payments of one block take to `succeeded`. What the instance costs at rest is measured before and taken off. Called by bench/run.ts.
+import { type Instance, PASSWORD } from './instance.ts';
+import { loadWell } from './measure.ts';
+import { commandLine, cpuMicros, postgresCpuMicros, treeOf } from './processes.ts';
+import type { Figure } from './report.ts';
+
+export type LivesSize = { readonly unpaid: number; readonly rounds: number; readonly restSeconds: number };
+
+const AT_ONCE = 16;
+const MINUTE = 60;
+const DAY = 24 * 60 * MINUTE;
+
+/** Microseconds of CPU by process. */
+type Cpu = ReadonlyMap<string, number>;
+
+function cpuOf(instance: Instance): Cpu {
+  const spent = new Map<string, number>([['postgres', postgresCpuMicros(instance.postmasterPid)]]);
+  const database = new Set(treeOf(instance.postmasterPid));
+  for (const pid of treeOf(instance.groupPid)) {
+    if (database.has(pid)) continue;
+    const entry = commandLine(pid).find((word) => /\/src\/main\/[a-z-]+\.ts$/.test(word));
+    const name = entry?.replace(/^.*\//, '').replace(/(-process)?\.ts$/, '') ?? 'other';
+    spent.set(name, (spent.get(name) ?? 0) + cpuMicros(pid));
+  }
+  return spent;
+}
+
+type Spent = { readonly cpu: Cpu; readonly seconds: number };
+
+async function spend(instance: Instance, work: () => Promise<unknown>): Promise<Spent> {
+  const before = cpuOf(instance);
+  const began = performance.now();
+  await work();
+  const seconds = (performance.now() - began) / 1000;
+  const after = cpuOf(instance);
+  return { cpu: new Map([...after].map(([name, micros]) => [name, micros - (before.get(name) ?? 0)])), seconds };
+}
+
+/** Milliseconds of CPU for each of `count`, less what rest costs in that time and less a fixed part. */
+function each(spent: Spent, rest: Spent, count: number, fixed: Spent | null = null): { total: number; parts: string } {
+  const own = (one: Spent, name: string) => (one.cpu.get(name) ?? 0) - ((rest.cpu.get(name) ?? 0) * one.seconds) / rest.seconds;
+  const parts = [...spent.cpu.keys()].map((name) => {
+    const micros = own(spent, name) - (fixed === null ? 0 : own(fixed, name));
+    return { name, ms: micros / 1000 / count };
+  });
+  const total = parts.reduce((sum, part) => sum + part.ms, 0);
+  const shown = parts.filter(({ ms }) => Math.abs(ms) > total / 50).map(({ name, ms }) => `${name} ${ms.toFixed(2)}`);
+  return { total, parts: shown.join(', ') };
+}
+
+async function post<T>(instance: Instance, path: string, body: unknown): Promise<T> {
+  const answer = await fetch(`http://127.0.0.1:${instance.port}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const said = (await answer.json()) as T;
+  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${JSON.stringify(said)}`);
+  return said;
+}
+
+/** Every token dies with the clock: each step signs in anew. */
+async function creating(instance: Instance, count: number): Promise<readonly string[]> {
+  const token = await instance.token();
+  const body = JSON.stringify({ access_token: token, amount: '25.00', crypto_selected: 'BTC', label: 'life {n}' });
+  const job = { port: instance.port, path: '/create_transaction', bodies: [body], connections: AT_ONCE, requests: count };
+  return (await loadWell({ ...job, collect: 'transaction_id' })).collected;
+}
+
+async function expectAll(instance: Instance, ids: readonly string[], status: string): Promise<void> {
+  const token = await instance.token();
+  for (let at = 0; at < ids.length; at += Math.max(1, Math.floor(ids.length / 50))) {
+    const seen = await post<{ status: string }>(instance, '/check_transaction', { access_token: token, transaction_id: ids[at] });
+    if (seen.status !== status) throw new Error(`${ids[at]} is ${seen.status}, not ${status}`);
+  }
+}
+
+const advance = (instance: Instance, seconds: number) => post(instance, '/sandbox/clock', { advance_seconds: seconds });
+
+async function unpaidLives(instance: Instance, rest: Spent, count: number): Promise<Figure[]> {
+  // what a step of the clock costs with nothing due is no transaction's
+  await advance(instance, 16 * MINUTE);
+  const stepOfWindow = await spend(instance, () => advance(instance, 16 * MINUTE));
+  const stepOfDay = await spend(instance, () => advance(instance, DAY));
+  const ids = await creating(instance, count);
+  const timedOut = await spend(instance, () => advance(instance, 16 * MINUTE));
+  await expectAll(instance, ids, 'timedout');
+  const checked = await spend(instance, () => advance(instance, DAY));
+  await expectAll(instance, ids, 'timedout_checked');
+  const named = count.toLocaleString('en');
+  return [
+    { spent: timedOut, fixed: stepOfWindow, work: `unpaid to timedout, ${named} at once`, goal: '≤ 0.5 ms' },
+    { spent: checked, fixed: stepOfDay, work: `timedout to timedout_checked, ${named} at once`, goal: '≤ 0.5 ms' },
+  ].map(({ spent, fixed, work, goal }) => {
+    const { total, parts } = each(spent, rest, count, fixed);
+    return { work, measured: `${total.toFixed(2)} ms of CPU each (${parts}), ${spent.seconds.toFixed(1)} s in all`, goal };
+  });
+}
+
+/** Sixteen of one merchant: created and paid side by side, mined in one block, waited for until each has succeeded. */
+async function round(instance: Instance, token: string): Promise<readonly number[]> {
+  const all = Array.from({ length: AT_ONCE });
+  const create = { access_token: token, amount: '25.00', crypto_selected: 'BTC' };
+  const made = await Promise.all(all.map(() => post<{ transaction_id: string }>(instance, '/create_transaction', create)));
+  const ids = made.map((one) => one.transaction_id);
+  await Promise.all(ids.map((id) => post(instance, '/sandbox/pay', { transaction_id: id })));
+  const began = performance.now();
+  const waiting = ids.map(async (id) => {
+    const wait = { access_token: token, transaction_id: id, wait_seconds: 30, status_was: 'pending' };
+    const seen = await post<{ status: string }>(instance, '/check_transaction', wait);
+    if (seen.status !== 'succeeded') throw new Error(`${id} is ${seen.status}`);
+    return performance.now() - began;
+  });
+  const [times] = await Promise.all([Promise.all(waiting), post(instance, '/sandbox/mine', { currency: 'BTC', blocks: 1 })]);
+  return times;
+}
+
+async function paidLives(instance: Instance, rest: Spent, rounds: number): Promise<Figure[]> {
+  const token = await instance.token();
+  await round(instance, token);
+  const times: number[] = [];
+  const spent = await spend(instance, async () => {
+    for (let n = 0; n < rounds; n++) times.push(...(await round(instance, token)));
+  });
+  const { total, parts } = each(spent, rest, rounds * AT_ONCE);
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return [
+    {
+      work: 'paid life, five chains, BTC at 1 confirmation',
+      measured: `${total.toFixed(1)} ms of CPU each (${parts})`,
+      goal: '≤ 8 ms',
+    },
+    {
+      work: `block to succeeded, ${AT_ONCE} payments to one merchant in it`,
+      measured: `p50 ${at(0.5).toFixed(0)} ms, p99 ${at(0.99).toFixed(0)} ms, most ${at(1).toFixed(0)} ms`,
+      goal: 'p99 ≤ 300 ms',
+    },
+  ];
+}
+
+/** The lives on a running instance of the sandbox; moves its clock by days. */
+export async function measureLives(instance: Instance, size: LivesSize): Promise<Figure[]> {
+  await post(instance, '/auth', { username: 'demo', password: PASSWORD });
+  const rest = await spend(instance, () => new Promise((resolve) => setTimeout(resolve, size.restSeconds * 1000)));
+  const total = [...rest.cpu.values()].reduce((sum, micros) => sum + micros, 0);
+  const restFigure = {
+    work: 'at rest, every process (taken off the lives)',
+    measured: `${(total / 1000 / rest.seconds).toFixed(0)} ms of CPU a second (${[...rest.cpu].map(([name, micros]) => `${name} ${(micros / 1000 / rest.seconds).toFixed(0)}`).join(', ')})`,
+    goal: '',
+  };
+  return [restFigure, ...(await paidLives(instance, rest, size.rounds)), ...(await unpaidLives(instance, rest, size.unpaid))];
+}

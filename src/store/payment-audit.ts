@@ -1,0 +1,61 @@
+// The invariants of payments and their places in the ledger, as questions to the database: see audit.ts. Asked by the audit.
+import type { Question } from './audit.ts';
+
+export const OF_PAYMENTS: readonly Question[] = [
+  {
+    id: 'INV-7',
+    says: 'the coins that the ledger holds on a chain are the payments that are booked',
+    text: `select coalesce(l.currency, p.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payments ' || coalesce(p.amount, 0) as what
+             from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_chain' group by currency) l
+             full join (select currency, sum(amount) as amount from payments where deposit_key is not null group by currency) p on p.currency = l.currency
+            where coalesce(l.amount, 0) <> coalesce(p.amount, 0)`,
+  },
+  {
+    id: 'INV-8',
+    says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not taken back its payment',
+    text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what
+             from payments p left join ledger.part d on d.key = p.deposit_key
+            where p.deposit_key is not null and (d.key is null or exists (select 1 from ledger.part r where r.reverses = d.key))
+           union all
+           select 'payment ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' to ' || p.transaction_id || ' names a ' || e.kind || ' of ' || d.amount
+                  || ' to ' || coalesce(e.transaction_id, 'nothing')
+             from payments p join ledger.part d on d.key = p.deposit_key join ledger.entry e on e.id = d.entry_id
+            where e.kind <> 'deposit' or e.transaction_id is distinct from p.transaction_id or d.amount <> p.amount
+           union all
+           select 'deposit ' || d.key || ' has no payment' from ledger.part d join ledger.entry e on e.id = d.entry_id
+            where e.kind = 'deposit' and not exists (select 1 from ledger.part r where r.reverses = d.key)
+              and not exists (select 1 from payments p where p.deposit_key = d.key)`,
+  },
+  {
+    id: 'INV-9',
+    says: 'no payment is credited twice, and what is taken back is what was booked',
+    text: `select min(d.key) || ' is booked ' || count(*) || ' times' as what from ledger.part d
+            where d.key like 'dep:%' and not exists (select 1 from ledger.part r where r.reverses = d.key)
+            group by split_part(d.key, '#', 1) having count(*) > 1
+           union all
+           select r.key || ' takes ' || -r.amount || ' of ' || d.amount || ' back' from ledger.part r join ledger.part d on d.key = r.reverses
+            where r.amount <> -d.amount`,
+  },
+  {
+    id: 'BOOK-1',
+    says: 'no unit of a payment lies in two places, and none is nowhere',
+    text: `select 'payment ' || txid || ':' || vout || ' of ' || amount || ' is booked as ' || (in_available + in_suspense + in_refund + sent_back) as what
+             from payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
+  },
+  {
+    id: 'BOOK-11',
+    says: 'every payment belongs to a transaction',
+    text: `select p.txid || ':' || p.vout || ' of ' || p.amount || ' ' || p.currency || ' belongs to ' || p.transaction_id || ', which is not there' as what
+             from payments p where not exists (select 1 from transactions t where t.id = p.transaction_id)`,
+  },
+  {
+    id: 'BOOK-12',
+    says: 'the coins of every deposit, and of every loss, are those of its payments',
+    text: `select e.kind || ' ' || e.key || ' moves ' || coalesce(c.coins, 0) || ', its payments are ' || coalesce(d.parts, 0) as what
+             from ledger.entry e
+             left join (select p.entry_id, sum(p.amount) as coins from ledger.posting p join ledger.account a on a.id = p.account_id
+                         where a.kind = 'asset_chain' group by 1) c on c.entry_id = e.id
+             left join (select entry_id, sum(amount) as parts from ledger.part group by 1) d on d.entry_id = e.id
+            where (e.kind in ('deposit', 'deposit_lost') or d.parts is not null) and c.coins is distinct from d.parts`,
+  },
+];
