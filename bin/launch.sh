@@ -10,7 +10,8 @@ packages=all flags=
 case $command in
   # a supervisor rests: the young half of its heap need not be 32 MB
   start) packages=service program=src/main/start.ts flags='--max-semi-space-size=1 --expose-gc' ;;
-  cli) packages=service program=src/main/cli.ts ;;
+  # an API, a worker or a signer that runs alone would keep up to 48 MB for what is young
+  cli) packages=service program=src/main/cli.ts flags=--max-semi-space-size=4 ;;
   bench) program=bench/run.ts ;;
   test | check | simulate) program=bin/$command.mjs ;;
   *)
