@@ -180,7 +180,12 @@ async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise
     return readTransactionBytes(raw, txid, asked.features, asked.watch);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    return readTransactionByWords(asked, txid);
+    try {
+      return await readTransactionByWords(asked, txid);
+    } catch (cause) {
+      if (!(cause instanceof Malformed)) throw cause;
+      throw new Malformed(bothReasons(error, cause), { cause });
+    }
   }
 }
 
@@ -194,9 +199,14 @@ async function blockByWords(
     return await readBlockByWords(asked, block);
   } catch (cause) {
     if (!(cause instanceof Malformed || cause instanceof RpcRefusal)) throw cause;
-    const both = cause.message === unread.message ? cause.message : `${unread.message}; by its words: ${cause.message}`;
-    throw new NodeTrouble('bad_answer', `${asked.rpc.name}: block ${block.hash} cannot be read: ${both}`, { cause });
+    const reason = `${asked.rpc.name}: block ${block.hash} cannot be read: ${bothReasons(unread, cause)}`;
+    throw new NodeTrouble('bad_answer', reason, { cause });
   }
+}
+
+/** Why the bytes could not be read, and why the node's words did not help. */
+function bothReasons(bytes: Error, words: Error): string {
+  return words.message === bytes.message ? words.message : `${bytes.message}; by its words: ${words.message}`;
 }
 
 async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {

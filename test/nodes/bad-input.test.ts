@@ -177,7 +177,7 @@ describe('the mempool', () => {
     for (let i = 0; i < 2; i++) {
       const { state, caughtUp, alarms } = await chain.watcher.pass();
       expect([state, caughtUp]).toEqual(['ready', true]);
-      expect(alarms).toEqual([expect.stringMatching(/transaction [0-9a-f]{64} cannot be read: the transaction hashes to/)]);
+      expect(alarms).toEqual([expect.stringMatching(/transaction [0-9a-f]{64} cannot be read: .*the transaction hashes to/)]);
     }
     expect(await chain.facts(owed)).toEqual([]);
     expect(await chain.facts(other)).toMatchObject([{ state: 'mempool', amount: 60_000n }]);
