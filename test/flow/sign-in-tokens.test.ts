@@ -1,6 +1,5 @@
 // Tokens that are not ours, or not what they claim to be, are refused; each case differs from a good token in one thing only.
 import { createHmac, createPrivateKey, generateKeyPairSync, sign as signBytes } from 'node:crypto';
-import { createSigner } from 'fast-jwt';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
@@ -117,8 +116,40 @@ describe('a token', () => {
       // the same, stretched to the length of our signatures
       expect(await answer(`${input}.${createHmac('sha512', secret).update(input).digest('base64url')}`)).toBe('invalid_token');
     }
-    const none = createSigner({ algorithm: 'none', header: { ...header, alg: 'none' } });
-    expect(await answer(none(claimsOf(good)))).toBe('invalid_token');
+    const unsigned = `${encode({ ...header, alg: 'none' })}.${encode(claimsOf(good))}.`;
+    expect(await answer(unsigned)).toBe('invalid_token');
+    expect(await answer(`${unsigned}${good.split('.')[2]}`)).toBe('invalid_token');
+  });
+
+  it('is refused in a second spelling, also where the signature is good', async () => {
+    const claims = JSON.stringify(claimsOf(good));
+    const header = JSON.stringify({ alg: 'EdDSA', typ: 'at+jwt', kid });
+    const signed = (head: string, payload: string): string =>
+      `${head}.${payload}.${signBytes(null, Buffer.from(`${head}.${payload}`), createPrivateKey(key)).toString('base64url')}`;
+    expect(await answer(signed(encode(header), encode(claims)))).toBe('none');
+    for (const [head, payload] of [
+      // the last of two members of one name would count
+      [`{"alg":"none",${header.slice(1)}`, claims],
+      [`{"kid":"ZZZZZZZZZZZZZZZZ",${header.slice(1)}`, claims],
+      [header, `{"sub":"aff_other",${claims.slice(1)}`],
+      [header, claims.replace('"exp":', '"exp":1,"exp":')],
+      [` ${header}`, claims],
+      [header, `${claims}\n`],
+      [header, claims.replace('"iss"', '"\\u0069ss"')],
+      [header, claims.replace(/"iat":(\d+)/, '"iat":$1.0')],
+      [header, `${claims.slice(0, -1)},"__proto__":{"sub":"x"}}`.replace(/"sub":"[^"]*",/, '')],
+    ] as const) {
+      expect(await answer(signed(encode(head), encode(payload))), `${head} ${payload}`).toBe('invalid_token');
+    }
+    // bits behind the last byte: the same bytes to a lenient decoder
+    const payload = [encode(claims), encode({ ...claimsOf(good), note: 'x' }), encode({ ...claimsOf(good), note: 'xy' })].find(
+      (one) => one.length % 4 !== 0,
+    ) as string;
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const withBits = `${payload.slice(0, -1)}${alphabet[alphabet.indexOf(payload.at(-1) as string) + 1]}`;
+    expect(Buffer.from(withBits, 'base64url')).toEqual(Buffer.from(payload, 'base64url'));
+    expect(await answer(signed(encode(header), payload))).toBe('none');
+    expect(await answer(signed(encode(header), withBits))).toBe('invalid_token');
   });
 
   it('is refused when a claim is missing, foreign or of a wrong type', async () => {
