@@ -57,7 +57,10 @@ export type RefusalDetails = {
   readonly param?: string;
   /** Seconds for Retry-After (429 and 503). */
   readonly retryAfterSeconds?: number;
+  /** The limit that refused, where it is another than the operation's: so many calls in so many seconds. */
+  readonly limit?: RefusalLimit;
 };
+export type RefusalLimit = { readonly name: string; readonly calls: number; readonly seconds: number };
 
 /** An expected "no". */
 export class Refusal extends Error {
@@ -65,12 +68,14 @@ export class Refusal extends Error {
   readonly httpStatus: number;
   readonly param: string | null;
   readonly retryAfterSeconds: number | null;
+  readonly limit: RefusalLimit | null;
   constructor(code: RefusalCode, details: RefusalDetails = {}) {
     super(details.message ?? REFUSALS[code][1]);
     this.name = 'Refusal';
     this.code = code;
     this.httpStatus = REFUSALS[code][0];
     this.param = details.param ?? null;
+    this.limit = details.limit ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds ?? (this.httpStatus === 503 ? 5 : null);
   }
 }

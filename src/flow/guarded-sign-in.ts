@@ -32,7 +32,7 @@ export async function guardedSignIn(
     const nowMs = clock.now();
     const counted = await countFailure(ctx.db, key, { nowMs, endsAtMs: nowMs + WINDOW_MS });
     // guesses that were under way side by side, here or at another server, get no more answers than guesses in a row
-    throw counted.failures > from.allowed ? blocked(counted, nowMs) : error;
+    throw counted.failures > from.allowed ? blocked(counted, nowMs, from.allowed) : error;
   }
   // failures that were counted while this one was verified weigh the same as if they had come before it: right and wrong look alike
   await refuseBlocked();
@@ -41,13 +41,14 @@ export async function guardedSignIn(
   async function refuseBlocked(): Promise<void> {
     const nowMs = clock.now();
     const counted = await readFailures(ctx.db, key, nowMs);
-    if (counted !== null && counted.failures >= from.allowed) throw blocked(counted, nowMs);
+    if (counted !== null && counted.failures >= from.allowed) throw blocked(counted, nowMs, from.allowed);
   }
 }
 
-function blocked({ endsAtMs }: Failures, nowMs: number): Refusal {
+function blocked({ endsAtMs }: Failures, nowMs: number, allowed: number): Refusal {
   return new Refusal('rate_limited', {
     message: 'Too many failed sign-ins; try again later.',
     retryAfterSeconds: Math.ceil((endsAtMs - nowMs) / 1000),
+    limit: { name: 'auth_failures', calls: allowed, seconds: WINDOW_MS / 1000 },
   });
 }

@@ -10,7 +10,7 @@ import { addressKey, isSecure } from './client-address.ts';
 import type { ConnectionLimits, Connections } from './connections.ts';
 import { createGate, type Gate } from './gate.ts';
 import type { Neighbours } from './neighbours.ts';
-import { createLimiter, type Limiter } from './rate-limit.ts';
+import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
 
@@ -91,7 +91,8 @@ export function createHouse(options: ServerOptions, connections: Connections, cl
       const refusal = refusalOf(error);
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
       house.sign(request, reply);
-      limiter.describe(reply, key, clock.now());
+      if (refusal.limit === null) limiter.describe(reply, key, clock.now());
+      else describeUsedUp(reply, refusal.limit, refusal.retryAfterSeconds ?? 0);
       sendRefusal(reply, refusal);
     },
     failUncounted(request, reply, error) {

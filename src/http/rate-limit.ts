@@ -2,6 +2,7 @@
 // and house.ts, which write the headers onto every answer. Where there are several servers the database counts (neighbours.ts), and a bucket
 // here is what this server knows of it.
 import type { CallLimit } from '../contract/endpoint.ts';
+import type { RefusalLimit } from '../core/refusal.ts';
 import { type Bucket, type Neighbours, NO_NEIGHBOURS, type SharedLimit } from './neighbours.ts';
 
 /** What headers are written to. */
@@ -91,6 +92,16 @@ export function createLimiter<Key extends string | bigint>(
     },
     retryAfterSeconds: (key, nowMs) => Math.max(1, Math.ceil((1 - filled(key, nowMs).tokens) / perMs / 1000)),
   };
+}
+
+/** The headers of a limit that is used up, for who was refused by one that is no bucket. */
+export function describeUsedUp(reply: Headers, limit: RefusalLimit, secondsLeft: number): void {
+  const { name, calls, seconds } = limit;
+  reply.header('ratelimit-policy', `"${name}";q=${calls};w=${seconds}`);
+  reply.header('ratelimit', `"${name}";r=0;t=${secondsLeft}`);
+  reply.header('x-ratelimit-limit', String(calls));
+  reply.header('x-ratelimit-remaining', '0');
+  reply.header('x-ratelimit-reset', String(secondsLeft));
 }
 
 /** Before one more is put into a full map: forgets all that are `done`, and if they are few, the oldest, until a tenth is free. */

@@ -97,6 +97,11 @@ describe('over HTTP', () => {
     for (const name of ['shop', 'SHOP', 'ｓhop', 'shop', 'Shop']) expect((await attempt(name, 'wrong')).status).toBe(401);
     const refused = await attempt('shop', PASSWORD);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '900']);
+    // the limit that refused is the one that is told
+    expect(refused.headers.get('ratelimit-policy')).toBe('"auth_failures";q=5;w=900');
+    expect(refused.headers.get('ratelimit')).toBe('"auth_failures";r=0;t=900');
+    const shown = ['limit', 'remaining', 'reset'].map((one) => refused.headers.get(`x-ratelimit-${one}`));
+    expect(shown).toEqual(['5', '0', '900']);
     expect((await attempt('other', PASSWORD)).status).toBe(200);
     expect((await attempt('shop', PASSWORD, '203.0.113.10')).status).toBe(200);
     api.advance(899);
