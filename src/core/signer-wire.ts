@@ -8,6 +8,8 @@ export type SignerAccount = {
   readonly network: Network;
   readonly path: string;
   readonly xpub: string;
+  /** Of the seed's root key (BIP32), hex: what descriptors name it by. */
+  readonly fingerprint: string;
 };
 
 export type SignerRequest =

@@ -1,24 +1,20 @@
 // `bursar keys init|show-xpubs|verify`, and the place of the other key commands: the seed of the signer and the account keys that addresses are derived from.
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Network, UtxoCode } from '../core/currency.ts';
-import { verifyAddresses } from '../flow/address-check.ts';
-import type { Context } from '../flow/context.ts';
-import { createSignerClient, SignerTrouble } from '../outside/signer-client.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../signer/accounts.ts';
-import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { compareKeys } from '../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../signer/databases.ts';
-import { createKeyring } from '../signer/keyring.ts';
 import { createSeed, hasSeed } from '../signer/seed-file.ts';
-import { listKeys, type StoredKey } from '../store/xpubs.ts';
+import { describeSkipped, readSkipped } from '../store/signer-status.ts';
+import { listKeys } from '../store/xpubs.ts';
 import { withBooks } from './cli-books.ts';
+import { showDescriptors } from './cli-keys-descriptors.ts';
 import { importXpub } from './cli-keys-import.ts';
-import { CommandFailed, EXIT, group, leaf, print, table, verdict, writeOut } from './cli-output.ts';
-import type { Opened } from './opened.ts';
-import { keyringOptions, signerFolder, signerSocket } from './signer-place.ts';
+import { verify } from './cli-keys-verify.ts';
+import { CommandFailed, group, leaf, print, table, writeOut } from './cli-output.ts';
+import { keyringOptions } from './signer-place.ts';
 
 type JsonOption = { readonly json?: boolean };
-type Config = Opened['config'];
-const CHECKED_ADDRESSES = 1_000;
 
 function utxoCode(text: string): UtxoCode {
   const code = text.toUpperCase() as UtxoCode;
@@ -37,6 +33,11 @@ export function addKeyCommands(bursar: Command): void {
     init,
   );
   leaf(keys, 'show-xpubs', 'Shows the account keys in use, and those before them.').action(showXpubs);
+  leaf(
+    keys,
+    'show-descriptors',
+    'Shows where the coins lie: output descriptors with the ranges that were given out, for a wallet.',
+  ).action(showDescriptors);
   leaf(keys, 'import-xpub', 'Receives a currency to a key that is kept elsewhere, from now on.')
     .requiredOption('--currency <code>', `one of ${ACCOUNT_CODES.join(', ')}`, utxoCode)
     .requiredOption('--xpub <key>', "the account's extended public key (depth 3), never a private one")
@@ -141,76 +142,18 @@ async function showXpubs({ json }: JsonOption): Promise<void> {
       key.xpub,
     ]);
     const none = 'No keys yet: the signer brings its own when it starts, or import one with "bursar keys import-xpub".';
-    print(json, { keys }, keys.length === 0 ? [none] : table(head, rows));
-  });
-}
-
-type KeyVerdict = {
-  readonly currency: UtxoCode;
-  readonly in_use: boolean;
-  readonly origin: string;
-  readonly verdict: 'confirmed' | 'imported' | 'mismatch';
-};
-
-async function verify({ json }: JsonOption): Promise<void> {
-  await withBooks(async (ctx, config) => {
-    const own = await signersKeys(config);
-    const keys = await listKeys(ctx.db);
-    const verdicts = keys.map((key) => judge(key, own));
-    const addresses = await verifyAddresses(ctx, CHECKED_ADDRESSES);
-    const used = verdicts.some((one) => one.in_use && one.verdict === 'mismatch');
-    const ok = !used && addresses.wrong.length === 0;
-    if (used) await noteMismatch(ctx, config, own);
-    const lines = [
-      ...verdicts.map(
-        (one) =>
-          `${verdict(one.verdict !== 'mismatch', one.verdict.padEnd(9))} ${one.currency.padEnd(5)} ${one.origin}${one.in_use ? '' : ', not in use any more'}`,
-      ),
-      `${addresses.checked} addresses derived again, ${addresses.wrong.length} wrong`,
-      ...addresses.wrong.map((one) => `  ${one.transactionId}: no key of ${one.currency} gives ${one.address}`),
-    ];
-    const wrong = addresses.wrong.map((one) => ({
-      transaction_id: one.transactionId,
+    const skipped = await readSkipped(ctx.db);
+    const value = skipped.map((one) => ({
       currency: one.currency,
-      address: one.address,
+      xpub: one.xpub,
+      first_index: one.firstIndex,
+      last_index: one.endIndex - 1,
+      cause: one.cause,
+      noticed_at: one.noticedAt.toISOString(),
     }));
-    print(json, { ok, keys: verdicts, addresses: { checked: addresses.checked, wrong } }, lines);
-    process.exitCode = ok ? EXIT.done : EXIT.failed;
+    print(json, { keys, skipped: value }, [
+      ...(keys.length === 0 ? [none] : table(head, rows)),
+      ...skipped.map((one) => `${one.noticedAt.toISOString()}  ${describeSkipped(one)}`),
+    ]);
   });
-}
-
-function judge(key: StoredKey, own: ReadonlyMap<UtxoCode, string>): KeyVerdict {
-  const of = { currency: key.currency, in_use: key.retiredAt === null, origin: key.origin };
-  if (key.origin === 'imported') return { ...of, verdict: 'imported' };
-  return { ...of, verdict: own.get(key.currency) === key.xpub ? 'confirmed' : 'mismatch' };
-}
-
-/** A mismatch found here is acted on at once: nothing is derived from that key any more. */
-async function noteMismatch(ctx: Context, config: Config, own: ReadonlyMap<UtxoCode, string>): Promise<void> {
-  if (own.size === 0) return;
-  const folder = signerFolder(config.dataFolder);
-  const accounts = [...own].map(([currency, xpub]) => ({
-    currency,
-    network: ctx.network,
-    path: accountPath(currency, ctx.network),
-    xpub,
-  }));
-  const at = new Date(ctx.ports.clock.now());
-  const message = mismatchMessage(await compareKeys(ctx.db, accounts, at, () => firstIndexOfNewDatabase(folder)));
-  if (message !== null) process.stderr.write(`bursar: ${message}\n`);
-}
-
-/** The signer's own keys: from the running signer, or from its seed when none runs; none when there is no seed. */
-async function signersKeys(config: Config): Promise<ReadonlyMap<UtxoCode, string>> {
-  const client = createSignerClient(signerSocket(config.dataFolder));
-  try {
-    const { accounts } = await client.ask({ op: 'xpubs' });
-    return new Map(accounts.map((account) => [account.currency, account.xpub]));
-  } catch (error) {
-    if (!(error instanceof SignerTrouble) || (error.fault !== 'unreachable' && error.fault !== 'no_keys')) throw error;
-    const keyring = createKeyring({ ...keyringOptions(config, config.dataFolder), makesItsOwn: false });
-    return new Map((await keyring.accounts())?.map((account) => [account.currency, account.xpub]) ?? []);
-  } finally {
-    client.close();
-  }
 }

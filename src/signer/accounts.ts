@@ -44,10 +44,11 @@ function seedOf(mnemonic: string): Buffer {
 export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
   const seed = seedOf(mnemonicOf(entropy));
   const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const fingerprint = root.fingerprint.toString(16).padStart(8, '0');
   try {
     return ACCOUNT_CODES.map((currency) => {
       const path = accountPath(currency, network);
-      return { currency, network, path, xpub: publicKeyAt(root, path) };
+      return { currency, network, path, xpub: publicKeyAt(root, path), fingerprint };
     });
   } finally {
     seed.fill(0);

@@ -96,7 +96,11 @@ export function createGranting(options: GrantingOptions): Granting {
     }
     await journal.write({ given: [{ xpub: key.xpub, first, end }], request: request.id });
     const mark = { lineage: journal.lineage, counter: journal.counter() };
-    if (!(await giveRange(db, { request, firstIndex: first, skipped, ...mark }))) return false;
+    if (!(await giveRange(db, { request, firstIndex: first, skipped, ...mark }))) {
+      // the key was retired or moved meanwhile; nobody was told of these indexes, so passing over them is no news later
+      await raiseKey(db, { keyId: key.id, from: key.nextIndex, to: end, cause: skipped });
+      return false;
+    }
     if (skipped !== null) tell(describeSkipped({ currency, firstIndex: key.nextIndex, endIndex: first, cause: skipped }));
     return true;
   }

@@ -31,6 +31,16 @@ export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<UtxoCod
   return new Set(rows.map(({ currency }) => currency));
 }
 
+/** The lowest index of each currency that a transaction of this database has. */
+export async function usedIndexes(sql: Sql): Promise<ReadonlyMap<UtxoCode, { readonly lowest: number }>> {
+  const { rows } = await sql.query<{ currency: UtxoCode; lowest: bigint }>({
+    name: 'used_indexes',
+    text: 'select currency, min(address_index) as lowest from transactions where address_index is not null group by currency',
+    values: [],
+  });
+  return new Map(rows.map(({ currency, lowest }) => [currency, { lowest: Number(lowest) }]));
+}
+
 export type GivenAddress = {
   readonly transactionId: string;
   readonly currency: UtxoCode;

@@ -257,6 +257,21 @@ describe('who gives', () => {
     expect(new Set([...before, ...after]).size).toBe(30);
   });
 
+  it('says nothing of indexes that were set aside for a key which was changed at that moment', async () => {
+    const signer = await signerOn(world.db);
+    for (let round = 0; round < 5; round++) {
+      const pool = poolOn(world.db);
+      await pool.next();
+      // the pool asks for more in the background
+      void pool.next();
+      await importKey(world.db, { currency: 'BTC', xpub: round % 2 === 0 ? LTC : BTC, at });
+    }
+    await importKey(world.db, { currency: 'BTC', xpub: BTC, at });
+    await take(poolOn(world.db), 5);
+    expect(signer.told).toEqual([]);
+    expect(await readSkipped(world.db)).toEqual([]);
+  });
+
   it('refuses a key that the database calls its own and that is not', async () => {
     const signer = await openSigner(world.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
     closers.push(signer.close);
