@@ -1,4 +1,5 @@
 // /openapi.json: valid OpenAPI 3.1, made from the endpoint table, complete with every operation and every refusal.
+import { spawnSync } from 'node:child_process';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalsOf } from '../src/contract/endpoint.ts';
@@ -45,6 +46,25 @@ test('the key of a write is a field of its body too, and of no other', () => {
     const { properties } = document.paths[endpoint.path].post.requestBody.content['application/json'].schema;
     expect([endpoint.path, 'idempotency_key' in properties]).toEqual([endpoint.path, endpoint.keyKept !== null]);
   }
+});
+test('every pattern is one that Python reads too, and says no more than one thing', () => {
+  const patterns: string[] = [];
+  const look = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, child] of Object.entries(value)) {
+      if (name === 'pattern' && typeof child === 'string') patterns.push(child);
+      else look(child);
+    }
+  };
+  look(document);
+  expect(patterns.length).toBeGreaterThan(20);
+  const python = spawnSync('python3', ['-c', 'import json, re, sys; [re.compile(one) for one in json.load(sys.stdin)]'], {
+    input: JSON.stringify(patterns),
+    encoding: 'utf8',
+  });
+  if (python.error === undefined) expect(python.stderr).toBe('');
+  // \p, lookbehind, named groups, \u{…} and flags mean something else there, or nothing
+  expect(patterns.filter((one) => /\\[pP]\{|\\[ku][{<]|\(\?/.test(one))).toEqual([]);
 });
 test('limits are documented where calls are counted, and there only', () => {
   const counted = (path: string) =>

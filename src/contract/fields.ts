@@ -67,8 +67,11 @@ export function outcome<T, U>({ about, refusal, schema, read }: Field<T>, of: (v
   return { required: true, about, refusal, schema, read: (sent, name) => of(read(sent, name), sent) };
 }
 
-/** What no idempotency key may hold, as the inside of a character class: control and format characters, line and paragraph separators. */
-export const UNPRINTABLE = '\\p{C}\\p{Zl}\\p{Zp}';
+/**
+ * What no idempotency key may hold, as the inside of a character class: control characters, line and paragraph separators. Written so that
+ * Python's and every other `re` reads it too. Format characters are allowed: names of many languages and emoji are written with them.
+ */
+export const UNPRINTABLE = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 export const KEY_MAX_LENGTH = 255;
 const CONTROL = /\p{Cc}/u;
 /** More than `max` characters (code points, as JSON Schema counts). */

@@ -5,7 +5,7 @@ import { KEY_MAX_LENGTH, longerThan, UNPRINTABLE } from '../contract/fields.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { JsonObject } from './read-body.ts';
 
-const UNPRINTABLE_PATTERN = new RegExp(`[${UNPRINTABLE}]`, 'u');
+const UNPRINTABLE_PATTERN = new RegExp(`[${UNPRINTABLE}]`);
 
 /**
  * The key of the `Idempotency-Key` header or of the field `idempotency_key`; null when there is none.
@@ -24,7 +24,13 @@ export function presentedKey(body: JsonObject, header: string | string[] | undef
 }
 
 function checked(key: unknown): string {
-  if (typeof key !== 'string' || key === '' || longerThan(key, KEY_MAX_LENGTH) || UNPRINTABLE_PATTERN.test(key)) {
+  if (
+    typeof key !== 'string' ||
+    key === '' ||
+    longerThan(key, KEY_MAX_LENGTH) ||
+    !key.isWellFormed() ||
+    UNPRINTABLE_PATTERN.test(key)
+  ) {
     throw new Refusal('invalid_request', {
       message: `The idempotency key must have 1 to ${KEY_MAX_LENGTH} printable characters.`,
       param: 'idempotency_key',

@@ -7,7 +7,7 @@ export function refusesKeys(world: RefusalWorld): void {
   const { good, refused } = world;
 
   test.each(KEYED)('%s takes 1 to 255 printable characters, from one place', async (name) => {
-    for (const idempotency_key of [5, {}, '', 'x'.repeat(256), 'a\u0000', 'a\nb', '\ud800']) {
+    for (const idempotency_key of [5, {}, '', 'x'.repeat(256), 'a\u0000', 'a\nb', 'a\u0085', 'a\u2028', '\ud800']) {
       expect((await refused(name, 'invalid_request', { ...good(name), idempotency_key })).json.param).toBe('idempotency_key');
     }
     await refused(name, 'invalid_request', { ...good(name), idempotency_key: 'a' }, { 'idempotency-key': 'b' });
