@@ -28,8 +28,11 @@ export type Instance = {
 export const PASSWORD = 'bench-bench-bench';
 const READY = /^ready http:\/\/127\.0\.0\.1:(\d+)/m;
 
-/** @param nodeOptions flags of Node for every process of the group, for example `--cpu-prof` */
-export async function startInstance(nodeOptions: string): Promise<Instance> {
+/**
+ * @param nodeOptions flags of Node for every process of the group, for example `--cpu-prof`
+ * @param blockSeconds how often a block comes by itself; 0 = never
+ */
+export async function startInstance(nodeOptions: string, blockSeconds = 0): Promise<Instance> {
   const made = mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   chmodSync(made, 0o711);
   const data = realpathSync(made);
@@ -46,7 +49,7 @@ export async function startInstance(nodeOptions: string): Promise<Instance> {
       BURSAR_DATA_DIR: data,
       BURSAR_DEMO_PASSWORD: PASSWORD,
       BURSAR_RATE_LIMIT_SCALE: '1000000',
-      BURSAR_SANDBOX_BLOCK_SECONDS: '0',
+      BURSAR_SANDBOX_BLOCK_SECONDS: String(blockSeconds),
     },
   });
   const exited = new Promise<void>((resolve) => {

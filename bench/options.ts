@@ -7,6 +7,7 @@ const PARTS = {
   replaced: 'the judge on outputs that were replaced again and again',
   flood: 'scripts that somebody has made to collide',
   start: 'npm start to ready, and the memory of all processes at rest',
+  rest: 'CPU and database transactions of everything while nothing happens',
   chains: 'catch-up, a first reading of a mempool, the memory of watch lists',
   memory: 'the memory of the API at rest and under load',
   parallel: '200 parallel creates',

@@ -17,6 +17,7 @@ import { cpuOf, loadWell, type Measured, measure, median, type Server } from './
 import { options, type PartName, SIZE, wanted } from './options.ts';
 import { residentBytes } from './processes.ts';
 import { type Figure, figureTable, loadTable, machine, type Row, results } from './report.ts';
+import { atRest } from './rest.ts';
 import { scanBlock } from './scan.ts';
 import { startAndRest } from './start.ts';
 import { watchMemory } from './watch-memory.ts';
@@ -209,6 +210,10 @@ async function withoutInstance(): Promise<Figure[]> {
   if (wanted('start')) {
     say('start, and memory at rest');
     figures.push(...(await startAndRest({ quick })));
+  }
+  if (wanted('rest')) {
+    say('what is spent at rest');
+    figures.push(...(await atRest({ quick })));
   }
   return figures;
 }

@@ -31,6 +31,8 @@ export type NodeCondition =
       readonly others?: readonly string[];
       /** A pruned node has no block below this height. */
       readonly prunedBelow?: number;
+      /** The txids of its mempool right before it said all this, where they were asked for. */
+      readonly mempool?: readonly string[];
     }
   | {
       readonly state: NodeTroubleState;
@@ -147,10 +149,13 @@ export type MempoolPush = {
   readonly onTransaction: (raw: Uint8Array) => void;
 };
 
+export type AskedToo = { readonly mempool: boolean };
+
 /** One UTXO chain as our own node tells it. Every call may throw NodeTrouble (outside/node-trouble). Never called inside a database transaction. */
 export type ChainPort = {
   readonly currency: UtxoCode;
-  condition(): Promise<NodeCondition>;
+  /** @param asked.mempool list the mempool too, in the same request: for one that is known to be small */
+  condition(asked?: AskedToo): Promise<NodeCondition>;
   /** Hash of the best chain's block at a height; null beyond the tip. */
   hashAt(height: number): Promise<string | null>;
   /** Reads and checks a whole block (hash against header, txids of hits, Merkle root); throws when anything does not fit. */
@@ -176,15 +181,21 @@ export type ChainPort = {
   mempoolSeenAtMs(txid: string): Promise<number | null>;
   /** Those of the transactions that our own node holds locked (DASH), in the mempool or in a block; empty on every other chain. */
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
-  /** Those in the mempool for which our node has a double-spend proof (BCH); empty where a chain or a node has no such thing. */
-  doubleSpendProofs(txids: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Those in the mempool for which our node has a double-spend proof (BCH); empty where a node has no such thing, null where a chain has none. */
+  readonly doubleSpendProofs: ((txids: readonly string[]) => Promise<ReadonlySet<string>>) | null;
   /**
    * Hashes of the blocks of a range of heights whose compact filters (BIP158) match one of these scripts; a few that do not pay them are among
    * them. Null when the node has no such filters.
    */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
-  subscribe(push: MempoolPush): Promise<{ close(): Promise<void> } | null>;
+  subscribe(push: MempoolPush): Promise<PushSubscription | null>;
+};
+
+export type PushSubscription = {
+  /** Whether what the node announces is heard now. */
+  isLive(): boolean;
+  close(): Promise<void>;
 };
 
 /** One price source's answer for one currency. */

@@ -17,6 +17,7 @@ import { lineOf } from './start-refused.ts';
 import { tellProblems, untilReady } from './wait-ready.ts';
 
 const STOP_WITHIN_MS = 9500;
+const DATABASE_LOOK_MS = 1_000;
 const MOST_DATABASE_DEATHS = 5;
 /**
  * Limits of memory in MB for each process. Left alone V8 keeps 32 for what is young and dies soon, which is most of what a process that rests
@@ -159,7 +160,7 @@ function watchDatabase(database: OpenDatabase): void {
         else void stopAll(1, `the whole service stops: ${error.message}`);
       },
     );
-  }, 200);
+  }, DATABASE_LOOK_MS);
   timer.unref();
 }
 

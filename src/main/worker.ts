@@ -29,7 +29,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   const outage = createOutageLog(ctx.db, log);
   const told = (job: string, error: unknown): void => outage.told({ err: error }, job);
   const loop = startLoop(workerJobs(ctx, watchers, told), told);
-  for (const [currency, watcher] of watchers) watcher.onHint(() => loop.hurry(`chain ${currency}`));
+  for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   const stopListening = await ctx.db.listen(
     ['hurry', 'judge'],
     (channel, jobs) => {

@@ -1,7 +1,7 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing. Made by by-currency.ts where a coin has more than one RPC URL.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ChainPort, Clock, NodeAccord, NodeCondition } from '../core/ports.ts';
+import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition } from '../core/ports.ts';
 import { NodeTrouble } from './node-trouble.ts';
 import type { UtxoNode } from './utxo-node.ts';
 
@@ -60,8 +60,10 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     }
   }
 
-  async function condition(): Promise<NodeCondition> {
-    const [own, ...rest] = await lookAtAll(members, inUse, options.patienceMs ?? 2_000);
+  async function condition(asked?: AskedToo): Promise<NodeCondition> {
+    // an answer to an earlier question lists what was there then
+    const wasAsked = inUse.asking !== null;
+    const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs: options.patienceMs ?? 2_000, asked });
     const all = [own as Look, ...rest];
     const nowMs = options.clock.now();
     const ready = choose(all, nowMs);
@@ -71,8 +73,10 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     const chosen = ahead(ready, accords, nowMs) ?? ready;
     inUse = chosen.member;
     const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
+    const { mempool, ...said } = chosen.condition;
     return {
-      ...chosen.condition,
+      ...said,
+      ...(mempool === undefined || wasAsked ? {} : { mempool }),
       node: chosen.member.node.name,
       accord: summary(accords),
       ...(others.length === 0 ? {} : { others }),
@@ -90,7 +94,10 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
     mempoolSeenAtMs: (txid) => use((node) => node.mempoolSeenAtMs(txid)),
     locks: (txids) => use((node) => node.locks(txids)),
-    doubleSpendProofs: (txids) => use((node) => node.doubleSpendProofs(txids)),
+    doubleSpendProofs:
+      first.node.doubleSpendProofs === null
+        ? null
+        : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {
@@ -101,8 +108,10 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
 
 type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };
 
+type Looking = { readonly patienceMs: number; readonly asked: AskedToo | undefined };
+
 /** The one in use first, then the others in their order; one that takes its time is no answer yet. */
-async function lookAtAll(members: readonly Member[], inUse: Member, patienceMs: number): Promise<Look[]> {
+async function lookAtAll(members: readonly Member[], inUse: Member, { patienceMs, asked }: Looking): Promise<Look[]> {
   const enough = new AbortController();
   const wait = (ms: number) => delay(ms, null, { signal: enough.signal }).catch(() => null);
   const tooLong = wait(patienceMs);
@@ -110,7 +119,9 @@ async function lookAtAll(members: readonly Member[], inUse: Member, patienceMs: 
   const ordered = [inUse, ...members.filter((member) => member !== inUse)];
   const looks = await Promise.all(
     ordered.map(async (member): Promise<Look> => {
-      const answer = await Promise.race([ask(member), member === inUse ? muchTooLong : tooLong]);
+      const answer = await (member === inUse
+        ? Promise.race([ask(member, asked), muchTooLong])
+        : Promise.race([ask(member), tooLong]));
       return { member, condition: answer ?? silent(member.node.name) };
     }),
   );
@@ -118,8 +129,8 @@ async function lookAtAll(members: readonly Member[], inUse: Member, patienceMs: 
   return looks;
 }
 
-function ask(member: Member): Promise<NodeCondition> {
-  member.asking ??= member.node.condition().finally(() => {
+function ask(member: Member, asked?: AskedToo): Promise<NodeCondition> {
+  member.asking ??= member.node.condition(asked).finally(() => {
     member.asking = null;
   });
   return member.asking;

@@ -1,44 +1,49 @@
 // What one full node says of itself, judged: whether it is of our chain, has read all that it knows, and follows the chain still. Called by
 // utxo-node.ts at the begin of each pass.
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
-import type { Clock, NodeCondition } from '../core/ports.ts';
+import type { AskedToo, Clock, NodeCondition } from '../core/ports.ts';
 import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
-import { asHash, type Rpc } from './utxo-rpc.ts';
+import { asHash, asTxids, type Rpc } from './utxo-rpc.ts';
 
 export type ConditionOptions = { readonly currency: UtxoCode; readonly network: Network; readonly clock: Clock };
 
 /** A tip older than this many block times is a node that does not follow the chain. */
 const STUCK_BLOCKS = 10;
 
-/** What the node says of itself, in one request (and one more for the age of its tip). Never throws NodeTrouble: that is its answer. */
-export async function readCondition(rpc: Rpc, options: ConditionOptions): Promise<NodeCondition> {
-  try {
-    return await judgeCondition(rpc, options, 1);
-  } catch (error) {
-    if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
-    if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
-    throw error;
-  }
+/** The tip that a node was last seen to have: what was asked about it needs no second question. */
+type KnownTip = { readonly hash: string; readonly height: number; readonly timeMs: number };
+
+/**
+ * Makes what asks one node for what it says of itself: one request, and one more for a tip that is new. Never throws NodeTrouble: that is its
+ * answer.
+ */
+export function createConditionReader(rpc: Rpc, options: ConditionOptions): (asked?: AskedToo) => Promise<NodeCondition> {
+  let known: KnownTip | null = null;
+  return async (asked = { mempool: false }) => {
+    try {
+      const { condition, tip } = await judgeCondition(rpc, options, { known, asked, attempt: 1 });
+      if (tip !== null) known = tip;
+      return condition;
+    } catch (error) {
+      if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
+      if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
+      throw error;
+    }
+  };
 }
 
-async function judgeCondition(rpc: Rpc, options: ConditionOptions, attempt: 1 | 2): Promise<NodeCondition> {
-  const { currency, network, clock } = options;
-  const { utxo } = utxoRow(currency);
-  const [chain, genesis, connections] = (await rpc.batch([
-    { method: 'getblockchaininfo' },
-    { method: 'getblockhash', params: [0] },
-    { method: 'getconnectioncount' },
-  ])) as [unknown, unknown, unknown];
-  for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
+type Question = { readonly known: KnownTip | null; readonly asked: AskedToo; readonly attempt: 1 | 2 };
+type Judged = { readonly condition: NodeCondition; readonly tip: KnownTip | null };
+
+async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Question): Promise<Judged> {
+  const { network, clock } = options;
+  const { utxo } = utxoRow(options.currency);
+  const { info, genesis, peers, mempool } = await ask(rpc, question.asked);
   const expected = utxo.genesis[chainNetwork(network)];
-  if (genesis !== expected)
-    return trouble(
-      'wrong_network',
-      null,
-      `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`,
-    );
-  const info = chainInfo(rpc, chain);
-  const peers = typeof connections === 'number' ? connections : null;
+  if (genesis !== expected) {
+    const reason = `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`;
+    return trouble('wrong_network', null, reason);
+  }
   const own = network === 'regtest' || network === 'sandbox';
   if (!own && info.initialBlockDownload)
     return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
@@ -46,34 +51,65 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, attempt: 1 | 
   if (info.headers > info.blocks + 1 && (!own || peers !== 0)) {
     return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks, ${withPeers(peers)}`);
   }
-  const tip = await readTip(rpc, options, info);
+  const isKnown = question.known?.hash === info.hash && question.known.height === info.blocks;
+  const tip = isKnown ? question.known : await readTip(rpc, options, info);
   if (tip === null) {
     // it may have lost a reorganisation between two questions: what it says now is about the new tip
-    if (attempt === 1) return judgeCondition(rpc, options, 2);
+    if (question.attempt === 1) return judgeCondition(rpc, options, { ...question, attempt: 2 });
     throw new NodeTrouble(
       'bad_answer',
       `${rpc.name}: it claims ${info.blocks} blocks, and does not have the last one, ${info.hash}, there`,
     );
   }
-  if (typeof tip === 'object') return tip;
-  const ageMs = clock.now() - tip;
+  if ('condition' in tip) return tip;
+  const ageMs = clock.now() - tip.timeMs;
   if (!own && ageMs > STUCK_BLOCKS * utxo.blockSeconds * 1000) {
     return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, ${withPeers(peers)}`);
   }
   // nobody tells it of a payment, however young its tip is
   if (!own && peers === 0) return trouble('stuck', info.blocks, `${rpc.name}: it has no peers`);
-  const pruned = info.pruneHeight === null ? {} : { prunedBelow: info.pruneHeight };
-  return { state: 'ready', height: info.blocks, hash: info.hash, tipTimeMs: tip, peers: peers ?? 0, ...pruned };
+  const condition = {
+    state: 'ready',
+    height: info.blocks,
+    hash: info.hash,
+    tipTimeMs: tip.timeMs,
+    peers: peers ?? 0,
+    ...(info.pruneHeight === null ? {} : { prunedBelow: info.pruneHeight }),
+    ...(mempool === null ? {} : { mempool }),
+  } as const;
+  return { condition, tip };
+}
+
+type Said = {
+  readonly info: ChainInfo;
+  readonly genesis: unknown;
+  readonly peers: number | null;
+  readonly mempool: readonly string[] | null;
+};
+
+/** One request; the mempool is listed first, so that it is not younger than the rest. */
+async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
+  const questions = [{ method: 'getblockchaininfo' }, { method: 'getblockhash', params: [0] }, { method: 'getconnectioncount' }];
+  const answers = await rpc.batch(asked.mempool ? [{ method: 'getrawmempool' }, ...questions] : questions);
+  const [chain, genesis, connections] = asked.mempool ? answers.slice(1) : answers;
+  for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
+  const listed = asked.mempool && !(answers[0] instanceof RpcRefusal);
+  return {
+    info: chainInfo(rpc, chain),
+    genesis,
+    peers: typeof connections === 'number' ? connections : null,
+    mempool: listed ? asTxids(rpc, 'getrawmempool', answers[0]) : null,
+  };
 }
 
 const withPeers = (peers: number | null): string =>
   peers === 0 ? 'and it has no peers' : `with ${peers ?? 'an unknown number of'} peers`;
 
 /**
- * The time of the tip, ms; null when the node does not have at the height that it claims the block that it claims. Where two chains share
+ * The tip with its time; null when the node does not have at the height that it claims the block that it claims. Where two chains share
  * their first block, the one that tells them apart must be ours.
  */
-async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Promise<number | NodeCondition | null> {
+async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Promise<KnownTip | Judged | null> {
   const split = options.network === 'mainnet' ? utxoRow(options.currency).utxo.split : undefined;
   const [header, last, parted] = await rpc.batch([
     { method: 'getblockheader', params: [info.hash] },
@@ -87,11 +123,11 @@ async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Pr
   if (header instanceof RpcRefusal || last instanceof RpcRefusal || last !== info.hash) return null;
   const time = (header as { time?: unknown } | null)?.time;
   if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
-  return time * 1000;
+  return { hash: info.hash, height: info.blocks, timeMs: time * 1000 };
 }
 
-function trouble(state: TroubleState, height: number | null, reason: string): NodeCondition {
-  return { state, height, reason };
+function trouble(state: TroubleState, height: number | null, reason: string): Judged {
+  return { condition: { state, height, reason }, tip: null };
 }
 
 type ChainInfo = {

@@ -5,10 +5,10 @@ import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction 
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { readBlockBytes } from './utxo-block.ts';
 import { Malformed } from './utxo-bytes.ts';
-import { readCondition } from './utxo-condition.ts';
+import { createConditionReader } from './utxo-condition.ts';
 import { isBeyondTip, UTXO_DIALECTS } from './utxo-dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './utxo-locks.ts';
-import { asHash, createRpc, fromHex, orRefusal, type Rpc } from './utxo-rpc.ts';
+import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './utxo-rpc.ts';
 import { readTransactionBytes } from './utxo-transaction.ts';
 import { type Asked, readBlockByWords, readTransactionByWords } from './utxo-words.ts';
 import { subscribeZmq } from './utxo-zmq.ts';
@@ -51,13 +51,21 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for
   const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
+  const readCondition = createConditionReader(quick, options);
   /** Listed at the last look and not to be had: how often in a row. */
   let denied = new Map<string, number>();
+  function noteListing(listing: readonly string[]): void {
+    if (denied.size > 0) denied = stillListed(denied, listing);
+  }
 
   return {
     currency,
     name: rpc.name,
-    condition: () => readCondition(quick, options),
+    async condition(asked) {
+      const condition = await readCondition(asked);
+      if (condition.state === 'ready' && condition.mempool !== undefined) noteListing(condition.mempool);
+      return condition;
+    },
     async hashAt(height) {
       const answer = await orRefusal(quick.call('getblockhash', [height]));
       if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
@@ -75,12 +83,9 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       }
     },
     async mempool() {
-      const answer = await refusalAsTrouble(rpc, rpc.call('getrawmempool'));
-      if (!Array.isArray(answer) || !answer.every((txid) => typeof txid === 'string' && HASH.test(txid))) {
-        throw new NodeTrouble('bad_answer', `${rpc.name}: getrawmempool did not answer a list of transactions`);
-      }
-      if (denied.size > 0) denied = stillListed(denied, answer);
-      return answer;
+      const listing = asTxids(rpc, 'getrawmempool', await refusalAsTrouble(rpc, rpc.call('getrawmempool')));
+      noteListing(listing);
+      return listing;
     },
     async readMempoolTransactions(txids, watch) {
       const missing: string[] = [];
@@ -121,7 +126,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       return typeof time === 'number' && time > 0 ? time * 1000 : null;
     },
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
-    doubleSpendProofs: async (txids) => (dialect.doubleSpendProofs ? readDoubleSpendProofs(rpc, txids) : new Set()),
+    doubleSpendProofs: dialect.doubleSpendProofs ? (txids) => readDoubleSpendProofs(rpc, txids) : null,
     async blocksPaying(scripts, fromHeight, toHeight) {
       const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
       const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic']));

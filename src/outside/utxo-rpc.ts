@@ -242,6 +242,12 @@ export function asHash(rpc: Rpc, method: string, value: unknown): string {
   throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a block hash`);
 }
 
+/** The transactions of a mempool that a node answered. */
+export function asTxids(rpc: Rpc, method: string, value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.every((txid) => typeof txid === 'string' && HASH.test(txid))) return value;
+  throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a list of transactions`);
+}
+
 /** A refusal as a value; every other error is thrown on. */
 export async function orRefusal(call: Promise<unknown>): Promise<unknown> {
   try {

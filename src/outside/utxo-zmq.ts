@@ -1,6 +1,6 @@
 // The node's own announcements (ZMQ), where it was built and configured with them: rawtx brings transactions, hashblock and rawblock say
 // "look now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment. Called by utxo-node.ts.
-import type { MempoolPush } from '../core/ports.ts';
+import type { MempoolPush, PushSubscription } from '../core/ports.ts';
 import { RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './utxo-rpc.ts';
 import { isPublisherAddress, subscribe } from './zmtp.ts';
@@ -9,7 +9,7 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
 
 /** @returns null when the node has no ZMQ for blocks and transactions */
-export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): Promise<{ close(): Promise<void> } | null> {
+export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): Promise<PushSubscription | null> {
   const topics = await announced(rpc, host);
   if (topics.length === 0) return null;
   const addresses = new Set(topics.map(({ address }) => address));
@@ -20,6 +20,7 @@ export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): P
     return subscribe({ address, topics: here, onMessage: read, onGap: push.onHint });
   });
   return {
+    isLive: () => subscribers.every((one) => one.isLive()),
     async close() {
       for (const subscriber of subscribers) subscriber.close();
     },

@@ -12,6 +12,12 @@ export type SubscriberOptions = {
   readonly onGap: () => void;
 };
 
+export type Subscription = {
+  /** Whether it is connected and has asked for its topics: what is published is heard. */
+  isLive(): boolean;
+  close(): void;
+};
+
 /** A block of 32 MB, and some. */
 const LARGEST_FRAME = 40 * 1024 * 1024;
 const MOST_PARTS = 16;
@@ -34,7 +40,7 @@ export const isPublisherAddress = (address: string): boolean => targetOf(address
  * Subscribes; a publisher that is not there, goes away or talks nonsense is tried again after a pause of at most 5 s. Throws TypeError for
  * an address that is neither of the two.
  */
-export function subscribe(options: SubscriberOptions): { close(): void } {
+export function subscribe(options: SubscriberOptions): Subscription {
   const target = targetOf(options.address);
   if (target === null) throw new TypeError(`${options.address}: accepted are tcp://host:port and ipc://path`);
   let socket: Socket | null = null;
@@ -42,6 +48,7 @@ export function subscribe(options: SubscriberOptions): { close(): void } {
   let pauseMs = FIRST_PAUSE_MS;
   let tries = 0;
   let closed = false;
+  let live = false;
 
   function open(to: Target): void {
     const current = connect(to);
@@ -53,6 +60,7 @@ export function subscribe(options: SubscriberOptions): { close(): void } {
     const read = createReader(current, options, () => {
       clearTimeout(giveUp);
       pauseMs = FIRST_PAUSE_MS;
+      live = true;
       if (tries > 1) options.onGap();
     });
     current.setKeepAlive(true, KEEP_ALIVE_MS);
@@ -68,6 +76,7 @@ export function subscribe(options: SubscriberOptions): { close(): void } {
     current.on('error', () => undefined); // 'close' follows
     current.on('close', () => {
       clearTimeout(giveUp);
+      live = false;
       if (closed) return;
       timer = setTimeout(() => open(to), pauseMs).unref();
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
@@ -76,6 +85,7 @@ export function subscribe(options: SubscriberOptions): { close(): void } {
 
   open(target);
   return {
+    isLive: () => live && !closed,
     close() {
       closed = true;
       if (timer !== null) clearTimeout(timer);

@@ -220,6 +220,12 @@ function branchLength(state: ChainState, block: Block): number {
   return length;
 }
 
+function getZmqNotifications(node: SimulatedNode): Json {
+  const address = node.publishesAt();
+  const types = address === null ? [] : ['pubhashblock', 'pubrawtx'];
+  return types.map((type) => ({ type, address, hwm: 1000 }));
+}
+
 function validateAddress({ state }: SimulatedNode, params: Params): Json {
   const address = text(params, 0);
   const script = scriptOf(address, regtestParameters(state));
@@ -242,7 +248,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getnetworkinfo: getNetworkInfo,
   getconnectioncount: () => 0,
   getpeerinfo: () => [],
-  getzmqnotifications: () => [],
+  getzmqnotifications: getZmqNotifications,
   getindexinfo: ({ state }) => ({ txindex: { synced: true, best_block_height: tip(state).height } }),
   estimatesmartfee: () => ({ errors: ['Insufficient data or no feerate found'], blocks: 0 }),
   validateaddress: validateAddress,

@@ -6,6 +6,7 @@ import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
+import { openAnnouncer } from './announcer.ts';
 import { DIALECTS } from './dialects.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
@@ -40,6 +41,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   const port = await bind(server, before);
   try {
     const nodes = openNodes(options);
+    const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
     const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(told(log)));
     const nudge = (currency: UtxoCode) => atMost(NUDGE_MS, look(currency));
@@ -53,6 +55,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
       close: async () => {
         clearInterval(timer);
         await closeServer(server);
+        for (const announcer of announcers) await announcer.close();
         for (const node of nodes.values()) node.close();
       },
     };

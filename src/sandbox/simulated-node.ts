@@ -57,6 +57,10 @@ export type SimulatedNode = {
   /** The index of a new place of the outside world. */
   nextOutsideIndex(): number;
   received(script: string): readonly Received[];
+  /** From now on it tells of each move when it is on disk, and says that it publishes there. */
+  announce(address: string, onMove: (effects: readonly Effect[]) => void): void;
+  /** Where it publishes (`tcp://host:port`); null = nowhere. */
+  publishesAt(): string | null;
   close(): void;
 };
 
@@ -75,11 +79,13 @@ export function openSimulatedNode(options: NodeOptions): SimulatedNode {
 }
 
 function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: NodeOptions): SimulatedNode & { begin(): void } {
+  let announced: { readonly address: string; readonly onMove: (effects: readonly Effect[]) => void } | null = null;
   const move = <T>(make: (draft: Draft) => T): T => {
     const draft: Draft = { state, nowSeconds: Math.floor(now() / 1000), effects: [] };
     try {
       const made = make(draft);
       if (draft.effects.length > 0) journal?.append(draft.effects);
+      announced?.onMove(draft.effects);
       return made;
     } catch (error) {
       onBroken?.(error as Error);
@@ -118,6 +124,10 @@ function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: 
         return state.addressesGiven;
       }),
     received: (script) => receivedBy(state, script),
+    announce(address, onMove) {
+      announced = { address, onMove };
+    },
+    publishesAt: () => announced?.address ?? null,
     close: () => journal?.close(),
   };
 }

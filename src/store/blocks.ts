@@ -81,15 +81,15 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
 
 /**
  * All that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since it was last read to the end
- * does not count as time for which a payment was gone, when the node was not usable at some moment of it, or was at some moment below the
- * height where that payment was last seen.
+ * (as the cursor says, which may be later than what was written) does not count as time for which a payment was gone, when the node was not
+ * usable at some moment of it, or was at some moment below the height where that payment was last seen.
  */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'set_caught_up',
     text: `
       with before as materialized (
-        select caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
+        select greatest(caught_up_at, $4) as caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
       over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
       gone as materialized (
         select p.id, b.caught_up_at from payments p cross join before b
@@ -100,9 +100,32 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
         update payments p set gone_since = $3::timestamptz - greatest(g.caught_up_at - p.gone_since, interval '0') from gone g where p.id = g.id)
       update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
         from before b where c.currency = $1 and c.epoch = $2`,
-    values: [currency, at.epoch, new Date(atMs)],
+    values: [currency, at.epoch, new Date(atMs), new Date(at.caughtUpAtMs)],
   });
   return rowCount === 1;
+}
+
+/**
+ * Nothing has changed since all that the node knew was last read: only the time goes on, that of the chain and that of the last look at its node.
+ * @returns false when the cursor has moved meanwhile
+ */
+export async function goOn(
+  sql: Sql,
+  currency: UtxoCode,
+  at: ChainCursor,
+  atMs: number,
+  options: { readonly wakesJudge: boolean },
+): Promise<boolean> {
+  const { rows } = await sql.query<{ done: boolean }>({
+    name: 'go_on',
+    text: `
+      with still as (
+        update chain_cursors set caught_up_at = $3, updated_at = $3 where currency = $1 and epoch = $2 returning currency),
+      looked as (update node_conditions n set checked_at = $3 from still where n.currency = still.currency returning 1)
+      select exists (select 1 from still) as done, (select pg_notify('judge', $1) from still where $4)`,
+    values: [currency, at.epoch, new Date(atMs), options.wakesJudge],
+  });
+  return rows[0]?.done === true;
 }
 
 export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow): Promise<void> {

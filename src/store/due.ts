@@ -128,8 +128,8 @@ export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise
   return rows.map((row) => row.read);
 }
 
-/** Nothing waits for the judge but what rests after a failure. */
-const JUDGED = `not exists (select 1 from due_marks m where not ${RESTS('m.transaction_id')})
+/** SQL: nothing waits for the judge but what rests after a failure. */
+export const JUDGED = `not exists (select 1 from due_marks m where not ${RESTS('m.transaction_id')})
          and not exists (select 1 from chain_cursors c where
                exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')})
             or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height and not ${RESTS('p.transaction_id')})

@@ -20,7 +20,12 @@ const TICKS = 10;
 export function openOverdue(withinMs: number): Overdue {
   let tick = 0;
   const since = new Map<pg.ClientBase, number>();
-  const timer = setInterval(() => {
+  let timer: NodeJS.Timeout | undefined;
+  function look(): void {
+    if (since.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
     tick++;
     for (const [client, askedAt] of since) {
       if (tick - askedAt <= TICKS) continue;
@@ -28,9 +33,12 @@ export function openOverdue(withinMs: number): Overdue {
       // it waits for an answer, so the driver does not say goodbye but breaks the connection
       (client as pg.Client).end().catch(() => undefined);
     }
-  }, withinMs / TICKS).unref();
+  }
   return {
-    asked: (client) => void since.set(client, tick),
+    asked(client) {
+      since.set(client, tick);
+      timer ??= setInterval(look, withinMs / TICKS).unref();
+    },
     answered: (client) => void since.delete(client),
     close: () => clearInterval(timer),
   };

@@ -3,13 +3,17 @@
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
-import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor, setCaughtUp } from '../store/blocks.ts';
-import { FAR_BEHIND, recordCondition } from '../store/node-conditions.ts';
+import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/blocks.ts';
+import { FAR_BEHIND } from '../store/node-conditions.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
+import { createChainRecord } from './chain-record.ts';
 import { lookAtLocks } from './lock-watcher.ts';
-import { createMempoolWatcher, type Looked, type MempoolReading } from './mempool-watcher.ts';
+import type { MempoolReading } from './mempool-reader.ts';
+import { createMempoolWatcher, type Looked, type LookOptions } from './mempool-watcher.ts';
+import { createSubscription } from './node-pushes.ts';
 import { createOwnClock } from './own-clock.ts';
+import { alarmsOf, behindReason, isContested, type PassResult, passResult, STANDBY, troubleOf } from './pass-result.ts';
 import { lookAtProofs } from './proof-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
 import { createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
@@ -23,28 +27,21 @@ export type ChainWatcherOptions = {
   readonly mempoolReading?: MempoolReading;
 };
 
-export type PassResult = {
-  /** `standby`: another worker watches this chain. */
-  readonly role: 'watching' | 'standby';
-  /** What the node said; null on standby. */
-  readonly state: NodeCondition['state'] | null;
-  readonly reason: string | null;
-  /** What an operator must know although a node can be read: nodes that contradict each other, nodes that cannot stand in. */
-  readonly alarms: readonly string[];
-  /** Height of the cursor after the pass. */
-  readonly height: number | null;
-  readonly blocksRead: number;
-  /** All that the node knew at the pass's begin has been recorded. */
-  readonly caughtUp: boolean;
-  /** There is more to read at once. */
-  readonly more: boolean;
-  /** The node has fewer blocks than were read from it (restored, or still reading): what it does not show may be there all the same. */
-  readonly behind: boolean;
+export type PassOptions = {
+  /** Nobody waits: what says nothing new is written now and then only, as a sign of life. */
+  readonly quiet?: boolean;
 };
 
 export type ChainWatcher = {
   /** One pass. Trouble of the node is recorded and told in the result; trouble of the database throws. */
-  pass(): Promise<PassResult>;
+  pass(options?: PassOptions): Promise<PassResult>;
+  /** The next time at which something of this chain is due: its time is written then, however quiet the passes are; null = nothing is. */
+  expect(dueAtMs: number | null): void;
+  /**
+   * After how many milliseconds the next pass is worth while, if nothing hints at one before.
+   * @param chance from 0 to 1: watchers that were hurried together part again
+   */
+  restMs(chance?: number): number;
   /** Calls back when a pass is worth while now. */
   onHint(callback: () => void): void;
   /** The newest number of the database when this transaction was first read in the mempool; null when this watcher did not see it there. */
@@ -53,44 +50,44 @@ export type ChainWatcher = {
 };
 
 const BLOCKS_PER_PASS = 200;
+/** How often one that does not watch looks whether it is its turn. */
+const STANDBY_MS = 1_000;
+/** How often a node is asked: one that announces what is new, whose announcements are heard, is asked less often. */
+const POLL_MS = 500;
+const PUSHED_MS = 2_000;
+const LEAST_REST_MS = 20;
+const SPREAD = 0.1;
 /** In a pass that takes longer several nodes are compared again before the next block. */
 const COMPARED_MS = 1_000;
-const STANDBY: PassResult = {
-  role: 'standby',
-  state: null,
-  reason: null,
-  alarms: [],
-  height: null,
-  blocksRead: 0,
-  caughtUp: false,
-  more: false,
-  behind: false,
-};
-
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** @throws when no node is configured for the currency */
 export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settings: ChainWatcherOptions): ChainWatcher {
-  const port = ctx.ports.chains.get(currency);
-  if (port === undefined) throw new Error(`no node is configured for ${currency}`);
+  const port = portOf(ctx, currency);
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
-  const ownClock = createOwnClock(ctx, currency);
+  const ownClock = createOwnClock(ctx, currency, beginAnew);
   const watch = createWatchList(ctx, currency, settings.scripts);
-  /** The cursor's epoch as the last pass left it: another one means that another watcher was at work. */
-  let epoch: bigint | null = null;
+  const written = createChainRecord(ctx, currency);
+  /** The cursor as the last pass left it, and up to when it has read; null = what another watcher may have done since is not known. */
+  let held: ChainCursor | null = null;
+  /** There are payments of which the node is asked for more than their place. */
+  let isOpen = true;
+  let triesAgainMs = 0;
+  /** The last pass was complete. */
+  let isAtRest = false;
   const hints: (() => void)[] = [];
   const hint = () => {
     for (const callback of hints) callback();
   };
   const pushes = createSubscription(port);
   const mempool = createMempoolWatcher(ctx, port, watch, {
-    isPushed: pushes.isOpen,
+    isPushed: pushes.isLive,
     onHit: hint,
     reading: settings.mempoolReading,
   });
 
-  async function read(condition: Ready, atMs: number, isSure: () => Promise<boolean>): Promise<PassResult> {
+  async function read(condition: Ready, pass: Pass): Promise<PassDone> {
     await pushes.open(condition.node ?? null, {
       onHint: () => {
         mempool.lookAtAll();
@@ -98,87 +95,150 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       },
       onTransaction: (raw) => mempool.take(raw),
     });
-    const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port as ChainPort, condition, atMs));
-    // what is far behind is told from the first block on, not when the pass is over
-    if (condition.height - known.height > FAR_BEHIND) await recordCondition(ctx.db, currency, condition, atMs);
-    const cursor = known.epoch === epoch ? known : await claimCursor(ctx.db, currency, known);
-    epoch = null;
-    const { firstSeen } = mempool;
-    const options = { cursor, tip: condition, atMs, limit: settings.blocksPerPass ?? BLOCKS_PER_PASS, isSure, firstSeen };
-    const followed =
-      (await followFork(ctx, port as ChainPort, watch, options)) ?? (await followBlocks(ctx, port as ChainPort, watch, options));
-    if (followed.blocksRead > 0) mempool.lookAtAll();
-    const looked = await lookAtMempool(followed, atMs);
-    if (followed.atTip) await lookAtLocks(ctx, port as ChainPort, followed.cursor);
-    const proofs = followed.atTip ? await lookAtProofs(ctx, port as ChainPort) : [];
-    const caughtUp =
-      looked === 'complete' && (await ctx.db.transaction((sql) => setCaughtUp(sql, currency, followed.cursor, atMs)));
-    epoch = followed.cursor.epoch;
-    const { blocksRead, behind = false } = followed;
-    const more = followed.more || looked === 'more';
-    const alarms = [
-      ...alarmsOf(condition),
-      ...(behind ? [behindReason(condition, followed.cursor)] : []),
-      ...proofs,
-      ...mempool.alarms(),
-      ...(followed.notices ?? []),
-    ];
-    return result(condition, { height: followed.cursor.height, blocksRead, caughtUp, more, behind, alarms });
+    const before = held ?? (await takeCursor(condition, pass));
+    held = null;
+    const options = {
+      cursor: before,
+      tip: condition,
+      atMs: pass.atMs,
+      limit: settings.blocksPerPass ?? BLOCKS_PER_PASS,
+      isSure: pass.isSure,
+      firstSeen: mempool.firstSeen,
+    };
+    const followed = (await followFork(ctx, port, watch, options)) ?? (await followBlocks(ctx, port, watch, options));
+    const { cursor } = followed;
+    const moved = cursor.hash !== before.hash;
+    if (moved) mempool.lookAtAll();
+    if (!pass.quiet || written.isDue(pass.atMs)) mempool.listNext();
+    const isOfTip = !moved && condition.hash === cursor.hash && condition.node === pass.node;
+    const listed = isOfTip ? (condition.mempool ?? null) : null;
+    const looked = await lookAtMempool(followed, { atMs: pass.atMs, listed });
+    const changed = moved || looked.wrote;
+    const proofs = followed.atTip && (isOpen || changed) ? await lookAtOpen(cursor) : [];
+    held = looked.state === 'complete' ? { ...cursor, caughtUpAtMs: pass.atMs } : cursor;
+    const { blocksRead, behind = false, notices = [] } = followed;
+    return {
+      complete: looked.state === 'complete' ? cursor : null,
+      changed,
+      result: passResult(condition, {
+        height: cursor.height,
+        blocksRead,
+        more: followed.more || looked.state === 'more',
+        behind,
+        alarms: [
+          ...alarmsOf(condition),
+          ...(behind ? [behindReason(condition, cursor)] : []),
+          ...proofs,
+          ...mempool.alarms(),
+          ...notices,
+        ],
+      }),
+    };
   }
 
-  async function lookAtMempool({ cursor, atTip, behind = false }: Followed, atMs: number): Promise<Looked> {
-    if (behind) return (await mempool.lookBehind(cursor)) ? 'more' : 'incomplete';
-    return atTip ? mempool.look(cursor, atMs) : 'incomplete';
+  /** The cursor as the database has it, claimed from whoever wrote it. */
+  async function takeCursor(condition: Ready, { atMs, quiet }: Pass): Promise<ChainCursor> {
+    const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port, condition, atMs));
+    // what is far behind is told from the first block on, not when the pass is over
+    if (condition.height - known.height > FAR_BEHIND) await written.condition({ condition, atMs, quiet });
+    mempool.lookAtAll();
+    return claimCursor(ctx.db, currency, known);
+  }
+
+  async function lookAtOpen(cursor: ChainCursor): Promise<string[]> {
+    const hasLocks = await lookAtLocks(ctx, port, cursor);
+    const { waiting, alarms } = await lookAtProofs(ctx, port);
+    isOpen = hasLocks || waiting;
+    return alarms;
+  }
+
+  async function lookAtMempool({ cursor, atTip, behind = false }: Followed, how: LookOptions): Promise<Looked> {
+    if (behind) return { state: (await mempool.lookBehind(cursor)) ? 'more' : 'incomplete', wrote: true };
+    return atTip ? mempool.look(cursor, how) : { state: 'incomplete', wrote: false };
   }
 
   /** What the node says now; a contradiction of several is recorded before anything is read, for every block that is written wakes the judge. */
-  async function ask(atMs: number): Promise<NodeCondition> {
-    const condition = await (port as ChainPort).condition();
-    if (isContested(condition)) await recordCondition(ctx.db, currency, condition, atMs);
+  async function ask(atMs: number, withMempool: boolean): Promise<NodeCondition> {
+    const condition = await port.condition({ mempool: withMempool });
+    if (isContested(condition)) await written.condition({ condition, atMs, quiet: true });
     return condition;
   }
 
-  async function readOrTrouble(first: NodeCondition, atMs: number): Promise<{ condition: NodeCondition; result: PassResult }> {
+  async function readOrTrouble(first: NodeCondition, { atMs, quiet, node }: Omit<Pass, 'isSure'>): Promise<Asked & PassDone> {
     let condition = first;
-    let askedMs = clock.now();
+    let askedMs = performance.now();
     async function isSure(): Promise<boolean> {
       if (condition.state !== 'ready') return false;
-      if (condition.accord === undefined || Math.abs(clock.now() - askedMs) < COMPARED_MS) return true;
-      condition = await ask(atMs);
-      askedMs = clock.now();
+      if (condition.accord === undefined || performance.now() - askedMs < COMPARED_MS) return true;
+      condition = await ask(atMs, false);
+      askedMs = performance.now();
       return condition.state === 'ready';
     }
-    if (condition.state !== 'ready') return { condition, result: result(condition, {}) };
+    const nothing = { complete: null, changed: false };
+    if (condition.state !== 'ready') return { ...nothing, condition, result: passResult(condition, {}) };
     try {
-      const done = await read(condition, atMs, isSure);
-      return { condition, result: done };
+      const done = await read(condition, { atMs, quiet, node, isSure });
+      return { ...done, condition };
     } catch (error) {
+      held = null;
       mempool.lookAtAll(); // what was pushed may not have been recorded
-      if (error instanceof CursorMoved) return { condition, result: result(condition, { more: true }) };
+      if (error instanceof CursorMoved) return { ...nothing, condition, result: passResult(condition, { more: true }) };
       const trouble = troubleOf(error);
       if (trouble === null) throw error;
-      return { condition: trouble, result: result(trouble, {}) };
+      return { ...nothing, condition: trouble, result: passResult(trouble, {}) };
     }
   }
 
+  /** What was read and written last may not stand any more. */
+  function beginAnew(): void {
+    held = null;
+    written.forget();
+  }
+
+  async function isElected(quiet: boolean): Promise<boolean> {
+    if (await lock.acquire()) return true;
+    // the cursor's epoch keeps what a frozen watcher does when it wakes up out of the books
+    await lock.relieve();
+    await pushes.close();
+    ownClock.forget();
+    beginAnew();
+    if (quiet) triesAgainMs = performance.now() + STANDBY_MS;
+    return false;
+  }
+
+  let node: string | undefined;
   return {
-    async pass() {
-      if (!(await lock.acquire())) {
-        // the cursor's epoch keeps what a frozen watcher does when it wakes up out of the books
-        await lock.relieve();
-        await pushes.close();
-        ownClock.forget();
-        return STANDBY;
-      }
+    async pass({ quiet = false } = {}) {
+      if (quiet && performance.now() < triesAgainMs) return STANDBY;
+      if (!(await isElected(quiet))) return STANDBY;
+      isAtRest = false;
       const atMs = await ownClock.look();
-      const done = await readOrTrouble(await ask(atMs), atMs);
+      const first = await ask(atMs, held !== null && mempool.wantsShortList());
+      const done = await readOrTrouble(first, { atMs, quiet, node });
+      node = done.condition.state === 'ready' ? done.condition.node : undefined;
       // where its session was lost meanwhile another watches in its place: what this one was told is old
       if (!(await lock.acquire())) return done.result;
       const { behind, height } = done.result;
-      await recordCondition(ctx.db, currency, done.condition, atMs, {
+      const looked = {
+        condition: done.condition,
+        atMs,
         behind: behind ? behindReason(done.condition, { height }) : null,
-      });
-      return done.result;
+        quiet: quiet && !done.changed,
+      };
+      if (done.complete === null) {
+        await written.condition(looked);
+        return done.result;
+      }
+      const caughtUp = await written.readToTheEnd(done.complete, looked);
+      isAtRest = caughtUp;
+      if (!caughtUp) held = null;
+      return { ...done.result, caughtUp };
+    },
+    expect: written.expect,
+    restMs(chance = 0) {
+      const everyMs = isAtRest && !isOpen && pushes.isLive() ? PUSHED_MS : POLL_MS;
+      const dueInMs = written.dueInMs(clock.now()) + 1;
+      return Math.max(LEAST_REST_MS, Math.min(everyMs * (1 - SPREAD * chance), dueInMs));
     },
     onHint(callback) {
       hints.push(callback);
@@ -191,41 +251,27 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   };
 }
 
-function result(condition: NodeCondition, part: Partial<PassResult>): PassResult {
-  const reason = condition.state === 'ready' ? null : condition.reason;
-  return {
-    role: 'watching',
-    state: condition.state,
-    reason,
-    alarms: alarmsOf(condition),
-    height: null,
-    blocksRead: 0,
-    caughtUp: false,
-    more: false,
-    behind: false,
-    ...part,
-  };
-}
+/** One pass as its parts see it. */
+type Pass = {
+  readonly atMs: number;
+  readonly quiet: boolean;
+  /** Which of several nodes was read in the pass before. */
+  readonly node: string | undefined;
+  readonly isSure: () => Promise<boolean>;
+};
+type PassDone = {
+  /** The cursor, where all that the node knew at the pass's begin has been recorded. */
+  readonly complete: ChainCursor | null;
+  /** Something was written of the chain. */
+  readonly changed: boolean;
+  readonly result: PassResult;
+};
+type Asked = { readonly condition: NodeCondition };
 
-function behindReason(node: { readonly height: number | null }, read: { readonly height: number | null }): string {
-  return `behind what was read: node ${node.height}, read ${read.height}`;
-}
-
-function isContested(condition: NodeCondition): boolean {
-  return condition.state === 'ready' && condition.accord?.state === 'contested';
-}
-
-function alarmsOf(condition: NodeCondition): string[] {
-  if (condition.state !== 'ready') return [];
-  const { accord, others = [] } = condition;
-  return [...(accord?.state === 'contested' ? [`the nodes contradict each other: ${accord.reason}`] : []), ...others];
-}
-
-/** The node's trouble that a call of the port threw (outside/node-trouble), or null for any other error. */
-export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null {
-  if (!(error instanceof Error) || error.name !== 'NodeTrouble') return null;
-  const { state } = error as Error & { state: Exclude<NodeCondition['state'], 'ready'> };
-  return { state, reason: error.message, height: null };
+function portOf(ctx: ChainContext, currency: UtxoCode): ChainPort {
+  const port = ctx.ports.chains.get(currency);
+  if (port === undefined) throw new Error(`no node is configured for ${currency}`);
+  return port;
 }
 
 /** The first start on this chain: from the node's tip on, nothing older can be ours. */
@@ -240,26 +286,4 @@ async function begin(ctx: ChainContext, port: ChainPort, tip: Ready, atMs: numbe
     ),
   );
   return (await readCursor(ctx.db, port.currency)) as ChainCursor;
-}
-
-/** The pushes of the node that is read, opened once and again when another node is read; a node without ZMQ is asked only once. */
-function createSubscription(port: ChainPort) {
-  let open: { close(): Promise<void> } | null = null;
-  let asked: { readonly node: string | null } | null = null;
-  async function close(): Promise<void> {
-    const closing = open;
-    open = null;
-    asked = null;
-    await closing?.close();
-  }
-  return {
-    isOpen: () => open !== null,
-    async open(node: string | null, push: Parameters<ChainPort['subscribe']>[0]) {
-      if (asked !== null && asked.node === node) return;
-      await close();
-      open = await port.subscribe(push);
-      asked = { node };
-    },
-    close,
-  };
 }

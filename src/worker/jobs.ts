@@ -9,6 +9,7 @@ import { finishDue, takeDue } from '../store/schedules.ts';
 import { describeUnprotected, takeUntold } from '../store/unprotected-coins.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
+import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
 import { pollRates } from './rate-poller.ts';
@@ -25,31 +26,29 @@ const LOOKUP_SHARE = 10;
 /** What the judge cannot decide keeps no other transaction from being looked up for longer than this. */
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
-/** How often a worker looks whether a job is due on the service's clock. */
-const SCHEDULE_LOOK_MS = 5 * SECOND_MS;
 /** How far back the frequent comparison of chain and books looks; the hourly audit looks at everything. */
 const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
 export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
-  const judgeDue = createJudgeDue(ctx, (id, error) => told(`judge ${id}`, error));
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
     ...[...watchers].map(
       ([currency, watcher]): Job => ({
         name: `chain ${currency}`,
-        everyMs: SECOND_MS / 2,
+        everyMs: (chance) => watcher.restMs(chance),
         urgent: true,
         run: watched(ctx, currency, watcher, told),
       }),
     ),
-    { name: 'rates', everyMs: 5 * SECOND_MS, urgent: false, run: priced(ctx, told) },
-    { name: 'judge', everyMs: SECOND_MS / 4, urgent: true, run: judgeDue },
+    { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, told) },
+    createDueJob(ctx, watchers),
+    judging(ctx, told),
     ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
     {
       name: 'roll-up',
-      everyMs: 10 * SECOND_MS,
+      everyMs: 30 * SECOND_MS,
       urgent: false,
       run: async () => (await rollUp(ctx.db, ROLL_UP_BATCH)) === ROLL_UP_BATCH,
     },
@@ -64,7 +63,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         urgent: true,
         work: deepReading(ctx, currency, { told, memory: memoryOf(currency) }),
       }),
-      scheduled(ctx, `reconcile ${currency}`, 30 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, told) }),
+      scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, told) }),
     ]),
     scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
       urgent: false,
@@ -78,10 +77,10 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
 }
 
 /** A pass, what is wrong with the nodes, and (once) the coins that are not ours though the script is. */
-function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: Told): () => Promise<boolean> {
+function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: Told): Job['run'] {
   const alarm = createAlarm(`chain ${currency}`, told);
-  return async () => {
-    const { state, reason, alarms, more, blocksRead } = await watcher.pass();
+  return async (hurried = false) => {
+    const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
     if (blocksRead > 0) {
       for (const coin of await takeUntold(ctx.db, currency, ctx.ports.clock.now()))
         told(`chain ${currency}`, new Error(describeUnprotected(coin)));
@@ -97,6 +96,31 @@ function priced(ctx: Context, told: Told): () => Promise<boolean> {
   return async () => {
     alarm(await pollRates(ctx));
     return false;
+  };
+}
+
+/** The judge; what it decided may make something due soon, and what somebody else holds is tried again. */
+function judging(ctx: Context, told: Told): Job {
+  let isLeft = false;
+  let decided = false;
+  const judgeDue = createJudgeDue(
+    ctx,
+    (id, error) => told(`judge ${id}`, error),
+    () => {
+      isLeft = true;
+    },
+  );
+  return {
+    name: 'judge',
+    everyMs: () => (isLeft ? SECOND_MS / 4 : Number.POSITIVE_INFINITY),
+    urgent: true,
+    async run(_hurried, wake) {
+      isLeft = false;
+      const more = await judgeDue();
+      if (!more && decided) wake?.(DUE_JOB);
+      decided = more;
+      return more;
+    },
   };
 }
 
@@ -151,7 +175,7 @@ type Scheduled = {
 
 /** A job that runs every so often on the service's clock, until it has nothing left to do; once for all workers. */
 function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
-  return { name, everyMs: SCHEDULE_LOOK_MS, urgent, run: () => onSchedule(ctx, name, everyMs, work) };
+  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, name, everyMs, work) };
 }
 
 async function onSchedule(ctx: Context, name: string, everyMs: number, work: Scheduled['work']): Promise<boolean> {
@@ -179,9 +203,9 @@ function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: 
   let wantedSince: number | null = null;
   return {
     name: `look-up ${currency}`,
-    everyMs: SECOND_MS,
+    everyMs: null,
     urgent: true,
-    run: async (hurried = false) => {
+    run: async (hurried = false, wake = () => undefined) => {
       if (!hurried && performance.now() < restUntil) return false;
       const beganMs = ctx.ports.clock.now();
       const began = performance.now();
@@ -200,7 +224,10 @@ function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: 
           trouble = reason;
         },
       });
-      if (complete) await finishLookup(ctx.db, wanted.ids, beganMs);
+      if (complete) {
+        await finishLookup(ctx.db, wanted.ids, beganMs);
+        wake('judge');
+      }
       alarm(trouble);
       const took = performance.now() - began;
       restUntil = took < SECOND_MS ? 0 : performance.now() + took * LOOKUP_SHARE;

@@ -12,7 +12,8 @@ const PAYMENTS_TOGETHER = 2_000;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
-export function createJudgeDue(ctx: Context, onTrouble: OnTrouble): () => Promise<boolean> {
+/** @param onLeft told when something is due that nobody could decide just now: somebody else holds it */
+export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () => void = () => undefined): () => Promise<boolean> {
   /** Decides these in one database transaction; whether any of them was. */
   async function judge(ids: readonly string[]): Promise<boolean> {
     try {
@@ -42,6 +43,7 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble): () => Promis
     const due = await dueTransactions(ctx.db);
     let progress = false;
     for (const ids of together(due)) progress = (await judge(ids)) || progress;
+    if (due.length > 0 && !progress) onLeft();
     return progress;
   };
 }

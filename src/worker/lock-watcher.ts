@@ -7,20 +7,24 @@ import { wakeJudge } from '../store/chain-facts.ts';
 import { readLockable, recordLocks } from '../store/payment-locks.ts';
 import type { ChainContext } from './chain-context.ts';
 
-/** Reads and records the locks of the payments that are not final yet; does nothing on a chain whose rules know no lock. */
-export async function lookAtLocks(ctx: ChainContext, port: ChainPort, cursor: ChainCursor): Promise<void> {
+/**
+ * Reads and records the locks of the payments that are not final yet; does nothing on a chain whose rules know no lock.
+ * @returns whether there are such payments: their locks are to be asked for again
+ */
+export async function lookAtLocks(ctx: ChainContext, port: ChainPort, cursor: ChainCursor): Promise<boolean> {
   const final = finalDepth(port.currency);
-  if (final.lock === null) return;
+  if (final.lock === null) return false;
   const open = await readLockable(ctx.db, port.currency, cursor.height - final.depth);
-  if (open.length === 0) return;
+  if (open.length === 0) return false;
   const locks = await port.locks([...new Set(open.map((one) => one.txid))]);
   const changed = open
     .filter((one) => (locks.get(one.txid) ?? null) !== one.lock)
     .map((one) => ({ ...one, lock: locks.get(one.txid) ?? null }));
-  if (changed.length === 0) return;
+  if (changed.length === 0) return true;
   await ctx.db.transaction(async (sql) => {
     await holdCursor(sql, port.currency, cursor);
     await recordLocks(sql, changed);
     await wakeJudge(sql, port.currency);
   });
+  return true;
 }

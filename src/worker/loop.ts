@@ -1,22 +1,28 @@
-// The worker's loop: runs each job of a table again and again, each in its own rhythm, and at once when somebody hurries it. A job that
+// The worker's loop: runs each job of a table again and again, each in its own rhythm, and at once when there is something for it to do. A job that
 // fails is told and tried again; it never stops the others. The only place of the service with timers besides the outside.
 
 export type Job = {
   readonly name: string;
-  /** Pause between the end of a run and the next, a tenth more or less. */
-  readonly everyMs: number;
+  /**
+   * Pause between the end of a run and the next, a tenth more or less; null = after its first run it waits until it is woken. A function is
+   * asked after each run, and taken at its word (infinite = until it is woken); its chance from 0 to 1 lets jobs of one rhythm part.
+   */
+  readonly everyMs: number | null | ((chance: number) => number);
   /** Whether it is hurried too when everything that someone waits for is hurried. */
   readonly urgent: boolean;
   /**
    * Answers true when there is more to do at once.
    * @param hurried whether somebody waits for what it does
+   * @param wake lets another job run
    */
-  run(hurried?: boolean): Promise<boolean>;
+  run(hurried?: boolean, wake?: (name: string) => void): Promise<boolean>;
 };
 
 export type Loop = {
   /** Lets a job run now, or again as soon as it is through; without a name every urgent one. */
   hurry(name?: string): void;
+  /** Lets a job run now, or again as soon as it is through, though nobody waits for it. */
+  wake(name: string): void;
   /** Waits for the runs under way and starts no more. */
   stop(): Promise<void>;
 };
@@ -26,52 +32,69 @@ const LONGEST_RETRY_MS = 15_000;
 /** Jobs of one rhythm that were hurried together would go on together, and each burst of them opens as many sessions of the database. */
 const SPREAD = 0.1;
 
+const finiteOrNull = (ms: number): number | null => (Number.isFinite(ms) ? ms : null);
+
 /** Starts every job at once; they run side by side. */
 export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: unknown) => void): Loop {
   let stopped = false;
   const wakes = new Map<string, () => void>();
-  const hurried = new Set<string>();
+  /** Jobs that have something to do, and whether somebody waits for it. */
+  const called = new Map<string, boolean>();
 
-  /** Ends early when the job is hurried, then or meanwhile. */
-  function pause(name: string, ms: number): Promise<void> {
-    if (stopped || hurried.has(name)) return Promise.resolve();
+  /** Ends early when the job is called, then or meanwhile. */
+  function pause(name: string, ms: number | null): Promise<void> {
+    if (stopped || called.has(name)) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         wakes.delete(name);
         resolve();
       };
-      const timer = setTimeout(done, ms);
+      const timer = ms === null ? undefined : setTimeout(done, ms);
       wakes.set(name, done);
     });
   }
+
+  function call(name: string, isHurried: boolean): void {
+    called.set(name, isHurried || called.get(name) === true);
+    wakes.get(name)?.();
+  }
+  const wake = (name: string): void => {
+    if (jobs.some((job) => job.name === name)) call(name, false);
+  };
 
   async function repeat(job: Job): Promise<void> {
     let failures = 0;
     while (!stopped) {
       let more = false;
       try {
-        more = await job.run(hurried.delete(job.name));
+        const hurried = called.get(job.name) === true;
+        called.delete(job.name);
+        more = await job.run(hurried, wake);
         failures = 0;
       } catch (error) {
         failures++;
         onTrouble(job.name, error);
       }
       if (failures > 0) await pause(job.name, Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10)));
-      else if (!more) await pause(job.name, job.everyMs * (1 + SPREAD * (2 * Math.random() - 1)));
+      else if (!more) await pause(job.name, restOf(job));
       else await new Promise((resolve) => setImmediate(resolve));
     }
+  }
+
+  function restOf({ everyMs }: Job): number | null {
+    if (typeof everyMs === 'function') return finiteOrNull(everyMs(Math.random()));
+    return everyMs === null ? null : everyMs * (1 + SPREAD * (2 * Math.random() - 1));
   }
 
   const running = jobs.map((job) => repeat(job));
   return {
     hurry(name) {
       for (const job of jobs) {
-        if (name === undefined ? !job.urgent : job.name !== name) continue;
-        hurried.add(job.name);
-        wakes.get(job.name)?.();
+        if (name === undefined ? job.urgent : job.name === name) call(job.name, true);
       }
     },
+    wake,
     async stop() {
       stopped = true;
       for (const wake of [...wakes.values()]) wake();

@@ -3,6 +3,8 @@
 
 export type MempoolMemory = {
   has(txid: string): boolean;
+  /** How many of the last list were read. */
+  readonly size: number;
   /** The newest number when it was first read; null when it never was, or long ago. */
   firstSeen(txid: string): number | null;
   /**
@@ -26,6 +28,9 @@ export function createMempoolMemory(): MempoolMemory {
   }
   return {
     has: (txid) => listed.has(txid),
+    get size() {
+      return listed.size;
+    },
     firstSeen: (txid) => listed.get(txid) ?? gone.get(txid) ?? null,
     listed(txids, order) {
       if (order < last) setBack(order);

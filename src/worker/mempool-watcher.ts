@@ -13,6 +13,7 @@ import {
 import type { Sighting } from '../store/payment-facts.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
+import { createMempoolReader, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
@@ -22,8 +23,12 @@ export type MempoolWatcher = {
   alarms(): readonly string[];
   /** Something was lost, or the chain changed: the next look compares the whole list. */
   lookAtAll(): void;
+  /** The next look takes a list, however short ago the last one was. */
+  listNext(): void;
+  /** Whether the next look wants a list, and that is so short that it may come with the node's condition. */
+  wantsShortList(): boolean;
   /** Reads and records the mempool of a node whose tip was `cursor`. */
-  look(cursor: ChainCursor, atMs: number): Promise<Looked>;
+  look(cursor: ChainCursor, how: LookOptions): Promise<Looked>;
   /**
    * Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what such a node does not list says nothing.
    * @returns whether there is more to read at once
@@ -32,23 +37,27 @@ export type MempoolWatcher = {
   /** The newest number of the database when this transaction was first read in a mempool; null when it was not. */
   firstSeen(txid: string): number | null;
 };
-/** `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, go on at once. */
-export type Looked = 'complete' | 'incomplete' | 'more';
-
-/** How much of a mempool is read in one look: a first reading of a large one takes many, and blocks and payments are recorded in between. */
-export type MempoolReading = {
-  /** Transactions that are asked for at once. */
-  readonly atOnce: number;
-  /** After so many milliseconds of a look no more are asked for. */
-  readonly withinMs: number;
+export type LookOptions = {
+  /** When the pass began. */
+  readonly atMs: number;
+  /** What the node listed in this pass before it said that `cursor` is its tip; null = it was not asked. */
+  readonly listed: readonly string[] | null;
 };
-const READING: MempoolReading = { atOnce: 2_000, withinMs: 1_000 };
+export type Looked = {
+  /** `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, go on at once. */
+  readonly state: 'complete' | 'incomplete' | 'more';
+  /** Something was written. */
+  readonly wrote: boolean;
+};
+
 const MOST_PUSHES = 5_000;
-const MOST_ALARMS = 5;
+const SHORT_LIST = 2_000;
 /** Of its time a watcher spends at most this share on whole lists, as long as pushes tell what is new. */
 const LISTING_SHARE = 20;
 const LONGEST_PAUSE_MS = 10_000;
 const GONE_COMPARED_MS = 4 * 86_400_000;
+/** A list that has not changed is compared again after this time: what it is compared with may have been changed by others. */
+const COMPARED_AGAIN_MS = 60_000;
 
 export function createMempoolWatcher(
   ctx: ChainContext,
@@ -57,7 +66,7 @@ export function createMempoolWatcher(
   options: { readonly isPushed: () => boolean; readonly onHit: () => void; readonly reading?: MempoolReading | undefined },
 ): MempoolWatcher {
   const { currency } = port;
-  const { atOnce, withinMs } = options.reading ?? READING;
+  const reader = createMempoolReader(port, watch, options.reading);
   /** Txids of the last list whose transactions were read, and recorded where they touch something of ours. */
   const seen = createMempoolMemory();
   /** The same of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
@@ -66,8 +75,8 @@ export function createMempoolWatcher(
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
   let nextListingMs = 0;
-  /** Why transactions of the last list cannot be read. */
-  let unreadable: string[] = [];
+  /** When the list of `seen` was last compared with what is recorded; null = something has changed since. */
+  let comparedMs: number | null = null;
   /** The last pass in which all that had been pushed was recorded: so far the watcher had caught up when the next one is pushed. */
   let pushedUpToMs = 0;
 
@@ -92,47 +101,8 @@ export function createMempoolWatcher(
     }
   }
 
-  /** Reads what was not read yet, as much as one look may take. */
-  async function readNew(listing: ReadonlySet<string>, known: Known): Promise<Reading> {
-    const unread = [...listing].filter((txid) => !known.has(txid));
-    const untilMs = performance.now() + withinMs;
-    const read = new Set<string>();
-    const touched: TransactionFacts[] = [];
-    const missing: string[] = [];
-    let from = 0;
-    unreadable = [];
-    do {
-      const txids = unread.slice(from, from + atOnce);
-      if (txids.length === 0) break;
-      const part = await port.readMempoolTransactions(txids, watch);
-      for (const txid of txids) read.add(txid);
-      for (const txid of part.missing) read.delete(txid);
-      for (const { txid } of part.unread) read.delete(txid);
-      unreadable.push(...part.unread.map(({ reason }) => reason));
-      touched.push(...part.touched);
-      missing.push(...part.missing);
-      from += atOnce;
-    } while (performance.now() < untilMs);
-    return { listing, read, touched, missing, more: from < unread.length };
-  }
-
-  /**
-   * The same, and of what was gone when it was to be read the list again: only what the node still lists must be read for the look to be
-   * complete. What came instead is read too, as far as it is there.
-   */
-  async function readAll(): Promise<Reading> {
-    const first = await readNew(new Set(await port.mempool()), seen);
-    if (first.missing.length === 0 || first.more) return first;
-    const listing = new Set(await port.mempool());
-    const wasAsked = new Set([...first.read, ...first.missing]);
-    const second = await readNew(listing, { has: (txid) => wasAsked.has(txid) || seen.has(txid) });
-    return {
-      listing,
-      read: new Set([...first.read, ...second.read]),
-      touched: [...first.touched, ...second.touched],
-      missing: first.missing.filter((txid) => listing.has(txid)),
-      more: second.more,
-    };
+  async function isStillTip({ height, hash }: ChainCursor): Promise<boolean> {
+    return (await port.hashAt(height)) === hash && (await port.hashAt(height + 1)) === null;
   }
 
   async function sightings(
@@ -171,11 +141,11 @@ export function createMempoolWatcher(
     atMs: number,
     seenNow: readonly Sighting[],
     listing: ReadonlySet<string> | null,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const idle =
       listing === null ||
       isNothing(compareWithMempool(await readUnmined(ctx.db, currency, atMs - GONE_COMPARED_MS), listing, atMs));
-    if (seenNow.length === 0 && idle) return;
+    if (seenNow.length === 0 && idle) return false;
     await ctx.db.transaction(async (sql) => {
       await holdCursor(sql, currency, cursor);
       let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
@@ -187,10 +157,17 @@ export function createMempoolWatcher(
       }
       if (changed > 0) await wakeJudge(sql, currency);
     });
+    return true;
+  }
+
+  /** The list that was compared last, and nothing of ours has come in between. */
+  function isAsCompared({ listing, read, missing }: Reading, seenNow: readonly Sighting[]): boolean {
+    const isSame = listing.size === seen.size && read.size === 0 && missing.length === 0 && seenNow.length === 0;
+    return isSame && comparedMs !== null && performance.now() - comparedMs < COMPARED_AGAIN_MS;
   }
 
   return {
-    alarms: () => unreadable.slice(0, MOST_ALARMS),
+    alarms: reader.alarms,
     take(raw) {
       if (pushed.length >= MOST_PUSHES) {
         pushed = [];
@@ -201,11 +178,16 @@ export function createMempoolWatcher(
     },
     lookAtAll() {
       nextListingMs = 0;
+      comparedMs = null;
     },
     firstSeen: (txid) => seen.firstSeen(txid),
+    listNext() {
+      nextListingMs = 0;
+    },
+    wantsShortList: () => seen.size <= SHORT_LIST && !(options.isPushed() && performance.now() < nextListingMs),
     async lookBehind(cursor) {
       const nowMs = ctx.ports.clock.now();
-      const reading = await readNew(new Set(await port.mempool()), seenBehind);
+      const reading = await reader.read(new Set(await port.mempool()), seenBehind);
       // a peg-out that such a node holds may be the one that we have read in a block: only a node that has that block can tell them apart
       const paying = reading.touched
         .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
@@ -213,9 +195,10 @@ export function createMempoolWatcher(
       await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
       seenBehind = readOf(reading, seenBehind);
       nextListingMs = 0;
+      comparedMs = null;
       return reading.more;
     },
-    async look(cursor, atMs) {
+    async look(cursor, { atMs, listed }) {
       const beganMs = performance.now();
       const wanted = hits;
       hits = new Map();
@@ -223,46 +206,33 @@ export function createMempoolWatcher(
       if (isPushed && beganMs < nextListingMs) {
         const pushedNow = await pushedSightings(wanted.values(), ctx.ports.clock.now());
         if (pushedNow !== null) {
-          await record(cursor, atMs, pushedNow, null);
+          const wrote = await record(cursor, atMs, pushedNow, null);
           pushedUpToMs = atMs;
-          return 'incomplete';
+          if (wrote) comparedMs = null;
+          return { state: 'incomplete', wrote };
         }
       }
-      const reading = await readAll();
+      const reading = await reader.readAll(listed, seen);
       const { listing, more } = reading;
-      const isTip = (await port.hashAt(cursor.height)) === cursor.hash && (await port.hashAt(cursor.height + 1)) === null;
+      const isTip = reading.isGiven || (await isStillTip(cursor));
       const facts = new Map(reading.touched.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
       const seenNow = await sightings(facts.values(), wanted, ctx.ports.clock.now());
-      await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
-      seen.listed(readOf(reading, seen), watch.order);
-      if (more) return 'more';
-      if (!isTip || reading.missing.length > 0) return 'incomplete';
+      let wrote = false;
+      if (!isTip || !isAsCompared(reading, seenNow)) {
+        comparedMs = null;
+        wrote = await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
+        seen.listed(readOf(reading, seen), watch.order);
+        if (more) return { state: 'more', wrote };
+        if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
+        comparedMs = beganMs;
+      }
       if (isPushed) pushedUpToMs = atMs;
       const endedMs = performance.now();
       nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, (endedMs - beganMs) * LISTING_SHARE);
-      return 'complete';
+      return { state: 'complete', wrote };
     },
   };
-}
-
-type Known = { has(txid: string): boolean };
-type Reading = {
-  /** What the node lists. */
-  readonly listing: ReadonlySet<string>;
-  /** What of it was read now. */
-  readonly read: ReadonlySet<string>;
-  readonly touched: readonly TransactionFacts[];
-  /** What it lists and did not have. */
-  readonly missing: readonly string[];
-  readonly more: boolean;
-};
-
-/** What of a list has been read, now or before. */
-function readOf({ listing, read }: Reading, before: Known): ReadonlySet<string> {
-  const known = new Set<string>();
-  for (const txid of listing) if (read.has(txid) || before.has(txid)) known.add(txid);
-  return known;
 }
 
 function isNothing(changes: MempoolChanges): boolean {

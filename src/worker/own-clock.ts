@@ -19,8 +19,11 @@ const LEAST_MS = 2_000;
 type Look = { readonly nowMs: number; readonly steadyMs: number };
 type Setting = { readonly byMs: number; readonly sinceMs: number | null };
 
-/** The own clock of one chain's watcher; to be looked at only while this process watches the chain. */
-export function createOwnClock(ctx: ChainContext, currency: UtxoCode): OwnClock {
+/**
+ * The own clock of one chain's watcher; to be looked at only while this process watches the chain.
+ * @param onSet told when what waits was set along: what is remembered of its times is old
+ */
+export function createOwnClock(ctx: ChainContext, currency: UtxoCode, onSet: () => void = () => undefined): OwnClock {
   const { clock } = ctx.ports;
   let last: Look | null = null;
   /** How far it was set back and not forward again. Further forward it is not known from time that passed while nobody looked. */
@@ -46,7 +49,10 @@ export function createOwnClock(ctx: ChainContext, currency: UtxoCode): OwnClock 
       const now = clock.steady === undefined ? null : { nowMs, steadyMs: clock.steady() };
       const isSeen = last !== null && now !== null && now.steadyMs >= last.steadyMs;
       const { byMs, sinceMs } = isSeen ? seen(last as Look, now as Look) : await unseen(nowMs);
-      if (byMs !== 0) await ctx.db.transaction((sql) => setAlong(sql, currency, { byMs, nowMs, sinceMs }));
+      if (byMs !== 0) {
+        await ctx.db.transaction((sql) => setAlong(sql, currency, { byMs, nowMs, sinceMs }));
+        onSet();
+      }
       last = now;
       return nowMs;
     },

@@ -5,12 +5,17 @@ import type { ChainPort } from '../core/ports.ts';
 import { readWaiting } from '../store/payment-facts.ts';
 import type { ChainContext } from './chain-context.ts';
 
-/** One line for each payment in the mempool whose coins were signed for twice, as far as our node knows; none on chains without proofs. */
-export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<string[]> {
+/**
+ * One line for each payment in the mempool whose coins were signed for twice, as far as our node knows; none on chains without proofs.
+ * `waiting`: there are such payments to ask for again.
+ */
+export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<{ waiting: boolean; alarms: string[] }> {
+  if (port.doubleSpendProofs === null) return { waiting: false, alarms: [] };
   const waiting = await readWaiting(ctx.db, port.currency);
-  if (waiting.length === 0) return [];
+  if (waiting.length === 0) return { waiting: false, alarms: [] };
   const proven = await port.doubleSpendProofs([...new Set(waiting.map((one) => one.txid))]);
-  return waiting
+  const alarms = waiting
     .filter((one) => proven.has(one.txid))
     .map((one) => `payment ${one.txid} of ${one.transactionId}: our node has proof that its coins were signed for twice`);
+  return { waiting: true, alarms };
 }

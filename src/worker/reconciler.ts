@@ -17,7 +17,7 @@ import {
 } from '../store/receipts.ts';
 import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
-import { troubleOf } from './chain-watcher.ts';
+import { troubleOf } from './pass-result.ts';
 import { watchOnly } from './watch-list.ts';
 
 export type ReconcileResult = {

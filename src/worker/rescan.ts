@@ -20,7 +20,7 @@ import { bestChain, type Place, readAhead } from './best-chain.ts';
 import { createCollector } from './block-collector.ts';
 import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';
 import type { ChainContext } from './chain-context.ts';
-import { troubleOf } from './chain-watcher.ts';
+import { troubleOf } from './pass-result.ts';
 import { watchOnly } from './watch-list.ts';
 
 /** Told why a node that can be asked cannot be read for this: a block that it pruned, an answer that is wrong. */

@@ -19,6 +19,8 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     'judge: 3,000 outputs replaced 10 times',
     'catch-up on blocks',
     'first reading of a mempool',
+    'CPU at rest',
+    'database transactions at rest',
     'memory \\(RSS\\) of five chains',
     'paid life, five chains',
     'block to succeeded, 16 payments',

@@ -5,7 +5,7 @@ import type { ChainPort } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
 import type { Transaction } from '../../src/sandbox/transaction.ts';
 import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
-import type { MempoolReading } from '../../src/worker/mempool-watcher.ts';
+import type { MempoolReading } from '../../src/worker/mempool-reader.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 

@@ -7,7 +7,8 @@ import { addressEncoder } from '../../src/outside/utxo-address.ts';
 import { createUtxoNode } from '../../src/outside/utxo-node.ts';
 import type { Database } from '../../src/store/connect.ts';
 import type { ChainContext } from '../../src/worker/chain-context.ts';
-import { type ChainWatcher, createChainWatcher, type PassResult } from '../../src/worker/chain-watcher.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
+import type { PassResult } from '../../src/worker/pass-result.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

@@ -1,8 +1,9 @@
 // What is wrong with the nodes reaches the operator's log: once when it begins, again when it changes, not with every pass.
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
-import type { ChainWatcher, PassResult } from '../../src/worker/chain-watcher.ts';
+import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
+import type { PassResult } from '../../src/worker/pass-result.ts';
 
 const well: PassResult = {
   role: 'watching',
@@ -20,8 +21,10 @@ test('a trouble is told when it begins, changes or comes again; heights that mov
   let result = well;
   const watcher: ChainWatcher = {
     pass: async () => result,
-    onHint: () => undefined,
     firstSeen: () => null,
+    expect: () => undefined,
+    restMs: () => 0,
+    onHint: () => undefined,
     close: async () => undefined,
   };
   const told: string[] = [];

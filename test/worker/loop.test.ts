@@ -25,3 +25,38 @@ test('jobs of one rhythm part after they were hurried together', async () => {
   const last = starts.map((mine) => mine[ROUNDS] as number);
   expect(Math.max(...last) - Math.min(...last)).toBeGreaterThan(EVERY_MS / 8);
 });
+
+test('a job without a rhythm runs once, and then when it is woken; only who hurries it waits for it', async () => {
+  const runs: boolean[] = [];
+  const woken = (): number => runs.length;
+  const jobs: Job[] = [
+    {
+      name: 'idle',
+      everyMs: null,
+      urgent: true,
+      run: async (hurried = false) => {
+        runs.push(hurried);
+        return false;
+      },
+    },
+    {
+      name: 'waker',
+      everyMs: null,
+      urgent: false,
+      run: async (_hurried, wake) => {
+        wake?.('idle');
+        wake?.('nobody of this name');
+        return false;
+      },
+    },
+  ];
+  const loop = startLoop(jobs, (_job, error) => expect.unreachable(String(error)));
+  await expect.poll(woken).toBe(2);
+  loop.wake('idle');
+  await expect.poll(woken).toBe(3);
+  loop.hurry('idle');
+  loop.wake('idle');
+  await expect.poll(woken).toBe(4);
+  await loop.stop();
+  expect(runs).toEqual([false, false, false, true]);
+});

@@ -1,0 +1,98 @@
+// What a watcher writes of its chain besides facts: what the nodes say of themselves, and up to when the chain was read. At once when it says
+// something new, when somebody waits for it, and when the time has come for something that is due; else now and then, as a sign of life. Used by
+// chain-watcher.ts only.
+import type { UtxoCode } from '../core/currency.ts';
+import type { NodeCondition } from '../core/ports.ts';
+import { type ChainCursor, goOn, setCaughtUp } from '../store/blocks.ts';
+import { wakeJudge } from '../store/chain-facts.ts';
+import { recordCondition } from '../store/node-conditions.ts';
+import type { ChainContext } from './chain-context.ts';
+
+export type Looked = {
+  readonly condition: NodeCondition;
+  /** When the pass began. */
+  readonly atMs: number;
+  /** It is ready, and has fewer blocks than were read from it: the reason. */
+  readonly behind?: string | null;
+  /** Nobody waits for what would say nothing new. */
+  readonly quiet: boolean;
+};
+
+export type ChainRecord = {
+  /** The next time at which something of this chain is due; null when nothing is. */
+  expect(dueAtMs: number | null): void;
+  /** Milliseconds until the next thing that was told is due; infinite when nothing is. */
+  dueInMs(nowMs: number): number;
+  /** Whether something is due at this time that was not when the chain's time was last written. */
+  isDue(atMs: number): boolean;
+  /** Writes what the nodes say unless that is written. */
+  condition(looked: Looked): Promise<void>;
+  /**
+   * The chain was read to its end.
+   * @returns false when the cursor has moved meanwhile: nothing was written
+   */
+  readToTheEnd(cursor: ChainCursor, looked: Looked): Promise<boolean>;
+  /** Somebody else may have written. */
+  forget(): void;
+};
+
+const SIGN_OF_LIFE_MS = 10_000;
+
+export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainRecord {
+  /** What was written last, and when. */
+  let said: { readonly what: string; readonly atMs: number } | null = null;
+  /** Where the chain's time was written last, after everything else. */
+  let rest: { readonly epoch: bigint; readonly caughtUpAtMs: number } | null = null;
+  let dueAtMs: number | null = null;
+
+  const isDue = (atMs: number): boolean => dueAtMs !== null && dueAtMs <= atMs && (rest === null || rest.caughtUpAtMs < dueAtMs);
+  /** A clock that was set back counts as one that went on. */
+  const isSilent = (atMs: number): boolean => said === null || Math.abs(atMs - said.atMs) >= SIGN_OF_LIFE_MS;
+
+  async function condition({ condition, atMs, behind = null, quiet }: Looked): Promise<void> {
+    const what = JSON.stringify([essence(condition), behind]);
+    if (quiet && said?.what === what && !isSilent(atMs)) return;
+    rest = null;
+    await recordCondition(ctx.db, currency, condition, atMs, { behind });
+    said = { what, atMs };
+  }
+
+  return {
+    expect(nextMs) {
+      dueAtMs = nextMs;
+    },
+    dueInMs: (nowMs) => (dueAtMs === null || dueAtMs <= nowMs ? Number.POSITIVE_INFINITY : dueAtMs - nowMs),
+    isDue,
+    condition,
+    async readToTheEnd(cursor, looked) {
+      const { atMs, quiet } = looked;
+      const isNews = rest?.epoch !== cursor.epoch || said?.what !== JSON.stringify([essence(looked.condition), null]);
+      if (!isNews && quiet && !isDue(atMs) && !isSilent(atMs)) return true;
+      if (isNews) {
+        const done = await ctx.db.transaction(async (sql) => {
+          const isOurs = await setCaughtUp(sql, currency, cursor, atMs);
+          if (isOurs) await wakeJudge(sql, currency);
+          return isOurs;
+        });
+        if (!done) return false;
+        await condition({ ...looked, quiet: false });
+      } else {
+        if (!(await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs) }))) return false;
+        said = { what: said?.what ?? '', atMs };
+      }
+      rest = { epoch: cursor.epoch, caughtUpAtMs: atMs };
+      return true;
+    },
+    forget() {
+      said = null;
+      rest = null;
+    },
+  };
+}
+
+/** What is written of it. */
+function essence(condition: NodeCondition): unknown {
+  if (condition.state !== 'ready') return condition;
+  const { mempool: _, peers: __, tipTimeMs: ___, prunedBelow: ____, ...written } = condition;
+  return written;
+}

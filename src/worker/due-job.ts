@@ -1,0 +1,26 @@
+// The job that looks what is due: it wakes the others, which have no rhythm of their own, and tells each watcher when its chain's time is wanted
+// next. What is known to have changed wakes them at once; this one finds what only the clock has made due.
+import type { UtxoCode } from '../core/currency.ts';
+import type { Context } from '../flow/context.ts';
+import { readOutlook } from '../store/schedules.ts';
+import type { ChainWatcher } from './chain-watcher.ts';
+import type { Job } from './loop.ts';
+
+const LOOK_MS = 2_000;
+export const DUE_JOB = 'what is due';
+
+export function createDueJob(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>): Job {
+  return {
+    name: DUE_JOB,
+    everyMs: LOOK_MS,
+    urgent: true,
+    async run(_hurried, wake = () => undefined) {
+      const { isDue, chains, jobs } = await readOutlook(ctx.db, ctx.ports.clock.now());
+      for (const [currency, watcher] of watchers) watcher.expect(chains.get(currency)?.nextDueMs ?? null);
+      if (isDue) wake('judge');
+      for (const [currency, { lookupWanted }] of chains) if (lookupWanted) wake(`look-up ${currency}`);
+      for (const name of jobs) wake(name);
+      return false;
+    },
+  };
+}
