@@ -3,8 +3,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
 import { JUMP } from '../../src/signer/granting.ts';
 import { openJournal } from '../../src/signer/journal.ts';
@@ -12,7 +11,7 @@ import { connect, type Database } from '../../src/store/connect.ts';
 import { type AddressRange, askForRange, takeRange } from '../../src/store/range-requests.ts';
 import { readSignerStatus, readSkipped } from '../../src/store/signer-status.ts';
 import { addSignerKey, importKey, listKeys } from '../../src/store/xpubs.ts';
-import { freshDatabase } from '../support/postgres.ts';
+import { copyDatabase, freshDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 import { openSigner, type RunningSigner } from '../support/signer.ts';
 import { keyContext } from './context.ts';
@@ -54,29 +53,11 @@ async function take(pool: AddressPool, count: number): Promise<number[]> {
   const given = await Promise.all(Array.from({ length: count }, async () => pool.next()));
   return given.map((one) => one.index);
 }
-/** A copy of the database as it is now: what a dump or a replica holds. */
+/** What a dump or a replica of now holds. */
 async function copyOf(): Promise<{ restore(): Promise<Database> }> {
-  const admin = new pg.Client({ connectionString: inject('postgresUrl') });
-  await admin.connect();
-  const from = new URL(world.url.replace('postgres://', 'http://')).pathname.slice(1);
-  const name = `${from}_copy${closers.length}`;
-  // a template must have no sessions, and those that listen come back
-  await admin.query(`alter database ${from} allow_connections false`);
-  await admin.query('select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1', [from]);
-  await admin.query(`create database ${name} template ${from}`);
-  await admin.query(`alter database ${from} allow_connections true`);
-  closers.push(async () => {
-    await admin.query(`drop database if exists ${name} with (force)`);
-    await admin.end();
-  });
-  return {
-    async restore() {
-      const url = world.url.replace(`/${from}`, `/${name}`);
-      const db = connect({ url, role: 'bursar_app', maxConnections: 5, applicationName: 'restored' });
-      closers.push(() => db.close());
-      return db;
-    },
-  };
+  const copy = await copyDatabase(world.url);
+  closers.push(copy.drop);
+  return { restore: async () => copy.db };
 }
 const nextIndex = async (db: Database) => (await listKeys(db)).find((key) => key.currency === 'BTC')?.nextIndex;
 

@@ -20,7 +20,7 @@ import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { portsFor } from '../support/ports.ts';
-import { freshDatabase } from '../support/postgres.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
 
 const SETTLES_WITHIN_MS = 30_000;
@@ -29,10 +29,16 @@ const NEXT_PASS_MS = 50;
 /**
  * @param urls RPC URLs of the currency's nodes
  * @param account path of the account key that addresses are derived from
+ * @param options.database one that was used before, and what is left of the signer's folder
  */
-export async function openBursar(currency: UtxoCode, account: string, urls: readonly string[]) {
-  const { db, url, drop } = await freshDatabase();
-  const signer = await openSigner(db);
+export async function openBursar(
+  currency: UtxoCode,
+  account: string,
+  urls: readonly string[],
+  options: { readonly database?: TestDatabase; readonly signerFolder?: string } = {},
+) {
+  const { db, url, drop } = options.database ?? (await freshDatabase());
+  const signer = await openSigner(db, options.signerFolder === undefined ? {} : { folder: options.signerFolder });
   const clock = { now: () => Date.now() };
   const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]) });
   const ports = portsFor('regtest', clock, { chains: nodes.chains });
@@ -50,16 +56,10 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
   await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
   const usd = parseRate('50000.00') as Rate;
   await saveRates(db, [{ currency, usd, used: [{ source: 'kraken', usd, atMs: Date.now() }], leftOut: [] }] as never, Date.now());
-  const { affiliateId } = await addMerchant(ctx, {
-    username: 'shop',
-    password: 'correct horse battery',
-    email: 'shop@example.com',
-    businessName: 'Shop',
-  });
-  const { rows } = await db.query<{ id: bigint }>({
-    text: 'select id from merchants where affiliate_id = $1',
-    values: [affiliateId],
-  });
+  const shop = { username: 'shop', password: 'correct horse battery', email: 'shop@example.com', businessName: 'Shop' };
+  const merchants = () => db.query<{ id: bigint }>({ text: 'select id from merchants' });
+  if ((await merchants()).rows.length === 0) await addMerchant(ctx, shop);
+  const { rows } = await merchants();
   const judge = createJudgeDue(ctx, (id, error) => {
     throw new Error(`judge ${id}: ${String(error)}`);
   });
@@ -67,6 +67,7 @@ export async function openBursar(currency: UtxoCode, account: string, urls: read
   const bursar = {
     ctx,
     url,
+    signer,
     merchantId: (rows[0] as { id: bigint }).id,
     /** A worker that starts. */
     worker(blocksPerPass = 2) {

@@ -9,10 +9,30 @@ import { TEMPLATE } from './names.ts';
  * Makes a database of its own. `url` logs in as the superuser (for what a test must do besides the service), `db` acts as role
  * bursar_app. `drop` closes `db` and removes the database.
  */
-export async function freshDatabase(): Promise<{ url: string; db: Database; drop(): Promise<void> }> {
+export async function freshDatabase(): Promise<TestDatabase> {
+  const name = newName();
+  await once(inject('postgresUrl'), `create database ${name} template ${TEMPLATE}`);
+  return opened(name);
+}
+
+/** A copy of a database as it is now: what a dump, or a replica that is behind, holds. Every session of the original is ended once. */
+export async function copyDatabase(url: string): Promise<TestDatabase> {
   const admin = inject('postgresUrl');
-  const name = `test_${randomBytes(6).toString('hex')}`;
-  await once(admin, `create database ${name} template ${TEMPLATE}`);
+  const from = new URL(url.replace(/^postgres(ql)?:/, 'http:')).pathname.slice(1);
+  const name = newName();
+  // a template must have no sessions, and those that listen come back
+  await once(admin, `alter database ${from} allow_connections false`);
+  await once(admin, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${from}'`);
+  await once(admin, `create database ${name} template ${from}`);
+  await once(admin, `alter database ${from} allow_connections true`);
+  return opened(name);
+}
+
+export type TestDatabase = { readonly url: string; readonly db: Database; drop(): Promise<void> };
+const newName = (): string => `test_${randomBytes(6).toString('hex')}`;
+
+function opened(name: string): TestDatabase {
+  const admin = inject('postgresUrl');
   const url = admin.replace('/postgres?', `/${name}?`);
   const db = connect({ url, role: 'bursar_app', maxConnections: 10, applicationName: 'test' });
   return {
