@@ -7,8 +7,17 @@ import { asHash, asTxids, type Rpc } from './utxo-rpc.ts';
 
 export type ConditionOptions = { readonly currency: UtxoCode; readonly network: Network; readonly clock: Clock };
 
-/** A tip older than this many block times is a node that does not follow the chain. */
-const STUCK_BLOCKS = 10;
+const FALSE_ALARM_SECONDS = 10 * 365.25 * 86_400;
+/** Headers are dated by miners, and blocks come more slowly for a while when some of them leave. */
+const SLOW_BLOCKS = 1.5;
+
+/**
+ * A tip older than this is a node that does not follow the chain. The time between blocks is exponential, so a healthy chain waits longer than
+ * k block times once in e^k blocks: less than once in ten years, also while blocks come at two thirds of their pace.
+ */
+export function stuckAfterMs(blockSeconds: number): number {
+  return SLOW_BLOCKS * Math.log(FALSE_ALARM_SECONDS / blockSeconds) * blockSeconds * 1000;
+}
 
 /** The tip that a node was last seen to have: what was asked about it needs no second question. */
 type KnownTip = { readonly hash: string; readonly height: number; readonly timeMs: number };
@@ -48,7 +57,7 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Que
   if (!own && info.initialBlockDownload)
     return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
   // on a chain of our own nobody has peers, and a block may be taken back by hand
-  if (info.headers > info.blocks + 1 && (!own || peers !== 0)) {
+  if (info.headers > info.blocks + 1 && (!own || peers !== 0) && (await manyAreAhead(rpc, info))) {
     return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks, ${withPeers(peers)}`);
   }
   const isKnown = question.known?.hash === info.hash && question.known.height === info.blocks;
@@ -63,7 +72,7 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Que
   }
   if ('condition' in tip) return tip;
   const ageMs = clock.now() - tip.timeMs;
-  if (!own && ageMs > STUCK_BLOCKS * utxo.blockSeconds * 1000) {
+  if (!own && ageMs > stuckAfterMs(utxo.blockSeconds)) {
     return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, ${withPeers(peers)}`);
   }
   // nobody tells it of a payment, however young its tip is
@@ -100,6 +109,22 @@ async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
     peers: typeof connections === 'number' ? connections : null,
     mempool: listed ? asTxids(rpc, 'getrawmempool', answers[0]) : null,
   };
+}
+
+/**
+ * Whether half of its peers have blocks that it does not have: headers alone may be one peer's, who keeps the blocks back. The peers that the
+ * node has chosen itself are asked about, where it has such; one that does not tell its peers' heights is taken at its headers.
+ */
+async function manyAreAhead(rpc: Rpc, info: ChainInfo): Promise<boolean> {
+  const [answer] = await rpc.batch([{ method: 'getpeerinfo' }]);
+  const told = (Array.isArray(answer) ? (answer as { inbound?: unknown; synced_headers?: unknown }[]) : []).filter(
+    (peer) => typeof peer?.synced_headers === 'number' && peer.synced_headers >= 0,
+  );
+  if (told.length === 0) return true;
+  const chosen = told.filter((peer) => peer.inbound === false);
+  const asked = chosen.length > 0 ? chosen : told;
+  const ahead = asked.filter((peer) => (peer.synced_headers as number) > info.blocks + 1).length;
+  return ahead * 2 >= asked.length;
 }
 
 const withPeers = (peers: number | null): string =>

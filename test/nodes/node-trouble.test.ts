@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { stuckAfterMs } from '../../src/outside/utxo-condition.ts';
 import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
 import { createRpc } from '../../src/outside/utxo-rpc.ts';
 
@@ -167,16 +168,41 @@ describe('the node as a whole', () => {
 
   const mainGenesis = '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f';
   test('an old tip is stuck, initial block download is syncing; on a regtest chain neither means anything', async () => {
-    const old = { ...sound, getblockhash: blocks(mainGenesis), getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
+    const old = { ...sound, getblockhash: blocks(mainGenesis), getblockheader: { time: Math.floor(Date.now() / 1000) - 12_001 } };
     expect(await (await badNode(fromTable(old), 'mainnet')).condition()).toMatchObject({
       state: 'stuck',
       height: 7,
-      reason: expect.stringMatching(/the tip is 100 min old, with 8 peers/),
+      reason: expect.stringMatching(/the tip is 200 min old, with 8 peers/),
     });
     const loading = { ...old, getblockchaininfo: { ...info, initialblockdownload: true } };
     expect(await (await badNode(fromTable(loading), 'mainnet')).condition()).toMatchObject({ state: 'syncing' });
     const own = await badNode(fromTable({ ...loading, getblockhash: blocks(GENESIS), getconnectioncount: 0 }));
     expect(await own.condition()).toMatchObject({ state: 'ready' });
+  });
+
+  test('a coin’s usual gaps are no trouble: of a healthy chain, at two thirds of its pace, less than one alarm in ten years', async () => {
+    const late = { ...sound, getblockhash: blocks(mainGenesis), getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
+    expect(await (await badNode(fromTable(late), 'mainnet')).condition()).toMatchObject({ state: 'ready' });
+    for (const blockSeconds of [60, 150, 157.5, 600]) {
+      const slowly = blockSeconds * 1.5 * 1000;
+      const gaps = (10 * 365.25 * 86_400_000) / slowly;
+      expect(gaps * Math.exp(-stuckAfterMs(blockSeconds) / slowly)).toBeLessThan(1);
+    }
+  });
+
+  test('headers of blocks that one peer keeps back are no syncing; those of many are', async () => {
+    const ahead = { ...sound, getblockhash: blocks(mainGenesis), getblockchaininfo: { ...info, headers: info.blocks + 2 } };
+    const peer = (synced_headers: number, inbound = false) => ({ inbound, synced_headers });
+    const ask = async (getpeerinfo: unknown) => (await badNode(fromTable({ ...ahead, getpeerinfo }), 'mainnet')).condition();
+    const level = [peer(info.blocks), peer(info.blocks), peer(info.blocks), peer(-1)];
+    expect(await ask([...level, peer(info.blocks + 2)])).toMatchObject({ state: 'ready' });
+    // whoever opens many connections to us has no more to say
+    expect(await ask([...level, ...Array.from({ length: 20 }, () => peer(info.blocks + 2, true))])).toMatchObject({
+      state: 'ready',
+    });
+    expect(await ask(level.map(() => peer(info.blocks + 2)))).toMatchObject({ state: 'syncing' });
+    expect(await ask([peer(-1)])).toMatchObject({ state: 'syncing' });
+    expect(await ask(undefined)).toMatchObject({ state: 'syncing' });
   });
 
   test('one that is cut off from all its peers is not ready, whatever it says of its tip', async () => {
