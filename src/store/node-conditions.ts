@@ -33,7 +33,8 @@ export async function recordCondition(
         insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested, outage)
           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11::boolean)
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
-            hash = excluded.hash, checked_at = excluded.checked_at, node = coalesce(excluded.node, node_conditions.node), others = excluded.others,
+            hash = excluded.hash, checked_at = excluded.checked_at,
+            node = case when $2 = 'ready' then excluded.node else node_conditions.node end, others = excluded.others,
             contested = case when excluded.contested is not null then excluded.contested
                              when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
                                   and exists (select 1 from chain_cursors c where c.currency = $1 and c.height = $10 and c.hash = $12)

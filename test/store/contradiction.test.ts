@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { NodeAccord } from '../../src/core/ports.ts';
 import { beginCursor } from '../../src/store/blocks.ts';
 import { readChainFacts } from '../../src/store/case-facts.ts';
-import { recordCondition } from '../../src/store/node-conditions.ts';
+import { readChainStatus, recordCondition } from '../../src/store/node-conditions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -51,4 +51,14 @@ test('it ends with the only node that is configured once its tip was read, and n
   expect(await isContested()).toBe(true);
   await nodesSay(null);
   expect(await isContested()).toBe(false);
+});
+
+test('the node that is read is named while there are several, also in trouble, and no longer once only one is configured', async () => {
+  const named = async (): Promise<string | null | undefined> => (await readChainStatus(world.db))[0]?.node;
+  const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
+  await recordCondition(world.db, 'BTC', { ...ready, node: '10.0.0.7:8332', accord: { state: 'unknown' } }, ++lookMs);
+  await recordCondition(world.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
+  expect(await named()).toBe('10.0.0.7:8332');
+  await recordCondition(world.db, 'BTC', ready, ++lookMs);
+  expect(await named()).toBeNull();
 });
