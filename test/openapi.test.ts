@@ -7,6 +7,7 @@ import { MERCHANT_API } from '../src/contract/merchant-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { type ApiWorld, makeApi } from './http/api-world.ts';
+import { fits, resolved, type Schema } from './support/fits.ts';
 
 let api: ApiWorld;
 // biome-ignore lint/suspicious/noExplicitAny: a document of its own type
@@ -16,6 +17,15 @@ beforeAll(async () => {
   document = (await api.send('/openapi.json', undefined, {}, 'GET')).json;
 });
 afterAll(() => api.end());
+
+type Answers = {
+  content: { 'application/json': { schema: Schema; example: unknown; examples: Record<string, { value: unknown }> } };
+};
+const answersOf = (path: string): Record<string, Answers> => (document.paths[path].post ?? document.paths[path].get).responses;
+const schemaOf = (path: string): Schema => answersOf(path)[200]?.content['application/json'].schema as Schema;
+const requestOf = (path: string): { schema: Schema; example: object } =>
+  document.paths[path].post.requestBody.content['application/json'];
+const requestSchema = (path: string): Schema => resolved(requestOf(path).schema, document.components.schemas);
 
 test('is valid OpenAPI 3.1', async () => {
   const result = await new Validator().validate(structuredClone(document));
@@ -30,8 +40,9 @@ test('has every operation, with exactly its refusals', () => {
     const documented = Object.entries(responses)
       .filter(([status]) => status !== '200')
       .flatMap(([status, response]) => {
-        const codes = (response as { content: Record<string, { schema: { properties: { error: { enum: string[] } } } }> })
-          .content['application/json']!.schema.properties.error.enum;
+        const { schema, examples } = (response as Answers).content['application/json'];
+        expect(schema.$ref).toBe('#/components/schemas/Error');
+        const codes = Object.keys(examples);
         for (const code of codes) expect([code, REFUSALS[code as keyof typeof REFUSALS][0]]).toEqual([code, Number(status)]);
         return codes;
       });
@@ -43,7 +54,7 @@ test('has every operation, with exactly its refusals', () => {
 });
 test('the key of a write is a field of its body too, and of no other', () => {
   for (const endpoint of Object.values(MERCHANT_API)) {
-    const { properties } = document.paths[endpoint.path].post.requestBody.content['application/json'].schema;
+    const { properties = {} } = requestSchema(endpoint.path);
     expect([endpoint.path, 'idempotency_key' in properties]).toEqual([endpoint.path, endpoint.keyKept !== null]);
   }
 });
@@ -98,16 +109,18 @@ test('answers have exactly the documented fields', async () => {
     ['/cancel_transaction', { transaction_id, expand: ['payments', 'events', 'refund', 'rate'] }],
     ['/sign_out', {}],
   ];
-  fits(created.json, schemaOf('/create_transaction'), 'create');
+  fits(created.json, schemaOf('/create_transaction'), document.components.schemas, 'create');
   for (const [path, body] of calls) {
     const reply = await api.call(path, body);
     expect([path, reply.status]).toEqual([path, 200]);
-    fits(reply.json, schemaOf(path), path);
+    fits(reply.json, schemaOf(path), document.components.schemas, path);
   }
 });
 test('the pattern of crypto_selected accepts what the service accepts', () => {
-  const { pattern } =
-    document.paths['/create_transaction'].post.requestBody.content['application/json'].schema.properties.crypto_selected;
+  const [listed, any] = requestSchema('/create_transaction').properties?.crypto_selected?.anyOf ?? [];
+  const codes = (listed?.enum ?? []) as string[];
+  expect(codes).toContain('BTC-LN');
+  for (const name of codes) expect([name, paymentMethod(name) !== null]).toEqual([name, true]);
   const names = [
     'BTC',
     'btc',
@@ -125,35 +138,49 @@ test('the pattern of crypto_selected accepts what the service accepts', () => {
     'BTC-lightning',
   ];
   for (const name of [...names, 'XYZ', 'BTCX', ' BTC', 'BTC\n', 'USD']) {
-    expect([name, new RegExp(pattern, 'u').test(name)]).toEqual([name, paymentMethod(name) !== null]);
+    expect([name, new RegExp(any?.pattern as string, 'u').test(name)]).toEqual([name, paymentMethod(name) !== null]);
   }
 });
 
-type Schema = {
-  type?: string | string[];
-  properties?: Record<string, Schema>;
-  required?: string[];
-  items?: Schema;
-  enum?: unknown[];
-  const?: unknown;
-  pattern?: string;
-  additionalProperties?: Schema;
-};
-const schemaOf = (path: string): Schema => document.paths[path].post.responses[200].content['application/json'].schema;
-
-/** A small validator that, unlike JSON Schema, also refuses what is not documented. */
-function fits(value: unknown, schema: Schema, where: string): void {
-  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value;
-  expect([schema.type].flat(), `${where} is ${JSON.stringify(value)}`).toContain(type);
-  if (schema.enum !== undefined) expect(schema.enum).toContain(value);
-  if (schema.const !== undefined) expect(value).toBe(schema.const);
-  if (schema.pattern !== undefined && typeof value === 'string') expect(value).toMatch(new RegExp(schema.pattern));
-  if (type === 'array') for (const item of value as unknown[]) fits(item, schema.items as Schema, `${where}[]`);
-  if (type !== 'object') return;
-  for (const name of schema.required ?? []) expect(value, where).toHaveProperty(name);
-  for (const [name, item] of Object.entries(value as object)) {
-    const found = schema.properties?.[name] ?? schema.additionalProperties;
-    expect(found, `${where}.${name} is not documented`).toBeDefined();
-    fits(item, found as Schema, `${where}.${name}`);
+test('the examples are what the schemas say, and the service understands those of requests', async () => {
+  for (const path of Object.keys(document.paths)) {
+    for (const [status, { content }] of Object.entries(answersOf(path))) {
+      const { schema, example, examples } = content['application/json'];
+      const all = example === undefined ? Object.values(examples).map(({ value }) => value) : [example];
+      expect(all.length).toBeGreaterThan(0);
+      for (const one of all) fits(one, schema, document.components.schemas, `${path} ${status}`);
+    }
   }
-}
+  for (const { path } of Object.values(MERCHANT_API)) {
+    const { example } = requestOf(path);
+    const isOpen = document.paths[path].post.security.length === 0;
+    const reply = isOpen
+      ? await api.send(path, example)
+      : await api.call(path, { ...example, access_token: await api.tokenOf('shop') });
+    // what the example names need not exist, but nothing is wrong with it
+    const fine = [200, 401, 503].includes(reply.status) || ['transaction_not_found', 'not_resolvable'].includes(reply.json.error);
+    expect([path, reply.json, fine]).toEqual([path, reply.json, true]);
+    if (path === '/sign_out') api.tokens.clear();
+  }
+});
+test('what is meant to be one thing is one schema, and each operation has a subject', () => {
+  const { schemas, securitySchemes } = document.components;
+  for (const name of [
+    'Error',
+    'Transaction',
+    'CheckedTransaction',
+    'Payment',
+    'Balances',
+    'Currency',
+    'CreateTransactionRequest',
+  ])
+    expect(schemas).toHaveProperty([name]);
+  expect(Object.keys(securitySchemes)).toEqual(['bearer']);
+  const tags = new Set(document.tags.map(({ name }: { name: string }) => name));
+  for (const { path, access } of Object.values(MERCHANT_API)) {
+    const { post } = document.paths[path];
+    expect(post.tags.every((tag: string) => tags.has(tag))).toBe(true);
+    expect(post.security).toEqual(access.kind === 'open' ? [] : [{ bearer: [] }]);
+  }
+  expect(JSON.stringify(document.paths)).not.toContain('/sandbox/');
+});

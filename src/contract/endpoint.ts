@@ -1,11 +1,13 @@
 // What an endpoint is: one row of the table from which validation, mounting, serialisers, rate limits and OpenAPI are made.
-import type { z } from 'zod';
 import type { Scope } from '../core/credentials.ts';
 import type { RefusalCode } from '../core/refusal.ts';
 import type { Field, Fields } from './fields.ts';
+import type { Shape } from './shapes.ts';
 
 /** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
+
+export type Subject = 'sign-in' | 'transactions' | 'account' | 'payouts' | 'settings' | 'rates';
 
 export type Access =
   /** No token: sign-in itself. Its calls are counted per IP. */
@@ -23,6 +25,8 @@ export type Access =
 
 export type Endpoint = {
   readonly path: `/${string}`;
+  /** What it is about, for the documents. */
+  readonly subject: Subject;
   readonly summary: string;
   readonly about: string;
   readonly access: Access;
@@ -35,7 +39,7 @@ export type Endpoint = {
   readonly fields: Fields;
   /** Optional fields that this body (unchecked) must have too. */
   readonly alsoRequired?: (body: Readonly<Record<string, unknown>>) => readonly string[];
-  readonly reply: z.ZodType;
+  readonly reply: Shape<unknown>;
   /** Its own refusals; those of every operation, of the token, the fields and the key are added by `refusalsOf`. */
   readonly refusals: readonly RefusalCode[];
 };

@@ -5,6 +5,15 @@ import { TRANSACTION_STATUSES, type TransactionStatus } from '../core/transactio
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
+/** The same, or null. */
+export function orNull(schema: JsonSchema): JsonSchema {
+  if (schema.anyOf !== undefined) return { ...schema, anyOf: [...(schema.anyOf as JsonSchema[]), { type: 'null' }] };
+  if (schema.type === undefined) return { anyOf: [schema, { type: 'null' }] };
+  const types = [schema.type].flat();
+  if (types.includes('null')) return schema;
+  return { ...schema, type: [...types, 'null'], ...(Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}) };
+}
+
 export type Field<T, Required extends boolean = boolean> = {
   readonly required: Required;
   /** What the field is, for the documents. */
@@ -80,11 +89,17 @@ export function longerThan(text: string, max: number): boolean {
   return text.length > max && (text.length > 2 * max || Array.from(text).length > max);
 }
 
-type TextOptions = { readonly max: number; readonly min?: number; readonly refusal?: RefusalCode; readonly anything?: boolean };
+type TextOptions = {
+  readonly max: number;
+  readonly min?: number;
+  readonly refusal?: RefusalCode;
+  readonly anything?: boolean;
+  readonly example: string;
+};
 
 /** A string of at most `max` characters (code points) without control characters; `anything` allows those too. */
 export function text(about: string, options: TextOptions): Field<string, true> {
-  const { max, min = 0, refusal = 'invalid_request', anything = false } = options;
+  const { max, min = 0, refusal = 'invalid_request', anything = false, example } = options;
   const accepted = `a string of ${min > 0 ? `${min} to ${max}` : `at most ${max}`} characters${anything ? '' : ' without control characters'}`;
   return {
     required: true,
@@ -95,6 +110,7 @@ export function text(about: string, options: TextOptions): Field<string, true> {
       minLength: min,
       maxLength: max,
       ...(anything ? {} : { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' }),
+      examples: [example],
     },
     read(value, name) {
       if (typeof value !== 'string' || value.length < min || longerThan(value, max) || !value.isWellFormed()) {
@@ -132,7 +148,7 @@ export function choices<const T extends string>(about: string, words: readonly T
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'array', items: { type: 'string', enum: words } },
+    schema: { type: 'array', items: { type: 'string', enum: words }, examples: [words.slice(0, 1)] },
     read(value, name) {
       if (!Array.isArray(value) || value.some((word) => !words.includes(word))) throw wrong('invalid_request', name, accepted);
       return words.filter((word) => value.includes(word));
@@ -146,7 +162,7 @@ export function integer(about: string, minimum: number, maximum: number): Field<
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'integer', minimum, maximum },
+    schema: { type: 'integer', minimum, maximum, examples: [maximum] },
     read(value, name) {
       if (typeof value !== 'number' || !Number.isInteger(value) || value < minimum || value > maximum) {
         throw wrong('invalid_request', name, `an integer from ${minimum} to ${maximum}`);
@@ -168,7 +184,7 @@ export function email(about: string): Field<string, true> {
     required: true,
     about,
     refusal: 'invalid_email',
-    schema: { type: 'string', format: 'idn-email', maxLength: 254 },
+    schema: { type: 'string', format: 'idn-email', maxLength: 254, examples: ['customer@example.com'] },
     read(value, name) {
       if (typeof value !== 'string' || longerThan(value, 254) || !value.isWellFormed() || !EMAIL.test(value)) {
         throw wrong('invalid_email', name, 'one e-mail address of at most 254 characters');
@@ -188,7 +204,7 @@ export function reference(about: string, prefix: string): Field<string, true> {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'string' },
+    schema: { type: 'string', examples: [`${prefix}0351dYxk0d1Jt8vTgkN1AM`] },
     read(value, name) {
       if (typeof value !== 'string') throw wrong('invalid_request', name, 'a string');
       return issued.test(value) ? value : prefix;
@@ -209,7 +225,7 @@ export function moment(about: string): Field<number, true> {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'string', format: 'date-time', pattern: TIME },
+    schema: { type: 'string', format: 'date-time', pattern: TIME, examples: ['2026-11-22T00:00:00.000Z'] },
     read(value, name) {
       const ms =
         typeof value === 'string' && TIME_PATTERN.test(value) && isDay(value.slice(0, 10))
@@ -221,13 +237,20 @@ export function moment(about: string): Field<number, true> {
   };
 }
 
+export const TOKEN_SCHEMA: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 4096,
+  examples: ['eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl'],
+};
+
 /** A token we issued: whatever else stands in this field is an invalid token (401), not a malformed field. */
 export function token(about: string): Field<string, true> {
   return {
     required: true,
     about,
     refusal: 'invalid_token',
-    schema: { type: 'string', minLength: 1, maxLength: 4096 },
+    schema: TOKEN_SCHEMA,
     read(value) {
       if (typeof value !== 'string' || value.length === 0 || value.length > 4096) throw new Refusal('invalid_token');
       return value;
@@ -237,7 +260,7 @@ export function token(about: string): Field<string, true> {
 
 /** A field whose explicit null is a value of its own, `'none'`; absent it is null like every other field. */
 export function removable<T>({ about, refusal, schema, read }: Field<T>): Field<T | 'none', false> {
-  return { required: false, about, refusal, schema: { ...schema, type: [schema.type, 'null'] }, read, ofNull: 'none' };
+  return { required: false, about, refusal, schema: orNull(schema), read, ofNull: 'none' };
 }
 
 /** The id of a ledger entry: a number in a string. */
@@ -246,7 +269,7 @@ export function entryId(about: string): Field<bigint, true> {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'string', pattern: '^[0-9]{1,18}$' },
+    schema: { type: 'string', pattern: '^[0-9]{1,18}$', examples: ['1042'] },
     read(value, name) {
       if (typeof value !== 'string' || !/^[0-9]{1,18}$/.test(value)) throw wrong('invalid_request', name, 'an entry_id');
       return BigInt(value);

@@ -37,20 +37,22 @@ const settingsAccess: Access = {
 export const MERCHANT_API = {
   auth: {
     path: '/auth',
+    subject: 'sign-in',
     summary: 'Sign in',
     about: 'Username and password for an access token (15 minutes) and a refresh token (15 days).',
     access: OPEN,
     limit: { perMinute: 20 },
     keyKept: null,
     fields: {
-      username: field.text('The name of the user.', { max: 254 }),
-      password: field.text('The password.', { max: 1024, anything: true }),
+      username: field.text('The name of the user.', { max: 254, example: 'demo' }),
+      password: field.text('The password.', { max: 1024, anything: true, example: 'demo-demo-demo' }),
     },
     reply: reply.tokenPair,
     refusals: ['invalid_credentials', 'account_suspended'],
   },
   refresh: {
     path: '/auth_refresh',
+    subject: 'sign-in',
     summary: 'Exchange a token pair for a new one',
     about: 'The expired access token and its refresh token for a new pair. A refresh token is used once.',
     access: OPEN,
@@ -65,6 +67,7 @@ export const MERCHANT_API = {
   },
   createTransaction: {
     path: '/create_transaction',
+    subject: 'transactions',
     summary: 'Create a payment transaction',
     about: 'Priced in USD, paid in a cryptocurrency within 15 minutes.',
     access: needs('payments'),
@@ -74,7 +77,7 @@ export const MERCHANT_API = {
       amount: money.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
       crypto_selected: money.payWith('Cryptocurrency code, any case; BTC-LN for Lightning.'),
       email: field.optional(field.email("The customer's e-mail for the receipt.")),
-      label: field.optional(field.text('Reference of your own.', { max: 200 })),
+      label: field.optional(field.text('Reference of your own.', { max: 200, example: 'order-1042' })),
       expand,
     },
     reply: reply.createdTransaction,
@@ -88,6 +91,7 @@ export const MERCHANT_API = {
   },
   checkTransaction: {
     path: '/check_transaction',
+    subject: 'transactions',
     summary: 'Read the status of a transaction',
     about: 'Answers at once, or, with wait_seconds, when the status differs from status_was or the time is up.',
     access: needs('read'),
@@ -104,6 +108,7 @@ export const MERCHANT_API = {
   },
   cancelTransaction: {
     path: '/cancel_transaction',
+    subject: 'transactions',
     summary: 'Cancel a transaction',
     about: 'While it is started, or pending without a confirmation. Cancelling twice gives the same answer.',
     access: needs('payments'),
@@ -115,6 +120,7 @@ export const MERCHANT_API = {
   },
   requestPayout: {
     path: '/request_payout',
+    subject: 'payouts',
     summary: 'Request a payout',
     about: 'The rails of payouts are not built in this version: well-formed requests are answered 503 currency_unavailable.',
     access: needs('payouts'),
@@ -131,6 +137,7 @@ export const MERCHANT_API = {
   },
   getAccountInfo: {
     path: '/get_account_info',
+    subject: 'account',
     summary: 'Read the account and its balances',
     about: 'Balances are what is available for payout.',
     access: needs('read'),
@@ -142,6 +149,7 @@ export const MERCHANT_API = {
   },
   listTransactions: {
     path: '/list_transactions',
+    subject: 'transactions',
     summary: 'List transactions',
     about: 'All of the merchant, newest first.',
     access: needs('read'),
@@ -152,7 +160,7 @@ export const MERCHANT_API = {
       starting_after: field.optional(field.reference('The last transaction_id of the page before.', 'txn_')),
       status: field.optional(field.status('Only this status.')),
       crypto_selected: field.optional(money.payWith('Only this cryptocurrency.')),
-      label: field.optional(field.text('Only this label.', { max: 200 })),
+      label: field.optional(field.text('Only this label.', { max: 200, example: 'order-1042' })),
       created_gte: field.optional(field.moment('Created at or after.')),
       created_lt: field.optional(field.moment('Created before.')),
     },
@@ -161,6 +169,7 @@ export const MERCHANT_API = {
   },
   resolveTransaction: {
     path: '/resolve_transaction',
+    subject: 'transactions',
     summary: 'Decide a transaction in review',
     about: 'accept credits what came in, decline leaves it in suspense; reimburse is not available in this version (503).',
     access: resolveAccess,
@@ -178,6 +187,7 @@ export const MERCHANT_API = {
   },
   getSettings: {
     path: '/get_settings',
+    subject: 'settings',
     summary: 'Read the settings',
     about: 'Tolerance, late payments, and the rules of payouts.',
     access: needs('read'),
@@ -189,6 +199,7 @@ export const MERCHANT_API = {
   },
   setSettings: {
     path: '/set_settings',
+    subject: 'settings',
     summary: 'Change the settings',
     about: 'Fields that are not sent stay. Tolerance and late policy hold for transactions created from then on.',
     access: settingsAccess,
@@ -205,6 +216,7 @@ export const MERCHANT_API = {
   },
   listBalanceEntries: {
     path: '/list_balance_entries',
+    subject: 'account',
     summary: 'List what changed the balances',
     about: 'Every figure of a balance is explained by its entries, newest first.',
     access: needs('read'),
@@ -220,6 +232,7 @@ export const MERCHANT_API = {
   },
   getRates: {
     path: '/get_rates',
+    subject: 'rates',
     summary: 'Read the exchange rates',
     about: 'The median of the live sources for each currency that has one.',
     access: needs('read'),
@@ -231,6 +244,7 @@ export const MERCHANT_API = {
   },
   signOut: {
     path: '/sign_out',
+    subject: 'sign-in',
     summary: 'Sign out',
     about: 'Revokes every token of this sign-in.',
     access: { kind: 'token', scopes: () => [], inWords: 'any signed-in user', askNow: false },

@@ -35,12 +35,19 @@ const LIGHTNING_NAMES = ['BTC-LN', 'LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING']
 
 /** What a customer pays with: a code in any case, or an alias. */
 export function payWith(about: string): Field<PaymentMethod, true> {
-  const names = [...CURRENCY_CODES, 'USDT-ERC20', ...LIGHTNING_NAMES];
+  const names = [...CURRENCY_CODES, ...LIGHTNING_NAMES, 'USDT-ERC20'];
   return {
     required: true,
     about,
     refusal: 'unsupported_currency',
-    schema: { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$`, examples: ['BTC'] },
+    // the codes as a list, and the same in any case
+    schema: {
+      anyOf: [
+        { type: 'string', enum: names },
+        { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$` },
+      ],
+      examples: ['BTC'],
+    },
     read(value, name) {
       const method = typeof value === 'string' && value.length <= 32 ? paymentMethod(value) : null;
       if (method === null) throw wrong('unsupported_currency', name, `one of ${CURRENCY_CODES.join(', ')}, BTC-LN`);

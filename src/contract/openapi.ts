@@ -1,84 +1,96 @@
-// The API as an OpenAPI 3.1 document, made from the endpoint table: every operation with every refusal it can answer with. Served at
-// /openapi.json.
-import { REFUSALS, type RefusalCode } from '../core/refusal.ts';
-import { type Endpoint, refusalsOf } from './endpoint.ts';
-import { type Field, type JsonSchema, KEY_MAX_LENGTH, UNPRINTABLE } from './fields.ts';
-import { documentSchema } from './json-schema.ts';
+// The API as an OpenAPI 3.1 document, made from the tables of endpoints: every operation with every refusal it can answer with, an example of
+// what is sent and of what comes back, and the schemas by name. Served at /openapi.json; the sandbox's own has its controls too.
+import type { RefusalCode } from '../core/refusal.ts';
+import { type Endpoint, refusalsOf, type Subject } from './endpoint.ts';
+import { type Field, type Fields, type JsonSchema, KEY_MAX_LENGTH, orNull, TOKEN_SCHEMA, UNPRINTABLE } from './fields.ts';
 import { MERCHANT_API } from './merchant-api.ts';
+import { COUNTED, HEADERS, type Node, ref, refusalResponses, UNCOUNTED } from './openapi-parts.ts';
+import { CONTROL_ERROR, SANDBOX_API } from './sandbox-api.ts';
+import { type Components, documentSchema, exampleOf, type Shape } from './shapes.ts';
 import { SYSTEM_PATHS, type SystemPath } from './system-api.ts';
 
-type Node = Record<string, unknown>;
-const ref = (kind: string, name: string): Node => ({ $ref: `#/components/${kind}/${name}` });
-const json = (schema: JsonSchema): Node => ({ 'application/json': { schema } });
+const SUBJECTS: Readonly<Record<Subject, string>> = {
+  'sign-in': 'Tokens: get a pair, exchange it, end it.',
+  transactions: 'Take payments: create, check, cancel, list, decide.',
+  account: 'The account, its balances, and what explains them.',
+  payouts: 'Money that leaves to the merchant.',
+  settings: 'What the merchant decides beforehand.',
+  rates: 'Exchange rates.',
+};
+const BEARER = {
+  type: 'http',
+  scheme: 'bearer',
+  bearerFormat: 'JWT',
+  description:
+    'The access token of `/auth`, valid for 15 minutes. Every operation takes it as the field `access_token` of the body too, which is where the contract has it: one of the two places is enough, and two different tokens are refused (400 `conflicting_credentials`).',
+};
+const ABOUT =
+  'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).';
 
-/** @param options.url the address clients reach this server at, without a slash at the end */
-export function openApiDocument(options: { readonly url: string; readonly version: string }): Node {
-  const operations = Object.entries(MERCHANT_API).map(([id, endpoint]) => [
+export type DocumentOptions = {
+  /** The address clients reach this server at, without a slash at the end. */
+  readonly url: string;
+  readonly version: string;
+  /** Whether the sandbox's controls exist here. */
+  readonly sandbox: boolean;
+};
+
+export function openApiDocument(options: DocumentOptions): Node {
+  const components: Components = new Map();
+  const merchant = Object.entries(MERCHANT_API).map(([id, endpoint]) => [
     endpoint.path,
-    { servers: [{ url: options.url }, { url: `${options.url}/v1` }], post: operation(id, endpoint) },
+    { servers: [{ url: options.url }, { url: `${options.url}/v1` }], post: operation(id, endpoint, components) },
   ]);
+  const paths = {
+    ...Object.fromEntries(merchant),
+    ...systemPaths(components),
+    ...(options.sandbox ? sandboxPaths(components) : {}),
+  };
+  const tags = [
+    ...Object.entries(SUBJECTS).map(([name, description]) => ({ name, description })),
+    { name: 'system', description: 'Health and documents.' },
+    ...(options.sandbox
+      ? [{ name: 'sandbox', description: 'Controls of the simulated world; they exist in the sandbox only, and want no token.' }]
+      : []),
+  ];
   return {
     openapi: '3.1.0',
     info: {
       title: 'Bursar',
       version: options.version,
       summary: 'A self-hosted crypto payment processor',
-      description:
-        'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).',
+      description: ABOUT,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: options.url }],
-    tags: [
-      { name: 'payments', description: 'Sign in, take payments, read the account.' },
-      { name: 'system', description: 'Health and documents.' },
-    ],
-    paths: { ...Object.fromEntries(operations), ...systemPaths() },
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } }, headers: HEADERS },
+    tags,
+    paths,
+    components: { schemas: Object.fromEntries(components), headers: HEADERS, securitySchemes: { bearer: BEARER } },
   };
 }
 
-const text = (about: string): Node => ({ description: about, schema: { type: 'string' } });
-const whole = (about: string): Node => ({ description: about, schema: { type: 'integer', minimum: 0 } });
-const HEADERS: Node = {
-  RequestId: text('Names this call in our logs.'),
-  RateLimitPolicy: text('The limit that counted this call: `"name";q=calls;w=seconds`.'),
-  RateLimit: text('What is left of it: `"name";r=calls;t=seconds`.'),
-  RateLimitLimit: whole('Calls a minute.'),
-  RateLimitRemaining: whole('Calls left now.'),
-  RateLimitReset: whole('Seconds until the full number is there again.'),
-  RetryAfter: whole('Seconds to wait.'),
-  IdempotentReplayed: text('`true` when this is the stored answer to an earlier request with the same key.'),
-};
-const COUNTED: Node = {
-  'X-Request-Id': ref('headers', 'RequestId'),
-  'RateLimit-Policy': ref('headers', 'RateLimitPolicy'),
-  RateLimit: ref('headers', 'RateLimit'),
-  'X-RateLimit-Limit': ref('headers', 'RateLimitLimit'),
-  'X-RateLimit-Remaining': ref('headers', 'RateLimitRemaining'),
-  'X-RateLimit-Reset': ref('headers', 'RateLimitReset'),
-};
-
-function operation(id: string, endpoint: Endpoint): Node {
-  const { access } = endpoint;
-  const replayed = endpoint.keyKept === null ? {} : { 'Idempotent-Replayed': ref('headers', 'IdempotentReplayed') };
-  const key = { name: 'Idempotency-Key', in: 'header', required: false, schema: KEY_SCHEMA, description: keyAbout(endpoint) };
+function operation(id: string, endpoint: Endpoint, components: Components): Node {
+  const { access, keyKept } = endpoint;
+  const replayed = keyKept === null ? {} : { 'Idempotent-Replayed': ref('headers', 'IdempotentReplayed') };
+  const key = { name: 'Idempotency-Key', in: 'header', required: false, schema: KEY_SCHEMA, description: keyAbout(keyKept) };
+  const isOpen = access.kind === 'open';
+  const done = answer(endpoint.reply, components);
   return {
     operationId: id,
-    tags: ['payments'],
+    tags: [endpoint.subject],
     summary: endpoint.summary,
-    description: access.kind === 'open' ? endpoint.about : `${endpoint.about}\n\nNeeds ${access.inWords}.`,
-    // the token may also stand in the body, which OpenAPI has no word for
-    security: access.kind === 'open' ? [] : [{ bearer: [] }, {}],
-    ...(endpoint.keyKept === null ? {} : { parameters: [key] }),
-    requestBody: { required: true, content: json(bodySchema(endpoint)) },
+    description: isOpen ? endpoint.about : `${endpoint.about}\n\nNeeds ${access.inWords}.`,
+    security: isOpen ? [] : [{ bearer: [] }],
+    ...(keyKept === null ? {} : { parameters: [key] }),
+    requestBody: requestBody(id, allFields(endpoint), components),
     responses: {
       200: {
         description: 'Done.',
         headers: { ...COUNTED, ...replayed },
-        content: json(documentSchema(endpoint.reply)),
+        content: { 'application/json': done },
         ...(id === 'createTransaction' ? { links: LINKS } : {}),
       },
-      ...refusalResponses(refusalsOf(endpoint), COUNTED),
+      ...refusalResponses(refusalsOf(endpoint), COUNTED, components),
     },
   };
 }
@@ -88,82 +100,113 @@ const follow = (operationId: string): Node => ({
   requestBody: { transaction_id: '$response.body#/transaction_id' },
 });
 const LINKS: Node = { check: follow('checkTransaction'), cancel: follow('cancelTransaction') };
-const KEY_SCHEMA: JsonSchema = { type: 'string', minLength: 1, maxLength: KEY_MAX_LENGTH, pattern: `^[^${UNPRINTABLE}]+$` };
+const KEY_SCHEMA: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: KEY_MAX_LENGTH,
+  pattern: `^[^${UNPRINTABLE}]+$`,
+  examples: ['order-1042'],
+};
 
-function keyAbout(endpoint: Endpoint): string {
-  const kept = endpoint.keyKept === 'for ever' ? 'for ever' : 'for 24 hours';
+function keyAbout(keyKept: Endpoint['keyKept']): string {
+  const kept = keyKept === 'for ever' ? 'for ever' : 'for 24 hours';
   return `Makes a retry safe: the same key with the same body is answered with the stored answer, kept ${kept}. The field \`idempotency_key\` does the same.`;
 }
 
-function bodySchema(endpoint: Endpoint): Node {
-  const fields: [string, Field<unknown>][] = Object.entries(endpoint.fields);
-  const properties: Node = {};
-  if (endpoint.access.kind === 'token') {
-    properties.access_token = {
-      type: 'string',
-      minLength: 1,
-      maxLength: 4096,
-      description: 'The access token, unless it is in the Authorization header.',
-    };
-  }
-  if (endpoint.keyKept !== null) {
-    properties.idempotency_key = {
-      ...orNull(KEY_SCHEMA),
-      description: 'The same as the Idempotency-Key header; both may be sent if they are equal.',
-    };
-  }
-  for (const [name, field] of fields)
-    properties[name] = { ...(field.required ? field.schema : orNull(field.schema)), description: field.about };
-  const required = fields.filter(([, field]) => field.required).map(([name]) => name);
-  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
-}
+type Described = Pick<Field<unknown>, 'required' | 'about' | 'schema'>;
 
-/** null stands for a field that is not sent. */
-function orNull(schema: JsonSchema): JsonSchema {
-  const types = [schema.type].flat();
-  if (types.includes('null')) return schema;
-  return { ...schema, type: [...types, 'null'], ...(Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}) };
-}
-
-/** One response for each HTTP status, naming its codes. */
-function refusalResponses(codes: readonly RefusalCode[], headers: Node): Node {
-  const byStatus = new Map<number, RefusalCode[]>();
-  for (const code of codes) byStatus.set(REFUSALS[code][0], [...(byStatus.get(REFUSALS[code][0]) ?? []), code]);
-  return Object.fromEntries([...byStatus].map(([status, listed]) => [status, refusalResponse(status, listed, headers)]));
-}
-
-function refusalResponse(status: number, codes: readonly RefusalCode[], headers: Node): Node {
-  const waits = status === 429 || status === 503 ? { 'Retry-After': ref('headers', 'RetryAfter') } : {};
-  const allow = status === 405 ? { Allow: text('The method that this path takes.') } : {};
+/** The fields of an operation with those that its access and its key add. */
+function allFields(endpoint: Endpoint): Readonly<Record<string, Described>> {
+  const token: Described = {
+    required: false,
+    about: 'The access token, unless it is in the Authorization header.',
+    schema: TOKEN_SCHEMA,
+  };
+  const key: Described = {
+    required: false,
+    about: 'The same as the Idempotency-Key header; both may be sent if they are equal.',
+    schema: KEY_SCHEMA,
+  };
+  const fields: Fields = endpoint.fields;
   return {
-    description: codes.map((code) => `\`${code}\`: ${REFUSALS[code][1]}`).join('\n\n'),
-    headers: { ...headers, ...waits, ...allow },
-    content: json({
-      type: 'object',
-      required: ['error', 'message'],
-      properties: {
-        error: { type: 'string', enum: codes },
-        message: { type: 'string' },
-        param: { type: 'string', description: 'The field at fault.' },
-      },
-    }),
+    ...(endpoint.access.kind === 'token' ? { access_token: token } : {}),
+    ...fields,
+    ...(endpoint.keyKept === null ? {} : { idempotency_key: key }),
   };
 }
 
-function systemPaths(): Node {
-  const uncounted = { 'X-Request-Id': ref('headers', 'RequestId') };
+function requestBody(id: string, fields: Readonly<Record<string, Described>>, components: Components): Node {
+  const name = `${id.charAt(0).toUpperCase()}${id.slice(1)}Request`;
+  const list = Object.entries(fields);
+  const required = list.filter(([, field]) => field.required).map(([field]) => field);
+  // a token may be wrong but not empty: null stands for any other field that is not sent
+  const properties = list.map(([field, { required: needed, schema, about }]) => {
+    const nullable = needed || field === 'access_token' ? schema : orNull(schema);
+    return [field, { ...nullable, description: about }];
+  });
+  components.set(name, {
+    type: 'object',
+    properties: Object.fromEntries(properties),
+    ...(required.length > 0 ? { required } : {}),
+  });
+  const shown = list.filter(([field, { required: needed }]) => needed || field === 'access_token' || field === 'label');
+  const example = Object.fromEntries(shown.map(([field, { schema }]) => [field, exampleField(schema)]));
+  return { required: true, content: { 'application/json': { schema: ref('schemas', name), example } } };
+}
+
+function exampleField(schema: JsonSchema): unknown {
+  return (schema.examples as unknown[] | undefined)?.[0] ?? (schema.enum as unknown[] | undefined)?.[0];
+}
+
+function answer(reply: Shape<unknown>, components: Components): Node {
+  return { schema: documentSchema(reply, components), example: exampleOf(reply) };
+}
+
+function systemPaths(components: Components): Node {
   const entries = Object.entries<SystemPath>(SYSTEM_PATHS).map(([path, { summary, reply, refusals }]) => {
     // who is not counted is not told of limits
-    const headers = refusals.includes('rate_limited') ? COUNTED : uncounted;
-    const done = { description: 'Yes.', headers, content: json(documentSchema(reply)) };
+    const headers = refusals.includes('rate_limited') ? COUNTED : UNCOUNTED;
+    const done = { description: 'Yes.', headers, content: { 'application/json': answer(reply, components) } };
     const get = {
       operationId: path.slice(1).replace('.', '_'),
       tags: ['system'],
       summary,
       security: [],
-      responses: { 200: done, ...refusalResponses(refusals, headers) },
+      responses: { 200: done, ...refusalResponses(refusals, headers, components) },
     };
     return [path, { get }];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** What a control refuses besides its own: the same care for bodies as everywhere. */
+const OF_CONTROLS: readonly RefusalCode[] = ['method_not_allowed', 'payload_too_large', 'unsupported_media_type', 'overloaded'];
+
+function sandboxPaths(components: Components): Node {
+  const refusal = (about: string): Node => ({
+    description: about,
+    headers: UNCOUNTED,
+    content: { 'application/json': answer(CONTROL_ERROR, components) },
+  });
+  const entries = Object.entries(SANDBOX_API).map(([name, control]) => {
+    const id = `sandbox_${name}`;
+    const done = { description: 'Done.', headers: UNCOUNTED, content: { 'application/json': answer(control.reply, components) } };
+    const post = {
+      operationId: id,
+      tags: ['sandbox'],
+      summary: control.summary,
+      description: control.about,
+      security: [],
+      requestBody: requestBody(id, control.fields, components),
+      responses: {
+        200: done,
+        400: refusal('A field is missing or wrong; `param` names it.'),
+        404: refusal('What a field names does not exist.'),
+        409: refusal('It cannot be done now, or not in this version.'),
+        ...refusalResponses(OF_CONTROLS, UNCOUNTED, components),
+      },
+    };
+    return [`/sandbox/${name}`, { post }];
   });
   return Object.fromEntries(entries);
 }

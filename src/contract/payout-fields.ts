@@ -25,7 +25,7 @@ export function payoutAmount(about: string): Field<string, true> {
     required: true,
     about,
     refusal: 'invalid_amount',
-    schema: { type: 'string', pattern: `^(all|(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?)$`, examples: ['150'] },
+    schema: { type: 'string', pattern: `^(all|(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?)$`, examples: ['0.001'] },
     read(value, name) {
       if (value !== 'all') readAmount(value, name, 18);
       return value as string;
@@ -37,7 +37,13 @@ const LONGEST_DESTINATION = 2048;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 const isDestination = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= LONGEST_DESTINATION && PRINTABLE.test(value);
-const destinationSchema = { type: 'string', minLength: 1, maxLength: LONGEST_DESTINATION, pattern: '^[!-~]+$' };
+const destinationSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: LONGEST_DESTINATION,
+  pattern: '^[!-~]+$',
+  examples: ['bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'],
+};
 
 /** Where money goes: an address, an invoice, a bank account. What it must be for its method is told by {@link checkPayout}. */
 export function destination(about: string): Field<string, true> {
@@ -106,7 +112,7 @@ export function destinations(about: string): Field<readonly string[], true> {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'array', maxItems: LONGEST_LIST, items: destinationSchema },
+    schema: { type: 'array', maxItems: LONGEST_LIST, items: destinationSchema, examples: [[destinationSchema.examples[0]]] },
     read(value, name) {
       if (!Array.isArray(value) || value.length > LONGEST_LIST || !value.every(isDestination)) {
         throw wrong('invalid_request', name, `a list of at most ${LONGEST_LIST} destinations`);

@@ -1,161 +1,207 @@
-// What answers look like on the wire, field by field (behaviour §8). Types, serialisers and documents come from here;
-// nothing is validated with these at run time.
-import { z } from 'zod';
+// What answers look like on the wire, field by field (interface.md §2 and behaviour §8).
 import { CURRENCY_CODES } from '../core/currency.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
+import * as shape from './shapes.ts';
 
-const amount = (about: string) => z.string().meta({ description: about, pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$' });
-const time = (about: string) => z.string().meta({ description: about, format: 'date-time' });
-const status = z.enum(TRANSACTION_STATUSES).meta({ description: 'Status of the transaction.' });
-const transactionId = z.string().meta({ description: 'Identifier, prefix `txn_`.', pattern: '^txn_' });
-const success = z.literal(true);
-const rateInfo = z.object({
-  usd: amount('USD for one coin.'),
-  at: time('When the sources were asked for it.'),
-  sources: z
-    .array(z.object({ source: z.string(), usd: amount('Its price.'), at: time('When it said so.') }))
-    .meta({ description: 'The sources that were used.' }),
-});
+const amount = (about: string, example: string) => shape.string(about, example, { pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$' });
+const time = (about: string, example = '2026-11-22T10:00:00.000Z') => shape.string(about, example, { format: 'date-time' });
+const status = shape.named('TransactionStatus', shape.word('Status of the transaction.', TRANSACTION_STATUSES));
+const ID = 'txn_0351dYxk0d1Jt8vTgkN1AM';
+const ADDRESS = 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4';
+const transactionId = shape.string('Identifier, prefix `txn_`.', ID, { pattern: '^txn_' });
+const success = shape.constant(true);
+const currency = shape.named('Currency', shape.word('Code of a currency that has a balance.', CURRENCY_CODES));
 
-export const tokenPair = z.object({
-  access_token: z.string().meta({ description: 'JWT, valid for 15 minutes.' }),
-  token_type: z.literal('bearer'),
-  refresh_token: z.string().meta({ description: 'JWT, valid for 15 days, single use.' }),
-});
+const rateInfo = shape.named(
+  'Rate',
+  shape.object({
+    usd: amount('USD for one coin.', '65000.00'),
+    at: time('When the sources were asked for it.'),
+    sources: shape.list(
+      'The sources that were used.',
+      shape.object({
+        source: shape.string('Name of an exchange.', 'kraken'),
+        usd: amount('Its price.', '65000.00'),
+        at: time('When it said so.'),
+      }),
+    ),
+  }),
+);
+
+export const tokenPair = shape.named(
+  'TokenPair',
+  shape.object({
+    access_token: shape.string('JWT, valid for 15 minutes.', 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl'),
+    token_type: shape.constant('bearer'),
+    refresh_token: shape.string('JWT, valid for 15 days, single use.', 'eyJhbGciOiJFZERTQSJ9.e30.cmVmcmVzaA'),
+  }),
+);
 
 /** Added to create, check and cancel by `expand` only. */
 const expansions = {
-  payments: z
-    .array(
-      z.object({
-        txid: z.string(),
-        amount: amount('In the currency of the coin that was paid.'),
-        confirmations: z.int().min(0),
-        seen_at: time('When it was first seen.'),
-        counted: z.boolean().meta({ description: 'Whether it counts towards the amount due.' }),
-      }),
-    )
-    .optional(),
-  events: z.array(z.object({ status, at: time('When.'), reason: z.string() })).optional(),
-  refund: z
-    .object({
-      status: z.string(),
-      amount: amount('What goes back to the customer.'),
-      destination: z.string(),
-      txid: z.string().nullable(),
-      fee: amount('Network fee.').nullable(),
-    })
-    .nullable()
-    .optional(),
-  rate: rateInfo.optional(),
+  payments: shape.optional(
+    shape.list(
+      'Payments that were seen, on request.',
+      shape.named(
+        'Payment',
+        shape.object({
+          txid: shape.string(
+            'Id of the transaction on its chain.',
+            '82f33bcc7168481c89b4df851d39bf44a646d5dd957a5df3258c9c90cda26e86',
+          ),
+          amount: amount('In the currency of the coin that was paid.', '0.00038462'),
+          confirmations: shape.whole('Blockchain confirmations.', 1),
+          seen_at: time('When it was first seen.'),
+          counted: shape.flag('Whether it counts towards the amount due.', true),
+        }),
+      ),
+    ),
+  ),
+  events: shape.optional(
+    shape.list(
+      'Its history, on request.',
+      shape.named(
+        'TransactionEvent',
+        shape.object({ status, at: time('When.'), reason: shape.string('Why, in words.', 'payment seen') }),
+      ),
+    ),
+  ),
+  refund: shape.optional(
+    shape.nullable(
+      shape.named(
+        'Refund',
+        shape.object({
+          status: shape.word('How far it is.', ['pending', 'completed', 'failed']),
+          amount: amount('What goes back to the customer.', '0.00038000'),
+          destination: shape.string('Where to.', ADDRESS),
+          txid: shape.nullable(shape.string('Id of the transaction that carries it.', 'ab12')),
+          fee: shape.nullable(amount('Network fee.', '0.00000462')),
+        }),
+      ),
+    ),
+  ),
+  rate: shape.optional(rateInfo),
 };
 
 const created = {
   transaction_id: transactionId,
-  wallet_address: z.string().meta({ description: 'Address the customer pays to.' }),
-  qr_code: z.string().meta({ description: 'PNG as a data URI; it decodes to a payment URI (BIP 321).' }),
-  crypto_amount: amount('Amount of cryptocurrency requested.'),
-  usd_amount: amount('USD amount.'),
-  exchange_rate: amount('USD for one coin, exactly the number used.'),
-  expires_at: time('End of the payment window.'),
+  wallet_address: shape.string('Address the customer pays to.', ADDRESS),
+  qr_code: shape.string(
+    'PNG as a data URI; it decodes to a payment URI (BIP 321).',
+    'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABAQAAAAA3bvkkAAAACklEQVQI12NgAAAAAgAB4iG8MwAAAABJRU5ErkJggg==',
+  ),
+  crypto_amount: amount('Amount of cryptocurrency requested.', '0.00038462'),
+  usd_amount: amount('USD amount.', '25.00'),
+  exchange_rate: amount('USD for one coin, exactly the number used.', '65000.00'),
+  expires_at: time('End of the payment window.', '2026-11-22T10:15:00.000Z'),
 };
 const checked = {
-  crypto_received: amount('Amount of cryptocurrency received.'),
-  confirmations: z.int().min(0).meta({ description: 'Blockchain confirmations.' }),
+  crypto_received: amount('Amount of cryptocurrency received.', '0.00000000'),
+  confirmations: shape.whole('Blockchain confirmations.', 0),
   created_at: time('Creation time.'),
-  confirmed_at: time('When enough confirmations were reached; null until then.').nullable(),
+  confirmed_at: shape.nullable(time('When enough confirmations were reached; null until then.', '2026-11-22T10:09:31.000Z')),
 };
 
-export const createdTransaction = z.object({ ...created, status, ...expansions });
-export const checkedTransaction = z.object({
-  transaction_id: transactionId,
-  status,
-  crypto_amount: created.crypto_amount,
-  crypto_received: checked.crypto_received,
-  confirmations: checked.confirmations,
-  usd_amount: created.usd_amount,
-  created_at: checked.created_at,
-  confirmed_at: checked.confirmed_at,
-  ...expansions,
-});
-const message = z.string().meta({ description: 'Human-readable text.' });
-export const cancelledTransaction = z.object({
-  transaction_id: transactionId,
-  status: z.literal('cancelled'),
-  message,
-  ...expansions,
+export const createdTransaction = shape.named('CreatedTransaction', shape.object({ ...created, status, ...expansions }));
+export const checkedTransaction = shape.named(
+  'CheckedTransaction',
+  shape.object({
+    transaction_id: transactionId,
+    status,
+    crypto_amount: created.crypto_amount,
+    crypto_received: checked.crypto_received,
+    confirmations: checked.confirmations,
+    usd_amount: created.usd_amount,
+    created_at: checked.created_at,
+    confirmed_at: checked.confirmed_at,
+    ...expansions,
+  }),
+);
+const message = shape.string('Human-readable text.', 'The transaction has been cancelled.');
+export const cancelledTransaction = shape.named(
+  'CancelledTransaction',
+  shape.object({ transaction_id: transactionId, status: shape.constant('cancelled'), message, ...expansions }),
+);
+
+const hasMore = shape.flag('Whether older items follow; pass the last id as starting_after.', false);
+const transaction = shape.named(
+  'Transaction',
+  shape.object({
+    ...created,
+    ...checked,
+    status,
+    message,
+    crypto_selected: shape.word('What it is paid with.', [...CURRENCY_CODES, 'BTC-LN']),
+    label: shape.nullable(shape.string('Reference of your own.', 'order-1042')),
+  }),
+);
+export const transactionList = shape.object({ success, data: shape.list('Newest first.', transaction), has_more: hasMore });
+export const resolvedTransaction = shape.object({
+  success,
+  transaction: shape.object({ transaction_id: transactionId, status }),
 });
 
-const hasMore = z.boolean().meta({ description: 'Whether older items follow; pass the last id as starting_after.' });
-export const transactionList = z.object({
+export const payoutReply = shape.object({
   success,
-  data: z.array(
-    z.object({
-      ...created,
-      ...checked,
-      status,
-      message,
-      crypto_selected: z.enum([...CURRENCY_CODES, 'BTC-LN']),
-      label: z.string().nullable(),
+  payout: shape.named(
+    'Payout',
+    shape.object({
+      id: shape.string('Identifier, prefix `payout_`.', 'payout_0351dYxk0d1Jt8vTgkN1AM'),
+      method: shape.word('How the money leaves.', ['lightning', 'bitcoin', 'ach', 'usdt']),
+      amount: amount('Amount requested, as it was sent.', '150.00'),
+      status: shape.word('How far it is.', ['pending', 'processing', 'completed', 'failed'], 'processing'),
+      created_at: time('Creation time.'),
     }),
   ),
-  has_more: hasMore,
-});
-export const resolvedTransaction = z.object({ success, transaction: z.object({ transaction_id: transactionId, status }) });
-
-export const payoutReply = z.object({
-  success,
-  payout: z.object({
-    id: z.string().meta({ description: 'Identifier, prefix `payout_`.' }),
-    method: z.enum(['lightning', 'bitcoin', 'ach', 'usdt']),
-    amount: amount('Amount requested, as it was sent.'),
-    status: z.enum(['pending', 'processing', 'completed', 'failed']),
-    created_at: time('Creation time.'),
-  }),
 });
 
-const byCode = <T extends z.ZodType>(value: T) =>
-  z.object(Object.fromEntries(CURRENCY_CODES.map((code) => [code, value])) as Record<(typeof CURRENCY_CODES)[number], T>);
-
-export const accountInfo = z.object({
+const balance = amount('Available for payout.', '0.00038462');
+export const accountInfo = shape.object({
   success,
-  account: z.object({
-    affiliate_id: z.string().meta({ description: 'Unique merchant identifier.' }),
-    email: z.string().meta({ description: 'Account e-mail address.' }),
-    business_name: z.string().meta({ description: 'Registered business name.' }),
-    created_at: time('Account creation time.'),
-  }),
-  balances: byCode(amount('Available for payout.')),
-});
-
-export const settingsReply = z.object({
-  success,
-  settings: z.object({
-    tolerance_percent: amount('How far a payment may fall short of the amount due, in percent (0 to 5).'),
-    late_payments: z.enum(['accept', 'review']).meta({ description: 'What happens to payments after the window.' }),
-    payout_allow_list: z.array(z.string()).meta({ description: 'Destinations payouts may go to; empty = any.' }),
-    payout_approval_above: amount('Payouts above this many USD wait for approval; null = none do.').nullable(),
-    payout_allow_list_from: time('When the list as shown takes effect, while a loosening waits.').optional(),
-    payout_approval_above_from: time('When the limit as shown takes effect, while a loosening waits.').optional(),
-  }),
-});
-
-export const entryList = z.object({
-  success,
-  data: z.array(
-    z.object({
-      entry_id: z.string(),
-      currency: z.enum(CURRENCY_CODES),
-      amount: amount('Change of the available balance, signed.'),
-      balance_after: amount('The available balance after it.'),
-      kind: z.string().meta({ description: 'What was booked.' }),
-      transaction_id: z.string().optional(),
-      payout_id: z.string().optional(),
-      created_at: time('When it was booked.'),
+  account: shape.named(
+    'Account',
+    shape.object({
+      affiliate_id: shape.string('Unique merchant identifier.', 'aff_0351dYxk0d1Jt8vTgkN1AM'),
+      email: shape.string('Account e-mail address.', 'shop@example.com'),
+      business_name: shape.string('Registered business name.', 'The Shop'),
+      created_at: time('Account creation time.'),
     }),
   ),
-  has_more: hasMore,
+  balances: shape.named(
+    'Balances',
+    shape.object({ BTC: balance, LTC: balance, ETH: balance, BCH: balance, DASH: balance, DOGE: balance, USDT: balance }),
+  ),
 });
 
-export const ratesReply = z.object({ success, rates: z.partialRecord(z.enum(CURRENCY_CODES), rateInfo) });
-export const done = z.object({ success });
+export const settingsReply = shape.object({
+  success,
+  settings: shape.named(
+    'Settings',
+    shape.object({
+      tolerance_percent: amount('How far a payment may fall short of the amount due, in percent (0 to 5).', '1.00'),
+      late_payments: shape.word('What happens to payments after the window.', ['accept', 'review']),
+      payout_allow_list: shape.list('Destinations payouts may go to; empty = any.', shape.string('A destination.', ADDRESS)),
+      payout_approval_above: shape.nullable(amount('Payouts above this many USD wait for approval; null = none do.', '1000.00')),
+      payout_allow_list_from: shape.optional(time('When the list as shown takes effect, while a loosening waits.')),
+      payout_approval_above_from: shape.optional(time('When the limit as shown takes effect, while a loosening waits.')),
+    }),
+  ),
+});
+
+const balanceEntry = shape.named(
+  'BalanceEntry',
+  shape.object({
+    entry_id: shape.string('Identifier, a number.', '1042'),
+    currency,
+    amount: amount('Change of the available balance, signed.', '0.00038462'),
+    balance_after: amount('The available balance after it.', '0.00038462'),
+    kind: shape.string('What was booked.', 'deposit'),
+    transaction_id: shape.optional(transactionId),
+    payout_id: shape.optional(shape.string('The payout it belongs to.', 'payout_0351dYxk0d1Jt8vTgkN1AM')),
+    created_at: time('When it was booked.'),
+  }),
+);
+export const entryList = shape.object({ success, data: shape.list('Newest first.', balanceEntry), has_more: hasMore });
+
+export const ratesReply = shape.object({ success, rates: shape.byName(CURRENCY_CODES, rateInfo) });
+export const done = shape.object({ success });

@@ -1,65 +1,73 @@
 // What is asked with GET and without a token: health and the documents. Rows for the documents; the routes are http/system-routes.ts.
-import { z } from 'zod';
 import { CURRENCY_CODES } from '../core/currency.ts';
 import type { RefusalCode } from '../core/refusal.ts';
+import * as shape from './shapes.ts';
 
-export type SystemPath = { readonly summary: string; readonly reply: z.ZodType; readonly refusals: readonly RefusalCode[] };
+export type SystemPath = {
+  readonly summary: string;
+  readonly reply: shape.Shape<unknown>;
+  readonly refusals: readonly RefusalCode[];
+};
 
-export const readiness = z.object({
-  status: z.literal('ready'),
-  problems: z
-    .array(z.string())
-    .meta({ description: 'What keeps a coin with a node from being sold, or payouts from going on; empty while all is well.' }),
-  currencies: z.partialRecord(
-    z.enum(CURRENCY_CODES),
-    z.object({
-      state: z.string().meta({ description: '`ready`, or what is wrong with the node.' }),
-      reason: z.string().nullable(),
-      height: z.int().nullable(),
-      contested: z
-        .string()
-        .nullable()
-        .meta({ description: 'Why the nodes of this chain do not tell the same history; null while they do.' }),
-      node: z
-        .string()
-        .nullable()
-        .meta({ description: 'Which of several nodes is read, as host:port; null where there is only one.' }),
-      others: z.array(z.string()).meta({ description: 'What is wrong with the other nodes, a sentence for each.' }),
-      checked_at: z.string().meta({ format: 'date-time' }),
-    }),
-  ),
-  rates: z.object({
-    prices: z.array(z.enum(CURRENCY_CODES)).meta({ description: 'Currencies that have a price now.' }),
-    sources: z
-      .array(
-        z.object({
-          source: z.string(),
-          state: z
-            .enum(['answers', 'silent', 'unreachable'])
-            .meta({ description: '`silent`: it answers, and has no usable price of any currency.' }),
-          reason: z.string().nullable().meta({ description: 'Why it cannot be reached.' }),
-          since: z.string().meta({ format: 'date-time' }),
-          checked_at: z.string().meta({ format: 'date-time' }),
-        }),
-      )
-      .meta({ description: 'What each price source last said of itself.' }),
+const time = (about: string) => shape.string(about, '2026-11-22T10:00:00.000Z', { format: 'date-time' });
+
+const chain = shape.named(
+  'ChainCondition',
+  shape.object({
+    state: shape.string('`ready`, or what is wrong with the node.', 'ready'),
+    reason: shape.nullable(shape.string('Why, in words.', 'the node does not answer')),
+    height: shape.nullable(shape.whole('Height of its best block.', 874_000)),
+    contested: shape.nullable(
+      shape.string('Why the nodes of this chain do not tell the same history; null while they do.', 'different blocks at 874000'),
+    ),
+    node: shape.nullable(
+      shape.string('Which of several nodes is read, as host:port; null where there is only one.', '10.0.0.5:8332'),
+    ),
+    others: shape.list(
+      'What is wrong with the other nodes, a sentence for each.',
+      shape.string('A sentence.', '10.0.0.6:8332 is syncing'),
+    ),
+    checked_at: time('When it was asked.'),
   }),
-  breakers: z
-    .array(
-      z.object({
-        name: z.string().meta({ description: 'What is stopped.' }),
-        tripped_by: z.array(z.string()).meta({ description: 'The invariants that an audit found red.' }),
-        tripped_at: z.string().meta({ format: 'date-time' }),
-        seen_at: z.string().meta({ format: 'date-time', description: 'The last audit that was still red.' }),
-      }),
-    )
-    .meta({ description: 'What a red audit has stopped until an operator lets it go on; empty while all is well.' }),
+);
+
+const rateSource = shape.object({
+  source: shape.string('Name of an exchange.', 'kraken'),
+  state: shape.word('`silent`: it answers, and has no usable price of any currency.', ['answers', 'silent', 'unreachable']),
+  reason: shape.nullable(shape.string('Why it cannot be reached.', 'timeout')),
+  since: time('Since when it is so.'),
+  checked_at: time('When it was asked.'),
 });
+
+export const readiness = shape.named(
+  'Readiness',
+  shape.object({
+    status: shape.constant('ready'),
+    problems: shape.list(
+      'What keeps a coin with a node from being sold, or payouts from going on; empty while all is well.',
+      shape.string('A sentence.', 'BTC: the node is syncing'),
+    ),
+    currencies: shape.byName(CURRENCY_CODES, chain),
+    rates: shape.object({
+      prices: shape.list('Currencies that have a price now.', shape.word('Its code.', CURRENCY_CODES)),
+      sources: shape.list('What each price source last said of itself.', rateSource),
+    }),
+    breakers: shape.list(
+      'What a red audit has stopped until an operator lets it go on; empty while all is well.',
+      shape.object({
+        name: shape.string('What is stopped.', 'payouts'),
+        tripped_by: shape.list('The invariants that an audit found red.', shape.string('Its id.', 'BOOK-1')),
+        tripped_at: time('When it was found.'),
+        seen_at: time('The last audit that was still red.'),
+      }),
+    ),
+  }),
+);
 
 export const SYSTEM_PATHS = {
   '/healthz': {
     summary: 'Whether the process runs',
-    reply: z.object({ status: z.literal('ok') }),
+    reply: shape.object({ status: shape.constant('ok') }),
     refusals: ['method_not_allowed', 'internal_error'],
   },
   '/readyz': {
@@ -69,7 +77,7 @@ export const SYSTEM_PATHS = {
   },
   '/openapi.json': {
     summary: 'This document',
-    reply: z.looseObject({ openapi: z.string() }),
+    reply: shape.object({ openapi: shape.string('Version of OpenAPI.', '3.1.0') }),
     refusals: ['https_required', 'method_not_allowed', 'rate_limited', 'internal_error'],
   },
 } as const satisfies Record<`/${string}`, SystemPath>;

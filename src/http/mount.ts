@@ -1,11 +1,10 @@
 // From a row of the endpoint table and its handler to a route. The order of checks is behaviour §1's: size, media type, JSON → token →
 // account and scope → rate limit → fields → the handler (existence, state, money). Called by server.ts.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
 import type { Access, Endpoint } from '../contract/endpoint.ts';
 import { type BodyOf, readFields } from '../contract/fields.ts';
-import { serializerSchema } from '../contract/json-schema.ts';
 import type { MerchantApi } from '../contract/merchant-api.ts';
+import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import type { Context } from '../flow/context.ts';
 import { type Answer, once } from '../flow/once.ts';
 import type { Caller } from '../flow/sign-in.ts';
@@ -14,7 +13,7 @@ import { bearer, checkScope, presentedToken } from './credentials.ts';
 import { type Counted, type House, takeCall } from './house.ts';
 import { bodyHash, presentedKey } from './idempotency-key.ts';
 import { createLimiter } from './rate-limit.ts';
-import { isBroken } from './raw-answer.ts';
+import { hasEnded } from './raw-answer.ts';
 import { checkMediaType, type JsonObject, parseObject, readBytes } from './read-body.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
 
@@ -29,7 +28,7 @@ export type SignedInCall = Call & { readonly caller: Caller };
 type Handler<E extends Endpoint> = (
   call: E['access'] extends { readonly kind: 'open' } ? Call : SignedInCall,
   body: BodyOf<E['fields']>,
-) => Promise<z.infer<E['reply']>>;
+) => Promise<TypeOf<E['reply']>>;
 /** One handler for each row: a missing one does not compile. */
 export type MerchantHandlers = { readonly [K in keyof MerchantApi]: Handler<MerchantApi[K]> };
 type AnyHandler = (call: SignedInCall, body: Record<string, unknown>) => Promise<unknown>;
@@ -45,7 +44,7 @@ export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, ha
       return;
     }
     readBytes(request.raw, (refusal, bytes) => {
-      if (isBroken(request.raw.socket)) return;
+      if (hasEnded(request.raw.socket)) return;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);

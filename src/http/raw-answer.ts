@@ -44,9 +44,11 @@ export function answerOnSocket(
 
 const broken = new WeakSet<Socket>();
 
-/** Whether this connection was told that its request is none: what still comes on it is not served. */
-export function isBroken(socket: Socket): boolean {
-  return broken.has(socket);
+const ended = new WeakSet<Socket>();
+
+/** Whether this connection has had its last answer: what still comes on it is not served. */
+export function hasEnded(socket: Socket): boolean {
+  return ended.has(socket);
 }
 
 /**
@@ -62,7 +64,10 @@ export function answerBroken(house: House, socket: Socket, refusal: Refusal): vo
     if (!socket.writable) socket.destroy();
     else if (current?.req.complete) current.once('close', inTurn);
     else if (current?.headersSent || wasAnswered(socket)) socket.resetAndDestroy();
-    else answerOnSocket(house, socket, refusal);
+    else {
+      ended.add(socket);
+      answerOnSocket(house, socket, refusal);
+    }
   }
 }
 

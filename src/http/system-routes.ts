@@ -5,7 +5,7 @@ import { Refusal } from '../core/refusal.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { type House, type SandboxForward, takeCall } from './house.ts';
-import { isBroken } from './raw-answer.ts';
+import { hasEnded } from './raw-answer.ts';
 import { checkMediaType, parseObject, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { isoTime } from './transaction-replies.ts';
@@ -94,7 +94,7 @@ export function mountDocuments(app: FastifyInstance, house: House): void {
       house.sign(request, reply);
       house.anonymous.describe(reply, key, nowMs);
       reply.header('content-type', JSON_TYPE);
-      reply.send(JSON.stringify(openApiDocument({ url, version: house.version })));
+      reply.send(JSON.stringify(openApiDocument({ url, version: house.version, sandbox: house.sandbox !== null })));
     });
   });
 }
@@ -113,7 +113,7 @@ export function mountSandbox(app: FastifyInstance, house: House, forward: Sandbo
   app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
     house.sign(request, reply);
     readBytes(request.raw, (refusal, bytes) => {
-      if (isBroken(request.raw.socket)) return;
+      if (hasEnded(request.raw.socket)) return;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);

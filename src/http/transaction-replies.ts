@@ -1,6 +1,6 @@
 // What the verbs answer, as it is written on the wire (behaviour §1: decimal strings, UTC with milliseconds). Called by the handlers.
-import type { z } from 'zod';
 import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
+import type { TypeOf } from '../contract/shapes.ts';
 import { formatAmount, formatMinor } from '../core/money.ts';
 import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
@@ -28,7 +28,7 @@ export function rateReply(rate: { readonly usd: bigint; readonly atMs: number; r
   };
 }
 
-export function createdReply(made: CreatedTransaction): z.infer<typeof createdTransaction> {
+export function createdReply(made: CreatedTransaction): TypeOf<typeof createdTransaction> {
   return {
     transaction_id: made.transactionId,
     wallet_address: made.address,
@@ -41,7 +41,7 @@ export function createdReply(made: CreatedTransaction): z.infer<typeof createdTr
   };
 }
 
-export function checkedReply(view: TransactionView): z.infer<typeof checkedTransaction> {
+export function checkedReply(view: TransactionView): TypeOf<typeof checkedTransaction> {
   return {
     transaction_id: view.transactionId,
     status: view.status,
@@ -69,7 +69,7 @@ const SENTENCES: Readonly<Record<TransactionStatus, string>> = {
   timedout_checked: 'No payment within 24 hours.',
 };
 
-export function listReply(list: TransactionList): z.infer<typeof transactionList> {
+export function listReply(list: TransactionList): TypeOf<typeof transactionList> {
   return {
     success: true,
     data: list.data.map((item) => ({
@@ -86,7 +86,7 @@ export function listReply(list: TransactionList): z.infer<typeof transactionList
   };
 }
 
-export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntries>>): z.infer<typeof entryList> {
+export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntries>>): TypeOf<typeof entryList> {
   return {
     success: true,
     data: entries.data.map((entry) => ({
@@ -110,7 +110,7 @@ export async function expansion(
   ctx: Context,
   of: { readonly merchantId: bigint; readonly transactionId: string },
   names: readonly Name[] | null,
-): Promise<Pick<z.infer<typeof checkedTransaction>, Name>> {
+): Promise<Pick<TypeOf<typeof checkedTransaction>, Name>> {
   if (names === null || names.length === 0) return {};
   const found = await expandTransaction(ctx, of);
   const all = {

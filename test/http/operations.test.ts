@@ -1,7 +1,9 @@
 // The operations over real HTTP on a real database: exactly the fields of the contract, for every operation that exists.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { readiness } from '../../src/contract/system-api.ts';
+import { fits, type Schema } from '../support/fits.ts';
 import { type ApiWorld, BTC_RATE, makeApi, PASSWORD } from './api-world.ts';
 
 let api: ApiWorld;
@@ -284,7 +286,8 @@ describe('health and documents', () => {
     expect(json.breakers).toEqual([
       { name: 'payouts', tripped_by: ['INV-4'], tripped_at: expect.stringMatching(TIME), seen_at: expect.stringMatching(TIME) },
     ]);
-    expect(json).toEqual(readiness.parse(json));
+    const schemas: Components = new Map();
+    fits(json, documentSchema(readiness, schemas) as Schema, Object.fromEntries(schemas) as Record<string, Schema>, '/readyz');
     await api.sql('delete from breakers');
   });
 });

@@ -1,0 +1,196 @@
+// The controls of the sandbox as a table, for the documents: what POST /sandbox/<name> takes and answers. What they do is the sandbox's own
+// process (src/sandbox/controls.ts), and a test holds the two together.
+import { CURRENCY_CODES } from '../core/currency.ts';
+import type { JsonSchema } from './fields.ts';
+import * as shape from './shapes.ts';
+
+type ControlField = { readonly required: boolean; readonly about: string; readonly schema: JsonSchema };
+export type Control = {
+  readonly summary: string;
+  readonly about: string;
+  readonly fields: Readonly<Record<string, ControlField>>;
+  readonly reply: shape.Shape<unknown>;
+};
+
+export const CONTROL_ERROR = shape.named(
+  'ControlError',
+  shape.object({
+    error: shape.string('What went wrong.', 'not_possible'),
+    message: shape.string('The same in words.', 'depth: this chain can be replaced 100 blocks deep at most'),
+    param: shape.optional(shape.string('The field at fault.', 'depth')),
+  }),
+);
+
+const TXID = '82f33bcc7168481c89b4df851d39bf44a646d5dd957a5df3258c9c90cda26e86';
+const field =
+  (required: boolean) =>
+  (about: string, schema: JsonSchema, example: unknown): ControlField => ({
+    required,
+    about,
+    schema: { ...schema, examples: [example] },
+  });
+const needs = field(true);
+const may = field(false);
+const text = { type: 'string', minLength: 1, maxLength: 1000 };
+const whole = (minimum: number, maximum: number): JsonSchema => ({ type: 'integer', minimum, maximum });
+const flag = { type: 'boolean' };
+
+const transactionId = needs('A transaction of the service.', text, 'txn_0351dYxk0d1Jt8vTgkN1AM');
+const currency = needs('A currency code, any case.', text, 'BTC');
+const block = shape.object({ height: shape.whole('Height of the new tip.', 101), hash: shape.string('Its hash.', TXID) });
+const txid = shape.object({ txid: shape.string('Id of the transaction on its chain.', TXID) });
+const price = { type: ['string', 'null'] };
+const notSimulated = 'Not simulated in this version: 409 `currency_unavailable`.';
+
+export const SANDBOX_API: Readonly<Record<string, Control>> = {
+  pay: {
+    summary: 'Pay a transaction in coins',
+    about: 'Answers when the node has the payment; the service sees it within a second. Default is what is still due.',
+    fields: {
+      transaction_id: transactionId,
+      amount: may(
+        'In coins, a decimal string above zero.',
+        { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,18})?$' },
+        '0.00038462',
+      ),
+      currency: may('Another coin to the same address.', text, 'LTC'),
+      split: may('One transaction with so many outputs to it.', whole(1, 500), 2),
+      replace: may('A fee replacement of this payment.', { type: 'string', pattern: '^[0-9a-f]{64}$' }, TXID),
+      kind: may(
+        'An unusual payment.',
+        { type: 'string', enum: ['coinbase', 'token_fake', 'token_failed', 'internal', 'internal_reverted'] },
+        'coinbase',
+      ),
+    },
+    reply: txid,
+  },
+  double_spend: {
+    summary: 'Conflict with every unconfirmed payment of a transaction',
+    about: '409 when all of them are mined.',
+    fields: { transaction_id: transactionId },
+    reply: shape.object({ txids: shape.list('The conflicts.', shape.string('Its id.', TXID)) }),
+  },
+  mine: {
+    summary: 'Mine blocks',
+    about: 'Answers when the service has read them, or after 10 s.',
+    fields: { currency, blocks: needs('How many.', whole(1, 10_000), 1) },
+    reply: block,
+  },
+  reorg: {
+    summary: 'Replace the top of a chain by empty blocks',
+    about: 'Its transactions go back to the mempool, and a later block mines them.',
+    fields: {
+      currency,
+      depth: needs('How many blocks are replaced, by one more.', whole(1, 1000), 1),
+      drop: may('Incoming payments are double-spent in the new branch and never return.', flag, true),
+    },
+    reply: block,
+  },
+  node: {
+    summary: 'Give a node trouble',
+    about: '`down` cuts only the connection to the service; a fault lasts for `for` calls, or until it is taken back by null.',
+    fields: {
+      currency,
+      down: may('Whether the service reaches it.', flag, true),
+      fault: may(
+        'What it does wrong.',
+        { type: 'string', enum: ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'] },
+        'hang',
+      ),
+      for: may('For so many calls.', whole(1, 1_000_000), 3),
+    },
+    reply: shape.object({
+      currency: shape.string('Its code.', 'BTC'),
+      down: shape.flag('Whether it is cut off.', true),
+      fault: shape.nullable(shape.string('What it does wrong.', 'hang')),
+      for: shape.nullable(shape.whole('Calls left.', 3)),
+    }),
+  },
+  address: {
+    summary: 'An address of the outside world',
+    about: 'A place to send coins to.',
+    fields: { currency },
+    reply: shape.object({ address: shape.string('It.', 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') }),
+  },
+  receive: {
+    summary: 'What has arrived outside',
+    about: 'At an address of `/sandbox/address`.',
+    fields: { currency, address: needs('Which.', text, 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') },
+    reply: shape.object({
+      received: shape.string('In coins.', '0.00038462'),
+      payments: shape.list(
+        'Each of them.',
+        shape.object({
+          txid: shape.string('Its transaction.', TXID),
+          amount: shape.string('In coins.', '0.00038462'),
+          confirmations: shape.whole('Blocks on it.', 1),
+        }),
+      ),
+    }),
+  },
+  clock: {
+    summary: 'Move the clock of the service forward',
+    about: 'Tokens, windows, limits, keys and jobs are all on it. Answers when the jobs that are due have run once.',
+    fields: { advance_seconds: needs('By so much.', { type: 'integer', minimum: 0 }, 900) },
+    reply: shape.object({ now: shape.string('The new time.', '2026-11-22T10:15:00.000Z', { format: 'date-time' }) }),
+  },
+  rates: {
+    summary: 'Set the prices of the simulated exchanges',
+    about: 'One price for all four, an array with one for each, or null: that one, or all of the currency, is down.',
+    fields: Object.fromEntries(
+      CURRENCY_CODES.map((code) => [
+        code,
+        may(
+          'USD for one coin.',
+          { type: ['string', 'null', 'array'], items: price, minItems: 4, maxItems: 4 },
+          code === 'USDT' ? '1.00' : '80.00',
+        ),
+      ]),
+    ),
+    reply: shape.object({
+      rates: shape.byName(
+        CURRENCY_CODES,
+        shape.list('One of each exchange; null where it is down.', shape.nullable(shape.string('USD for one coin.', '80.00'))),
+      ),
+    }),
+  },
+  merchant: {
+    summary: 'Add a merchant',
+    about: 'As `bursar merchant add`.',
+    fields: {
+      username: needs('Name of its first user.', text, 'shop'),
+      password: needs('Password of that user.', text, 'shop-shop-shop'),
+      email: may('E-mail address of the account.', text, 'shop@example.com'),
+      business_name: may('Registered name.', text, 'The Shop'),
+    },
+    reply: shape.object({ affiliate_id: shape.string('The new merchant.', 'aff_0351dYxk0d1Jt8vTgkN1AM') }),
+  },
+  user: {
+    summary: 'Add a user of a merchant',
+    about: 'As `bursar user add`.',
+    fields: {
+      affiliate_id: needs('The merchant.', text, 'aff_0351dYxk0d1Jt8vTgkN1AM'),
+      username: needs('Name.', text, 'till'),
+      password: needs('Password.', text, 'till-till-till'),
+      scopes: needs(
+        'What the user may do.',
+        { type: 'array', items: { type: 'string', enum: ['read', 'payments', 'payouts'] } },
+        ['read'],
+      ),
+    },
+    reply: shape.object({
+      affiliate_id: shape.string('The merchant.', 'aff_0351dYxk0d1Jt8vTgkN1AM'),
+      username: shape.string('The new user.', 'till'),
+      scopes: shape.list('What the user may do.', shape.word('A scope.', ['read', 'payments', 'payouts'])),
+    }),
+  },
+  invoice: { summary: 'A Lightning invoice of the outside world', about: notSimulated, fields: {}, reply: shape.object({}) },
+  invoice_resolve: { summary: 'Settle or fail a held invoice', about: notSimulated, fields: {}, reply: shape.object({}) },
+  lnurl: {
+    summary: 'An LNURL-pay and Lightning address of the outside world',
+    about: notSimulated,
+    fields: {},
+    reply: shape.object({}),
+  },
+  bank: { summary: 'The bank', about: notSimulated, fields: {}, reply: shape.object({}) },
+};
