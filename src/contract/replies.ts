@@ -1,4 +1,4 @@
-// What answers look like on the wire, field by field (interface.md §2 and behaviour §8).
+// What answers look like on the wire, field by field (behaviour §8).
 import { CURRENCY_CODES } from '../core/currency.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';

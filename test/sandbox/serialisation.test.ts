@@ -13,7 +13,8 @@ import { faucetScript } from '../../src/sandbox/faucet-key.ts';
 import { openSimulatedNode } from '../../src/sandbox/simulated-node.ts';
 import { readTransaction } from '../../src/sandbox/transaction.ts';
 
-const SCRIPT = Buffer.from(`0014${'07'.repeat(20)}`, 'hex');
+/** P2PKH: the one kind of script that a key controls on every chain. */
+const SCRIPT = Buffer.from(`76a914${'07'.repeat(20)}88ac`, 'hex');
 const AT_MS = Date.UTC(2026, 0, 1);
 const nothingWatched = { hasScript: () => false, hasOutpoint: () => false };
 const scripted = {

@@ -96,7 +96,7 @@ export function newModel(world: World) {
       const made: Sent = {
         coin,
         tx,
-        outputs,
+        outputs: outputs.filter((output) => isProtected(output.purchase, coin)),
         sentAt: world.now(),
         coinbase: how.coinbase ?? false,
         replaces: how.replaces ?? null,
@@ -160,6 +160,7 @@ export function newModel(world: World) {
     outputsAt(purchase: Purchase, coin: Coin): bigint[] {
       const { state } = world.node(coin);
       const amounts: bigint[] = [];
+      if (!isProtected(purchase, coin)) return amounts;
       for (const txid of state.byScript.get(purchase.script.toString('hex')) ?? []) {
         const known = state.alive.get(txid);
         if (known === undefined || known.block === null) continue;
@@ -183,6 +184,12 @@ export function newModel(world: World) {
       }
     },
   };
+}
+
+const WITHOUT_SEGWIT: readonly Coin[] = ['BCH', 'DASH', 'DOGE'];
+/** Whether a key of ours controls the purchase's script on a chain: a witness script is anybody's where there is no segwit. */
+function isProtected(purchase: Purchase, coin: Coin): boolean {
+  return !(purchase.script[0] === 0 && WITHOUT_SEGWIT.includes(coin));
 }
 
 /** On time: seen by W + 1 min; or, when the watcher had not caught up by then, dated (or in the mempool) by W + 2 h. */
