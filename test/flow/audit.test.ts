@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LAWFUL_STEPS, runAudit } from '../../src/flow/audit.ts';
 import { cancelTransaction } from '../../src/flow/transaction-life.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { askAll } from '../../src/store/audit.ts';
+import { ask, askAll } from '../../src/store/audit.ts';
 import type { Sql } from '../../src/store/connect.ts';
+import { OF_PAYMENTS } from '../../src/store/payment-audit.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { runCli } from '../cli/run.ts';
 import { openBursar } from '../nodes/bursar.ts';
@@ -61,7 +62,8 @@ async function redAfter(change: string): Promise<string[]> {
     await superuser.query('set local session_replication_role = replica');
     const text = change.replace(/\$(\w+)/g, (_, name) => `'${ids[name as keyof typeof ids]}'`);
     await superuser.query(text);
-    const answers = await askAll(superuser as unknown as Sql, LAWFUL_STEPS);
+    const sql = superuser as unknown as Sql;
+    const answers = [...(await askAll(sql, LAWFUL_STEPS)), ...(await ask(sql, OF_PAYMENTS, null))];
     return answers.filter((answer) => answer.findings.length > 0).map((answer) => answer.id);
   } finally {
     await superuser.query('rollback');
@@ -90,7 +92,7 @@ const CASES: readonly (readonly [what: string, change: string, red: readonly str
   ['a deposit of another kind', `update ledger.entry set kind = 'accepted' where id = ${deposit('$paid')}`, ['INV-8']],
   [
     'a deposit booked under a second key',
-    `update ledger.entry set key = (select key || '#2' from ledger.entry where id = ${deposit('$paid')}) where id = ${deposit('$again')}`,
+    `update ledger.part set key = (select key || '#2' from ledger.part where entry_id = ${deposit('$paid')}) where entry_id = ${deposit('$again')}`,
     ['INV-8', 'INV-9'],
   ],
   [

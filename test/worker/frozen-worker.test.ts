@@ -93,9 +93,7 @@ test('who is silent in the middle of a pass is replaced, and writes nothing when
 test('who is only slow keeps its place', async () => {
   const port = chain.ctx.ports.chains.get('BTC')!;
   let goOn: () => void = () => undefined;
-  const slow = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  let slow = Promise.resolve();
   (chain.ctx.ports.chains as Map<UtxoCode, ChainPort>).set('BTC', {
     ...port,
     readBlock: async (...asked) => {
@@ -106,6 +104,10 @@ test('who is only slow keeps its place', async () => {
   const first = worker(chain.url);
   (chain.ctx.ports.chains as Map<UtxoCode, ChainPort>).set('BTC', port);
   const second = worker(chain.url);
+  expect((await first.pass()).role).toBe('watching');
+  slow = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
   node.mine(1);
   const reading = first.pass();
   const began = performance.now();
