@@ -70,6 +70,18 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
     fields: { transaction_id: transactionId },
     reply: shape.object({ txids: shape.list('The conflicts.', shape.string('Its id.', TXID)) }),
   },
+  evict: {
+    summary: 'Drop every unconfirmed payment of a transaction',
+    about: 'From every mempool, without a conflict. 409 when there is none.',
+    fields: { transaction_id: transactionId },
+    reply: shape.object({ txids: shape.list('What was dropped.', shape.string('Its id.', TXID)) }),
+  },
+  return: {
+    summary: 'Send what was evicted again',
+    about: '409 when there is nothing of this transaction that could come back.',
+    fields: { transaction_id: transactionId },
+    reply: shape.object({ txids: shape.list('What came back.', shape.string('Its id.', TXID)) }),
+  },
   mine: {
     summary: 'Mine blocks',
     about: 'Answers when the service has read them, or after 10 s.',

@@ -2,11 +2,13 @@
 // the journal again gives the same state. Called by the simulated node, for new effects and for replayed ones.
 import { type Block, blockHash, blockOf, median, readHeader } from './block.ts';
 import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, type Trouble, tip } from './chain-state.ts';
-import { readTransaction, type Transaction } from './transaction.ts';
+import { outpointKey, readTransaction, type Transaction } from './transaction.ts';
 
 export type Effect =
   /** A transaction enters the mempool (hex, seconds); what it conflicts with leaves. */
   | readonly ['tx', string, number]
+  /** A mempool transaction and what spends it are dropped without a conflict. */
+  | readonly ['evict', string]
   /** A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines, and its hash where that is dear to work out. */
   | readonly ['block', string, string, readonly string[], string?]
   /** The top n blocks leave the best chain; their transactions return to the mempool (seconds). */
@@ -22,6 +24,9 @@ export function applyEffect(state: ChainState, effect: Effect): void {
   switch (effect[0]) {
     case 'tx':
       enterMempool(state, transactionOf(effect[1]), effect[2]);
+      break;
+    case 'evict':
+      evict(state, effect[1]);
       break;
     case 'block':
       connect(state, effect);
@@ -52,9 +57,20 @@ function transactionOf(hex: string): Transaction {
 
 function enterMempool(state: ChainState, transaction: Transaction, time: number): void {
   for (const txid of conflictsOf(state, transaction)) kill(state, txid);
+  state.evicted.delete(transaction.txid);
   bringToLife(state, transaction, null);
   state.mempool.set(transaction.txid, { transaction, time, height: tip(state).height });
   if (state.dialect.quorums && state.trouble.fault !== 'no_locks') state.locked.add(transaction.txid);
+}
+
+function evict(state: ChainState, txid: string): void {
+  const before = [...state.mempool.values()];
+  kill(state, txid);
+  const dropped = before.map((entry) => entry.transaction).filter((transaction) => !state.mempool.has(transaction.txid));
+  for (const transaction of dropped) {
+    state.evicted.set(transaction.txid, transaction);
+    for (const input of transaction.inputs) state.faucetCoins.delete(outpointKey(input));
+  }
 }
 
 function connect(state: ChainState, [, headerHex, coinbaseHex, txids, hash]: Extract<Effect, { 0: 'block' }>): void {

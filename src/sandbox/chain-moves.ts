@@ -4,7 +4,7 @@ import { utxoRow } from '../core/currency.ts';
 import { plus, sum } from '../core/money.ts';
 import { type Block, blockHash, coinbase, headerBytes, median, mineHeader } from './block.ts';
 import { applyEffect, type Effect } from './chain-effects.ts';
-import { type ChainState, feeOf, isMature, tip } from './chain-state.ts';
+import { type ChainState, conflictsOf, feeOf, isMature, tip } from './chain-state.ts';
 import { doubleSpend, isFromFaucet, payment, replacement } from './faucet.ts';
 import { faucetScript, minerScript } from './faucet-key.ts';
 import type { Output, Transaction } from './transaction.ts';
@@ -129,6 +129,23 @@ export function doubleSpendAll(draft: Draft, originals: readonly Transaction[]):
     made.push(conflict);
   }
   return made.filter((conflict) => draft.state.mempool.has(conflict.txid));
+}
+
+/** Drops these from the mempool, with what spends them, as nodes do that are short of room; what was dropped. */
+export function evictAll(draft: Draft, originals: readonly Transaction[]): readonly Transaction[] {
+  const before = new Set(draft.state.evicted.keys());
+  for (const { txid } of originals) if (draft.state.mempool.has(txid)) perform(draft, ['evict', txid]);
+  return [...draft.state.evicted.values()].filter(({ txid }) => !before.has(txid));
+}
+
+/** Sends evicted transactions again, parents first; those whose coins are still there and unspent. */
+export function returnAll(draft: Draft, evicted: readonly Transaction[]): readonly Transaction[] {
+  const returned = evicted.filter((transaction) => {
+    const isPossible = feeOf(draft.state, transaction) !== null && conflictsOf(draft.state, transaction).length === 0;
+    if (isPossible) enter(draft, transaction);
+    return isPossible;
+  });
+  return returned;
 }
 
 /**

@@ -46,6 +46,8 @@ export type ChainState = {
   readonly denied: Set<string>;
   /** Alive transactions that a quorum has locked (Dash). */
   readonly locked: Set<string>;
+  /** Transactions that every mempool has dropped without a conflict, parents first; the faucet leaves the coins that they spend alone. */
+  readonly evicted: Map<string, Transaction>;
   /** Height up to which the best chain is locked (Dash); −1 = not at all. */
   chainLock: number;
   trouble: Trouble;
@@ -67,6 +69,7 @@ export function newChain(dialect: Dialect): ChainState {
     faucetCoins: new Map(),
     denied: new Set(),
     locked: new Set(),
+    evicted: new Map(),
     chainLock: -1,
     trouble: { down: false, fault: null, left: null },
     addressesGiven: 0,

@@ -101,24 +101,70 @@ function replaceable(node: SimulatedNode, txid: string, script: Buffer): Transac
   return known.transaction;
 }
 
-/** POST /sandbox/double_spend */
-export async function doubleSpendTransaction(
+type Moved = { readonly answer: unknown; readonly node: SimulatedNode };
+
+/** Lets each chain do something about a transaction of the service; 409 with these words when none had anything to do. */
+async function onEachChain(
   world: World,
   body: Body,
-): Promise<{ readonly answer: unknown; readonly node: SimulatedNode }> {
+  move: (node: SimulatedNode, script: string) => readonly Transaction[],
+  otherwise: string,
+): Promise<Moved> {
   const asked = await transactionAsked(world, body);
-  const conflicts: Transaction[] = [];
+  const moved: Transaction[] = [];
   let concerned: SimulatedNode = nodeOf(world.nodes, asked.currency);
   for (const node of world.nodes.values()) {
-    const open = node.received(asked.script).filter((line) => line.confirmations === 0);
-    const originals = open.map((line) => (node.state.alive.get(line.txid) as { transaction: Transaction }).transaction);
-    const made = originals.length === 0 ? [] : node.doubleSpend(originals);
+    const made = move(node, asked.script);
     if (made.length > 0) concerned = node;
-    conflicts.push(...made);
+    moved.push(...made);
   }
-  if (conflicts.length === 0) throw impossible('transaction_id has no unconfirmed payment that could be double-spent');
-  return { answer: { txids: conflicts.map((transaction) => transaction.txid) }, node: concerned };
+  if (moved.length === 0) throw impossible(`transaction_id has ${otherwise}`);
+  return { answer: { txids: moved.map((transaction) => transaction.txid) }, node: concerned };
 }
+
+/** What pays this script in the mempool of a chain. */
+function unconfirmed(node: SimulatedNode, script: string): readonly Transaction[] {
+  const open = node.received(script).filter((line) => line.confirmations === 0);
+  return open.map((line) => (node.state.alive.get(line.txid) as { transaction: Transaction }).transaction);
+}
+
+/** POST /sandbox/double_spend */
+export const doubleSpendTransaction = (world: World, body: Body): Promise<Moved> =>
+  onEachChain(
+    world,
+    body,
+    (node, script) => {
+      const originals = unconfirmed(node, script);
+      return originals.length === 0 ? [] : node.doubleSpend(originals);
+    },
+    'no unconfirmed payment that could be double-spent',
+  );
+
+/** POST /sandbox/evict */
+export const evictTransaction = (world: World, body: Body): Promise<Moved> =>
+  onEachChain(
+    world,
+    body,
+    (node, script) => {
+      const originals = unconfirmed(node, script);
+      if (originals.length > 0) node.evict(originals);
+      return originals;
+    },
+    'no unconfirmed payment that could be evicted',
+  );
+
+/** POST /sandbox/return */
+export const returnTransaction = (world: World, body: Body): Promise<Moved> =>
+  onEachChain(
+    world,
+    body,
+    (node, script) => {
+      const evicted = [...node.state.evicted.values()];
+      const ours = (transaction: Transaction) => paidTo(transaction, Buffer.from(script, 'hex')) > 0n;
+      return evicted.some(ours) ? node.sendAgain(evicted.filter(ours)) : [];
+    },
+    'no evicted payment that could come back',
+  );
 
 /** POST /sandbox/address */
 export function outsideAddress(world: World, body: Body): { readonly address: string } {

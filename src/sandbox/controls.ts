@@ -18,7 +18,14 @@ import {
   requiredText,
   requiredWhole,
 } from './control-fields.ts';
-import { doubleSpendTransaction, outsideAddress, payTransaction, receivedOutside } from './control-pay.ts';
+import {
+  doubleSpendTransaction,
+  evictTransaction,
+  outsideAddress,
+  payTransaction,
+  receivedOutside,
+  returnTransaction,
+} from './control-pay.ts';
 import { type Prices, SOURCES } from './rates.ts';
 import type { SimulatedNode } from './simulated-node.ts';
 import type { World } from './world.ts';
@@ -180,6 +187,8 @@ const notYet =
 const CONTROLS: Readonly<Record<string, Control>> = {
   pay: async (world, body) => seen(world, await payTransaction(world, body)),
   double_spend: async (world, body) => seen(world, await doubleSpendTransaction(world, body)),
+  evict: async (world, body) => seen(world, await evictTransaction(world, body)),
+  return: async (world, body) => seen(world, await returnTransaction(world, body)),
   mine,
   reorg,
   node: trouble,

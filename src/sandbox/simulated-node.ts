@@ -8,6 +8,7 @@ import {
   type Draft,
   doubleSpendAll,
   enter,
+  evictAll,
   type MineOptions,
   mineBlock,
   mineFirstBlocks,
@@ -15,6 +16,7 @@ import {
   perform,
   reorganise,
   replace,
+  returnAll,
 } from './chain-moves.ts';
 import { type ChainState, newChain, type Received, receivedBy, type Trouble } from './chain-state.ts';
 import { DIALECTS, type Dialect } from './dialects.ts';
@@ -53,6 +55,10 @@ export type SimulatedNode = {
   rewind(depth: number): void;
   /** Takes the faucet's coins in these mempool transactions back; the conflicting transactions. */
   doubleSpend(originals: readonly Transaction[]): readonly Transaction[];
+  /** Drops these from the mempool without a conflict, with what spends them; what was dropped. */
+  evict(originals: readonly Transaction[]): readonly Transaction[];
+  /** Sends these evicted transactions again; those that could come back. */
+  sendAgain(evicted: readonly Transaction[]): readonly Transaction[];
   setTrouble(trouble: Trouble): void;
   /** The index of a new place of the outside world. */
   nextOutsideIndex(): number;
@@ -117,6 +123,8 @@ function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: 
     reorg: (depth, { drop }) => move((draft) => reorganise(draft, depth, drop)),
     rewind: (depth) => move((draft) => perform(draft, ['rewind', depth, draft.nowSeconds])),
     doubleSpend: (originals) => move((draft) => doubleSpendAll(draft, originals)),
+    evict: (originals) => move((draft) => evictAll(draft, originals)),
+    sendAgain: (evicted) => move((draft) => returnAll(draft, evicted)),
     setTrouble: (trouble) => move((draft) => perform(draft, ['trouble', trouble])),
     nextOutsideIndex: () =>
       move((draft) => {

@@ -212,6 +212,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       if (quiet && performance.now() < triesAgainMs) return STANDBY;
       if (!(await isElected(quiet))) return STANDBY;
       isAtRest = false;
+      // somebody waits for what the node holds now: nothing is announced of what a mempool drops
+      if (!quiet) mempool.lookAtAll();
       const atMs = await ownClock.look();
       const first = await ask(atMs, held !== null && mempool.wantsShortList());
       const done = await readOrTrouble(first, { atMs, quiet, node });

@@ -160,7 +160,27 @@ describe('mine, reorg, double_spend', () => {
     expect(await refused('double_spend', { transaction_id: 'txn_btc_21' })).toEqual([409, 'not_possible', undefined]);
   });
 
+  it('drops every unconfirmed payment without a conflict, and sends it again', async () => {
+    const { txid } = await ask('pay', { transaction_id: 'txn_btc_22' });
+    const { txid: other } = await ask('pay', { transaction_id: 'txn_btc_22', currency: 'DOGE' });
+    expect((await ask('evict', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);
+    await expect(seen('btc', txid)).rejects.toThrow('No such mempool');
+    expect(await refused('evict', { transaction_id: 'txn_btc_22' })).toEqual([409, 'not_possible', undefined]);
+    // the coins that it spends wait for it
+    const { txid: next } = await ask('pay', { transaction_id: 'txn_btc_23' });
+    await ask('mine', { currency: 'BTC', blocks: 1 });
+    expect((await ask('return', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);
+    expect(await refused('return', { transaction_id: 'txn_btc_22' })).toEqual([409, 'not_possible', undefined]);
+    await ask('mine', { currency: 'BTC', blocks: 1 });
+    expect((await seen('btc', txid)).confirmations).toBe(1);
+    expect((await seen('btc', next)).confirmations).toBe(2);
+    expect(await refused('evict', { transaction_id: 'txn_btc_23' })).toEqual([409, 'not_possible', undefined]);
+    await ask('mine', { currency: 'DOGE', blocks: 1 });
+  });
+
   it.each([
+    ['evict', { transaction_id: 'txn_none' }, 404, 'transaction_not_found', 'transaction_id'],
+    ['return', { transaction_id: 'txn_none' }, 404, 'transaction_not_found', 'transaction_id'],
     ['mine', {}, 400, 'missing_field', 'currency'],
     ['mine', { currency: 'BTC' }, 400, 'missing_field', 'blocks'],
     ['mine', { currency: 'BTC', blocks: '1' }, 400, 'invalid_request', 'blocks'],
