@@ -611,6 +611,8 @@ CREATE INDEX payments_height ON public.payments USING btree (currency, height) W
 
 CREATE INDEX payments_transaction ON public.payments USING btree (transaction_id);
 
+CREATE INDEX payments_twin ON public.payments USING btree (twin_key);
+
 CREATE INDEX payments_unmined ON public.payments USING btree (currency) WHERE (state = ANY (ARRAY['mempool'::text, 'gone'::text]));
 
 CREATE INDEX rivals_height ON public.rivals USING btree (currency, height) WHERE (height IS NOT NULL);

@@ -14,7 +14,8 @@ import {
   type SightingsContext,
   updatePayments,
 } from './payment-facts.ts';
-import { applySighting, createPlan, type Plan } from './sighting-plan.ts';
+import { ownersOf } from './script-owners.ts';
+import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 
 /** Records what one block, or the mempool, shows of payments. Returns how many payments changed. */
@@ -26,11 +27,13 @@ export async function recordSightings(
 ): Promise<number> {
   if (sightings.length === 0) return 0;
   await noteUnprotected(sql, currency, context, sightings);
-  const known = await readFacts(
+  const facts = sightings.map((one) => one.facts);
+  const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
+  const owners = await ownersOf(
     sql,
-    currency,
-    sightings.map((one) => one.facts),
+    [...scripts].map((script) => Buffer.from(script, 'hex')),
   );
+  const known = await readFacts(sql, currency, { sightings: facts, owners, twinKeys: twinKeysOf(owners, facts) });
   const plan = createPlan(currency, context, known);
   for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) applySighting(plan, sighting);
   await writePlan(sql, plan);

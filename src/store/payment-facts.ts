@@ -1,7 +1,8 @@
-// The fact columns of payments (never the judge's): read for a set of sightings, changed, inserted. Called by chain-facts.ts.
+// The fact columns of payments (never the judge's): read for a set of sightings, changed, inserted.
 import type { UtxoCode } from '../core/currency.ts';
 import type { TransactionFacts } from '../core/ports.ts';
 import type { Sql } from './connect.ts';
+import { inParts } from './script-owners.ts';
 
 export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
 
@@ -92,39 +93,47 @@ function paymentFacts(row: RawFacts): PaymentFacts {
   };
 }
 
-/** Who owns the outputs, which payments are there already (also under another txid), and which payments spend the same outpoints. */
-export async function readFacts(sql: Sql, currency: UtxoCode, sightings: readonly TransactionFacts[]): Promise<KnownFacts> {
-  const scripts = [...new Set(sightings.flatMap((facts) => facts.outputs.map((output) => output.script)))];
-  const owners = new Map<string, string>();
-  if (scripts.length > 0) {
-    const { rows } = await sql.query<{ id: string; script: string }>({
-      name: 'owners_of_scripts',
-      text: `select id, encode(script, 'hex') as script from transactions where script = any ($1::bytea[])`,
-      values: [scripts.map((script) => Buffer.from(script, 'hex'))],
-    });
-    for (const row of rows) owners.set(row.script, row.id);
-  }
-  const spends = sightings.flatMap((facts) => facts.inputs);
-  const spenders = new Map<string, string[]>();
-  if (spends.length > 0) {
-    const { rows } = await sql.query<{ prev_txid: string; prev_vout: number; txid: string }>({
+/** A statement asks for so many outpoints at most. */
+const ASKED_AT_ONCE = 50_000;
+
+/**
+ * Which payments spend the same outpoints as these transactions, and which payments are there already: those under a txid that is concerned,
+ * and those that are the same under another one.
+ * @param seen.twinKeys what the outputs to us are known by under whatever txid (hex)
+ */
+export async function readFacts(
+  sql: Sql,
+  currency: UtxoCode,
+  seen: {
+    readonly sightings: readonly TransactionFacts[];
+    readonly owners: ReadonlyMap<string, string>;
+    readonly twinKeys: readonly string[];
+  },
+): Promise<KnownFacts> {
+  const spends = seen.sightings.flatMap((facts) => facts.inputs);
+  const spending: { key: string; txid: string }[] = [];
+  await inParts(spends, ASKED_AT_ONCE, async (part) => {
+    const { rows } = await sql.query<{ key: string; txid: string }>({
       name: 'spenders_of_outpoints',
-      text: `select prev_txid, prev_vout, txid from payment_inputs
+      text: `select prev_txid || ':' || prev_vout as key, txid from payment_inputs
                where currency = $1 and (prev_txid, prev_vout) in (select * from unnest($2::text[], $3::int[]))`,
-      values: [currency, spends.map((spend) => spend.txid), spends.map((spend) => spend.vout)],
+      values: [currency, part.map((spend) => spend.txid), part.map((spend) => spend.vout)],
     });
-    for (const row of rows) {
-      const key = `${row.prev_txid}:${row.prev_vout}`;
-      spenders.set(key, [...(spenders.get(key) ?? []), row.txid]);
-    }
-  }
-  const txids = [...new Set([...sightings.map((facts) => facts.txid), ...[...spenders.values()].flat()])];
+    for (const row of rows) spending.push(row);
+  });
+  const spenders = new Map(
+    [...Map.groupBy(spending, ({ key }) => key)].map(([key, found]) => [key, found.map(({ txid }) => txid)]),
+  );
+  const txids = [...new Set([...seen.sightings, ...spending].map(({ txid }) => txid))];
   const { rows } = await sql.query<RawFacts>({
     name: 'payments_concerned',
-    text: `select ${COLUMNS} from payments p where p.currency = $1 and (p.txid = any ($2) or p.transaction_id = any ($3)) order by p.txid, p.vout`,
-    values: [currency, txids, [...owners.values()]],
+    text: `select ${COLUMNS} from payments p where p.currency = $1 and p.txid = any ($2)
+           union
+           select ${COLUMNS} from payments p where p.currency = $1 and p.twin_key in (select decode(t.key, 'hex') from unnest($3::text[]) as t(key))
+            order by txid, vout`,
+    values: [currency, txids, seen.twinKeys],
   });
-  return { owners, payments: rows.map(paymentFacts), spenders };
+  return { owners: seen.owners, payments: rows.map(paymentFacts), spenders };
 }
 
 /** The payments of a chain that are not in a block: in the mempool, gone since a time, or conflicted by a rival that is not mined either. */
@@ -201,16 +210,13 @@ export async function readWaiting(
 
 /** A statement may take half a minute: what a whole block brings is written in parts. */
 const ROWS_AT_ONCE = 10_000;
-async function inParts<T>(rows: readonly T[], write: (part: readonly T[]) => Promise<void>): Promise<void> {
-  for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) await write(rows.slice(from, from + ROWS_AT_ONCE));
-}
 
 /**
  * Writes the facts as they are now. A lock holds for a txid as long as it stays where our node told of it: an InstantSend lock goes along
  * into a block; with another txid, out of the mempool or in another block a payment has none until our node tells it anew.
  */
 export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
-  return inParts(rows, (part) => updateSome(sql, part));
+  return inParts(rows, ROWS_AT_ONCE, (part) => updateSome(sql, part));
 }
 async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   await sql.query({
@@ -245,7 +251,7 @@ async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void
  * is not in a block. It is left out, as a row that knows nothing would be booked a second time; the audit names it.
  */
 export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
-  return inParts(rows, (part) => insertSome(sql, currency, part));
+  return inParts(rows, ROWS_AT_ONCE, (part) => insertSome(sql, currency, part));
 }
 async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
   await sql.query({
@@ -279,7 +285,7 @@ async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPaymen
 export type NewSpend = { readonly prevTxid: string; readonly prevVout: number; readonly txid: string };
 
 export function insertSpends(sql: Sql, currency: UtxoCode, rows: readonly NewSpend[]): Promise<void> {
-  return inParts(rows, async (part) => {
+  return inParts(rows, ROWS_AT_ONCE, async (part) => {
     await sql.query({
       name: 'insert_payment_inputs',
       text: `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select $1, * from unnest($2::text[], $3::int[], $4::text[])

@@ -127,14 +127,3 @@ async function keepBlock(sql: Sql, currency: UtxoCode, block: Place): Promise<vo
     values: [currency, block.height, block.hash],
   });
 }
-
-/** Whose these scripts are: transaction ids by script (hex). */
-export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promise<ReadonlyMap<string, string>> {
-  if (scripts.length === 0) return new Map();
-  const { rows } = await sql.query<{ id: string; script: Buffer }>({
-    name: 'owners_of_outputs',
-    text: 'select id, script from transactions where script = any ($1::bytea[])',
-    values: [scripts],
-  });
-  return new Map(rows.map((row) => [row.script.toString('hex'), row.id]));
-}

@@ -1,5 +1,5 @@
 // What sightings mean for the payments that are known, worked out in memory before anything is written: a payment is new, found again,
-// taken over by its malleated twin, or loses against a rival. Called by chain-facts.ts; no SQL here.
+// taken over by its malleated twin, or loses against a rival. No SQL here.
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../core/ports.ts';
@@ -59,7 +59,7 @@ export function createPlan(currency: UtxoCode, context: SightingsContext, known:
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
-  for (const { output, transactionId, twinKey } of ours(plan, facts)) {
+  for (const { output, transactionId, twinKey } of ours(plan.owners, facts)) {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
     const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, twinOf(twinKey, transactionId));
     if (twin !== undefined) {
@@ -123,14 +123,19 @@ type OurOutput = {
   readonly twinKey: string;
 };
 
+/** What the outputs of these transactions to ours are known by under whatever txid (hex). */
+export function twinKeysOf(owners: ReadonlyMap<string, string>, sightings: readonly TransactionFacts[]): readonly string[] {
+  return sightings.flatMap((facts) => ours(owners, facts).map(({ twinKey }) => twinKey));
+}
+
 /** The outputs to transactions of ours, each with the key that its twin under another txid has too. */
-function ours(plan: Plan, facts: TransactionFacts): OurOutput[] {
+function ours(owners: ReadonlyMap<string, string>, facts: TransactionFacts): OurOutput[] {
   const inputs = facts.inputs.length === 0 ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
   const begun = createHash('sha256').update(`${inputs}|`);
   const seen = new Map<string, number>();
   const found: OurOutput[] = [];
   for (const output of facts.outputs) {
-    const transactionId = plan.owners.get(output.script);
+    const transactionId = owners.get(output.script);
     if (transactionId === undefined || output.amountMinor <= 0n) continue;
     const what = `${output.script}:${output.amountMinor}`;
     if (output.pegOut !== undefined) {

@@ -114,14 +114,3 @@ export async function newSpentOutpoints(
   const [first] = rows as [(typeof rows)[number]];
   return { horizon: first.horizon, outpoints, pack: first.pack };
 }
-
-/** Which of these scripts belong to a transaction, whatever its age. */
-export async function knownScripts(sql: Sql, scripts: readonly Uint8Array[]): Promise<readonly Buffer[]> {
-  if (scripts.length === 0) return [];
-  const { rows } = await sql.query<{ script: Buffer }>({
-    name: 'known_scripts',
-    text: 'select script from transactions where script = any ($1::bytea[])',
-    values: [scripts],
-  });
-  return rows.map((row) => row.script);
-}

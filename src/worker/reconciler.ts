@@ -7,7 +7,6 @@ import { CursorMoved, readCursor } from '../store/blocks.ts';
 import {
   addReceipts,
   beginReconciled,
-  ownersOf,
   type Place,
   type Receipt,
   type Reconciled,
@@ -15,6 +14,7 @@ import {
   reconciledDown,
   rewindReconciled,
 } from '../store/receipts.ts';
+import { ownersOf } from '../store/script-owners.ts';
 import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';

@@ -15,7 +15,7 @@ import {
 import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
 import type { Sql } from '../store/connect.ts';
 import type { Sighting } from '../store/payment-facts.ts';
-import { knownScripts } from '../store/watched.ts';
+import { knownScripts } from '../store/script-owners.ts';
 import { bestChain, type Place, readAhead } from './best-chain.ts';
 import { createCollector } from './block-collector.ts';
 import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';
