@@ -1,4 +1,4 @@
-// `npm test`: fetches the real nodes that the chain tests run against (scripts/peers), runs every test, says which peers were used and
+// `npm test`: fetches the programs of others that the tests run against (scripts/peers), runs every test, says which peers were used and
 // ends with `N passed, N failed`. Arguments go to vitest (`npm test -- test/core`).
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = join(root, 'node_modules', '.bin');
-const PEERS = ['bitcoind', 'litecoind', 'bchd'];
+const PEERS = ['bitcoind', 'litecoind', 'bchd', 'schemathesis', 'openapi-typescript'];
 const debian = existsSync('/etc/debian_version');
 
 /** Fetches one peer: its path, or why it is not to be had. */

@@ -40,10 +40,11 @@ export function payWith(about: string): Field<PaymentMethod, true> {
     required: true,
     about,
     refusal: 'unsupported_currency',
-    // the codes as a list, and the same in any case
+    // the codes as a list, and every other way to write them: two names that differ in a hyphen only cannot be members of one enum in
+    // most languages
     schema: {
       anyOf: [
-        { type: 'string', enum: names },
+        { type: 'string', enum: [...CURRENCY_CODES, 'BTC-LN'] },
         { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$` },
       ],
       examples: ['BTC'],

@@ -139,10 +139,9 @@ function requestBody(id: string, fields: Readonly<Record<string, Described>>, co
   const name = `${id.charAt(0).toUpperCase()}${id.slice(1)}Request`;
   const list = Object.entries(fields);
   const required = list.filter(([, field]) => field.required).map(([field]) => field);
-  // a token may be wrong but not empty: null stands for any other field that is not sent
+  // null stands for a field that is not sent
   const properties = list.map(([field, { required: needed, schema, about }]) => {
-    const nullable = needed || field === 'access_token' ? schema : orNull(schema);
-    return [field, { ...nullable, description: about }];
+    return [field, { ...(needed ? schema : orNull(schema)), description: about }];
   });
   components.set(name, {
     type: 'object',
