@@ -17,7 +17,7 @@ export async function fillTransactions(databaseUrl: string, rows: number): Promi
     await client.query({
       text: `
         with made as (
-          insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments, label,
+          insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments, label,
                                     address, script, address_index, created_at, window_ends_at)
           select 'txn_00000' || lpad(n::text, 17, '0'), (select min(id) from merchants), 'BTC', 'timedout_checked', 2500, 38462, 65000, made_at,
                  '[{"source": "kraken", "usd": "65000.00", "at": "2026-01-01T00:00:00.000Z"}]', 100, 'accept', 'order ' || n,

@@ -36,7 +36,7 @@ async function fill(databaseUrl: string, rows: number): Promise<void> {
   const time = sortableId('txn_', Date.now(), new Uint8Array(10)).slice(0, TIME_DIGITS);
   for (let from = 0; from < rows; from += BATCH) {
     await client.query({
-      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                        address, script, created_at, window_ends_at)
                select $1 || 'z' || lpad(n::text, 11, '0'), (select min(id) from merchants), (array['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'])[1 + n % 5], 'started',
                       2500, 38462, 65000, now(), '[]', 100, 'accept', 'fill' || n, decode('0014' || md5(n::text) || substr(md5('x' || n), 1, 8), 'hex'),

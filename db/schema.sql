@@ -506,7 +506,7 @@ create table public.transactions (
   currency text not null,
   status text not null,
   usd_minor bigint not null,
-  need units not null,
+  amount_due units not null,
   rate numeric not null,
   rate_at timestamp with time zone not null,
   rate_sources jsonb not null,
@@ -524,9 +524,9 @@ create table public.transactions (
   crypto_received units default 0 not null,
   confirmed_from_height integer,
   confirmed_from_currency text,
-  word text default 'none'::text not null,
-  why text,
-  barred boolean default false not null,
+  merchant_decision text default 'none'::text not null,
+  review_cause text,
+  accepted_only_by_hand boolean default false not null,
   looked_up_at timestamp with time zone,
   lookup_wanted boolean default false not null,
   sequence integer default 1 not null,
@@ -537,13 +537,13 @@ create table public.transactions (
   constraint transactions_pkey PRIMARY KEY (id),
   constraint transactions_crypto_received_check CHECK (((crypto_received)::numeric >= (0)::numeric)),
   constraint transactions_late_payments_check CHECK ((late_payments = ANY (ARRAY['accept'::text, 'review'::text]))),
-  constraint transactions_need_check CHECK (((need)::numeric > (0)::numeric)),
+  constraint transactions_need_check CHECK (((amount_due)::numeric > (0)::numeric)),
   constraint transactions_rate_check CHECK ((rate > (0)::numeric)),
   constraint transactions_status_check CHECK ((status = ANY (ARRAY['started'::text, 'pending'::text, 'confirmed'::text, 'succeeded'::text, 'timedout'::text, 'cancelled'::text, 'declined'::text, 'review'::text, 'reimbursed'::text, 'settled'::text, 'timedout_checked'::text]))),
   constraint transactions_tolerance_bps_check CHECK (((tolerance_bps >= 0) AND (tolerance_bps <= 500))),
   constraint transactions_usd_minor_check CHECK ((usd_minor > 0)),
-  constraint transactions_why_check CHECK ((why = ANY (ARRAY['late'::text, 'loss'::text, 'other'::text]))),
-  constraint transactions_word_check CHECK ((word = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text])))
+  constraint transactions_why_check CHECK ((review_cause = ANY (ARRAY['late'::text, 'loss'::text, 'other'::text]))),
+  constraint transactions_word_check CHECK ((merchant_decision = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text])))
 );
 
 create table public.unprotected_coins (

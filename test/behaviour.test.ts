@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
-import { requiredConfirmations } from '../src/core/confirmations.ts';
+import { requiredDepth } from '../src/core/confirmations.ts';
 import { CURRENCIES, WATCHED_CODES } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS } from '../src/core/transaction-states.ts';
@@ -86,6 +86,6 @@ describe('the contract and the tables of the code say the same:', () => {
       .split('|')
       .slice(2, 6)
       .map((cell) => Number(cell.trim()));
-    expect([50_00n, 500_00n, 5_000_00n, 50_000_00n].map((usd) => requiredConfirmations(code, usd).depth)).toEqual(depths);
+    expect([50_00n, 500_00n, 5_000_00n, 50_000_00n].map((usd) => requiredDepth(code, usd).depth)).toEqual(depths);
   });
 });

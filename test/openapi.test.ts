@@ -6,10 +6,10 @@ import { refusalsOf } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
-import { type ApiWorld, makeApi } from './http/api-world.ts';
+import { type ApiServer, makeApi } from './http/api-world.ts';
 import { fits, resolved, type Schema } from './support/fits.ts';
 
-let api: ApiWorld;
+let api: ApiServer;
 // biome-ignore lint/suspicious/noExplicitAny: a document of its own type
 let document: any;
 beforeAll(async () => {

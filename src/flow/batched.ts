@@ -7,7 +7,7 @@ import type { Sql } from '../store/connect.ts';
 import { type QuoteFacts, readQuoteFacts } from '../store/quote-facts.ts';
 import { type CheckRow, insertTransactions, type NewTransaction, readChecks } from '../store/transactions.ts';
 
-export type Batched = {
+export type TransactionBatches = {
   /**
    * Writes a transaction with its first event; false when the price is not the row's any more, or its node cannot be used, or the merchant
    * has no settings: then nothing was written.
@@ -22,7 +22,7 @@ export type Batched = {
   nextAddress(currency: UtxoCode): Promise<DerivedAddress | null>;
 };
 
-export function createBatched(sql: Sql, nextAddress: Batched['nextAddress']): Batched {
+export function createTransactionBatches(sql: Sql, nextAddress: TransactionBatches['nextAddress']): TransactionBatches {
   let remembered: QuoteFacts | null = null;
   return {
     insert: createBatch(1, (rows: readonly NewTransaction[]) => insertTransactions(sql, rows)),
@@ -38,7 +38,7 @@ export function createBatched(sql: Sql, nextAddress: Batched['nextAddress']): Ba
 }
 
 /** The same on one open transaction. */
-export function batchedWithin(batched: Batched, sql: Sql): Batched {
+export function transactionBatchesWithin(batched: TransactionBatches, sql: Sql): TransactionBatches {
   return {
     insert: async (row) => (await insertTransactions(sql, [row]))[0] ?? false,
     check: async (id) => (await readChecks(sql, [id]))[0] ?? null,

@@ -3,7 +3,7 @@
 import type { Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/connect.ts';
-import { type Batched, batchedWithin } from './batched.ts';
+import { type TransactionBatches, transactionBatchesWithin } from './batched.ts';
 
 export type Context = {
   readonly db: Database;
@@ -16,7 +16,7 @@ export type Context = {
   /** Cents: what is worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
   readonly contestedLimitMinor: bigint;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
-  readonly batched: Batched;
+  readonly batches: TransactionBatches;
   /** Inside an open transaction: takes work that must wait until it has ended. Absent outside: each write is committed when it returns. */
   readonly afterwards?: Afterwards;
 };
@@ -45,5 +45,5 @@ export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context 
     sessionLock: (name, onLost) => ctx.db.sessionLock(name, onLost),
     close: () => Promise.reject(new Error('an open transaction is closed by who opened it')),
   };
-  return { ...ctx, db, batched: batchedWithin(ctx.batched, db), afterwards };
+  return { ...ctx, db, batches: transactionBatchesWithin(ctx.batches, db), afterwards };
 }

@@ -1,7 +1,7 @@
 // The one way in which transactions change: lock their rows, load what the chains and the rates say, let the judge decide each (and the
 // merchant's word, where there is one), write the differences. One alone for the verbs of transaction-life, many together for the worker.
 
-import { requiredConfirmations } from '../core/confirmations.ts';
+import { requiredDepth } from '../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import {
   type Balances,
@@ -9,9 +9,9 @@ import {
   type Case,
   type CaseTransaction,
   type ChainView,
-  type Coin,
   DAY_MS,
   type DatedBlock,
+  type Payment,
 } from '../core/judge/case.ts';
 import { judge } from '../core/judge/judge.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
@@ -24,7 +24,7 @@ import type { Context } from './context.ts';
 
 type Facts = {
   readonly locked: LockedTransaction;
-  readonly coins: readonly Coin[];
+  readonly payments: readonly Payment[];
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
 };
@@ -113,8 +113,8 @@ function wantedBalances(owed: readonly Facts[]): ReadonlyMap<bigint, readonly Cu
   return new Map([...wanted].map(([merchantId, currencies]) => [merchantId, [...currencies]]));
 }
 
-function currenciesOf({ coins }: Facts): readonly CurrencyCode[] {
-  const among = new Set(coins.map((coin) => coin.currency));
+function currenciesOf({ payments }: Facts): readonly CurrencyCode[] {
+  const among = new Set(payments.map((payment) => payment.currency));
   return CURRENCY_CODES.filter((code) => among.has(code));
 }
 
@@ -130,8 +130,8 @@ async function readFacts(ctx: Context, sql: Sql, locked: readonly LockedTransact
   if (locked.length === 0) return [];
   const ids = locked.map((one) => one.transaction.id);
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const { chains, tips, coins } = await readChainFacts(sql, ids, ctx.contestedLimitMinor);
-    const coinsOf = ({ transaction }: LockedTransaction) => coins.get(transaction.id) ?? [];
+    const { chains, tips, payments } = await readChainFacts(sql, ids, ctx.contestedLimitMinor);
+    const coinsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
     const wanted = locked.map((one) => ({
       currency: one.transaction.currency,
       heights: heightsOf(one.transaction, coinsOf(one), chains),
@@ -139,7 +139,7 @@ async function readFacts(ctx: Context, sql: Sql, locked: readonly LockedTransact
     }));
     const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
     if (blocks === null) continue;
-    return locked.map((one, n) => ({ locked: one, coins: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
+    return locked.map((one, n) => ({ locked: one, payments: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
   }
   throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }
@@ -157,14 +157,14 @@ const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
 /** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
 function heightsOf(
   transaction: CaseTransaction,
-  coins: readonly Coin[],
+  payments: readonly Payment[],
   chains: ReadonlyMap<CurrencyCode, ChainView>,
 ): readonly number[] {
   const tip = chains.get(transaction.currency)?.tipHeight;
   if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];
-  const { depth } = requiredConfirmations(transaction.currency, transaction.usdMinor);
+  const { depth } = requiredDepth(transaction.currency, transaction.usdMinor);
   const heights = new Set<number>();
-  for (const { currency, height } of coins) {
+  for (const { currency, height } of payments) {
     if (currency !== transaction.currency) continue;
     heights.add(tip);
     if (height !== null) for (const at of [height, height + depth - 1, height + 99, height + 239]) heights.add(at);
@@ -176,7 +176,7 @@ function decideOn(ctx: Context, facts: Facts, balances: Balances | null, word?: 
   const { locked } = facts;
   const it: Case = {
     transaction: { ...locked.transaction },
-    coins: facts.coins.map((coin) => ({ ...coin })),
+    payments: facts.payments.map((payment) => ({ ...payment })),
     // with the balances locked the merchant's entries are dated in the order in which they are made
     nowMs: ctx.ports.clock.now(),
     chains: facts.chains,
@@ -192,10 +192,10 @@ function decideOn(ctx: Context, facts: Facts, balances: Balances | null, word?: 
     word(it);
     verdict = judge(it);
   }
-  const changed = it.coins.filter((coin, index) => !sameFields(coin, facts.coins[index] as Coin));
-  return { before: locked, transaction: it.transaction, coins: changed, steps: it.steps, verdict, nowMs: it.nowMs };
+  const changed = it.payments.filter((payment, index) => !sameFields(payment, facts.payments[index] as Payment));
+  return { before: locked, transaction: it.transaction, payments: changed, steps: it.steps, verdict, nowMs: it.nowMs };
 }
 
-function sameFields(a: Coin, b: Coin): boolean {
-  return (Object.keys(a) as (keyof Coin)[]).every((key) => a[key] === b[key]);
+function sameFields(a: Payment, b: Payment): boolean {
+  return (Object.keys(a) as (keyof Payment)[]).every((key) => a[key] === b[key]);
 }

@@ -12,7 +12,7 @@ const MAX_USD_MINOR = 10_000_000n;
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 
-export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly need: bigint };
+export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly amountDue: bigint };
 
 /**
  * A quote by the prices that were read last. They may be over by now: `insert` finds that out, and then {@link quoteNow} is the one. Whatever
@@ -22,7 +22,7 @@ export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly
  */
 export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
   const currency = watched(method);
-  const remembered = ctx.batched.rememberedFacts();
+  const remembered = ctx.batches.rememberedFacts();
   const priced = remembered === null ? null : quoteBy(remembered, ctx.ports.clock.now(), currency, usdMinor);
   return priced === null || priced instanceof Refusal ? quoteNow(ctx, method, usdMinor) : priced;
 }
@@ -30,7 +30,7 @@ export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigin
 /** A quote by the prices of this moment. Refused as {@link quote} does. */
 export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
   const currency = watched(method);
-  const priced = quoteBy(await ctx.batched.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
+  const priced = quoteBy(await ctx.batches.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
   if (priced instanceof Refusal) throw priced;
   return priced;
 }
@@ -46,8 +46,8 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
   if (outOfBounds !== null) return outOfBounds;
   const rate = facts.rates.get(currency);
   if (rate === undefined || !isFresh(rate.atMs, nowMs)) return new Refusal('rate_unavailable');
-  const need = cryptoForUsdUp(usdMinor, currency, rate.usd);
-  return dustRefusal(currency, need) ?? { currency, rate: rate.usd, need };
+  const amountDue = cryptoForUsdUp(usdMinor, currency, rate.usd);
+  return dustRefusal(currency, amountDue) ?? { currency, rate: rate.usd, amountDue };
 }
 
 /** The currency of a method whose chain we watch. */
@@ -74,9 +74,9 @@ function outOfBoundsRefusal(usdMinor: bigint, min: bigint, max: bigint): Refusal
   return null;
 }
 
-function dustRefusal(currency: CurrencyCode, need: bigint): Refusal | null {
+function dustRefusal(currency: CurrencyCode, amountDue: bigint): Refusal | null {
   const { dustMinor, decimals } = CURRENCIES[currency];
-  if (need >= dustMinor) return null;
+  if (amountDue >= dustMinor) return null;
   return new Refusal('amount_below_minimum', {
     param: 'amount',
     message: `This is less than the smallest output that the ${CURRENCIES[currency].name} network carries, ${formatMinor(dustMinor, decimals)} ${currency}.`,

@@ -22,7 +22,7 @@ export type CreatedTransaction = {
   /** What the QR code encodes: a BIP 321 URI with the amount. */
   readonly uri: string;
   readonly currency: CurrencyCode;
-  readonly cryptoMinor: bigint;
+  readonly amountDue: bigint;
   readonly usdMinor: bigint;
   readonly rate: Rate;
   readonly expiresAtMs: number;
@@ -45,17 +45,17 @@ export async function createTransaction(
   },
 ): Promise<CreatedTransaction> {
   let priced = await quote(ctx, input.method, input.usdMinor);
-  const place = await ctx.batched.nextAddress(priced.currency);
+  const place = await ctx.batches.nextAddress(priced.currency);
   if (place === null)
     throw new Refusal('currency_unavailable', { message: `No account key of ${priced.currency} is known; see "bursar keys".` });
   const nowMs = ctx.ports.clock.now();
   const transactionId = sortableId('txn_', nowMs, ctx.ports.rng.bytes(10));
-  const rowOf = ({ currency, need, rate }: Quote): NewTransaction => ({
+  const rowOf = ({ currency, amountDue, rate }: Quote): NewTransaction => ({
     id: transactionId,
     merchantId: input.merchantId,
     currency,
     usdMinor: input.usdMinor,
-    need,
+    amountDue,
     rate: formatRate(rate),
     label: input.label,
     email: input.email,
@@ -65,7 +65,7 @@ export async function createTransaction(
     createdAtMs: nowMs,
     windowEndsAtMs: nowMs + WINDOW_MS,
   });
-  for (let unchanged = 0; !(await ctx.batched.insert(rowOf(priced))); ) {
+  for (let unchanged = 0; !(await ctx.batches.insert(rowOf(priced))); ) {
     // the price or the node has changed since it was read
     const now = await quoteNow(ctx, input.method, input.usdMinor);
     unchanged = now.rate === priced.rate ? unchanged + 1 : 0;
@@ -75,9 +75,9 @@ export async function createTransaction(
   return {
     transactionId,
     address: place.address,
-    uri: paymentUri(priced.currency, place.address, priced.need),
+    uri: paymentUri(priced.currency, place.address, priced.amountDue),
     currency: priced.currency,
-    cryptoMinor: priced.need,
+    amountDue: priced.amountDue,
     usdMinor: input.usdMinor,
     rate: priced.rate,
     expiresAtMs: nowMs + WINDOW_MS,

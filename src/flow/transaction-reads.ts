@@ -31,7 +31,7 @@ function viewOf(row: CheckRow): TransactionView {
     transactionId: row.id,
     status: row.status,
     currency: row.currency,
-    cryptoMinor: row.need,
+    cryptoMinor: row.amountDue,
     receivedMinor: row.received,
     confirmations: row.confirmations,
     usdMinor: row.usdMinor,
@@ -46,14 +46,14 @@ export async function checkTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string; readonly param?: string },
 ): Promise<TransactionView> {
-  const row = await ctx.batched.check(input.transactionId);
+  const row = await ctx.batches.check(input.transactionId);
   if (row === null || row.merchantId !== input.merchantId)
     throw new Refusal('transaction_not_found', { param: input.param ?? 'transaction_id' });
   return viewOf(row);
 }
 
 /** Wakes those who wait for a change of status; fed by the database's notifications. */
-export type StatusBell = {
+export type StatusNotifier = {
   /** Resolves at the next change of this transaction, or when `signal` aborts. */
   next(transactionId: string, signal: AbortSignal): Promise<void>;
 };
@@ -64,7 +64,7 @@ export type StatusBell = {
  */
 export async function waitForStatus(
   ctx: Context,
-  bell: StatusBell,
+  notifier: StatusNotifier,
   input: {
     readonly merchantId: bigint;
     readonly transactionId: string;
@@ -75,11 +75,11 @@ export async function waitForStatus(
   let was = input.statusWas;
   for (;;) {
     // listen before looking, so that a change between the two is not missed
-    const rung = bell.next(input.transactionId, input.signal);
+    const changed = notifier.next(input.transactionId, input.signal);
     const view = await checkTransaction(ctx, input);
     was ??= view.status;
     if (view.status !== was || input.signal.aborted) return view;
-    await rung;
+    await changed;
   }
 }
 

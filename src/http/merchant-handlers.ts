@@ -23,8 +23,8 @@ const DEFAULT_PAGE = 20;
 const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {
-  async auth({ ctx, house, request }, body) {
-    const from = { place: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, house.rateLimitScale) };
+  async auth({ ctx, context, request }, body) {
+    const from = { place: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, context.rateLimitScale) };
     return pairReply(await guardedSignIn(ctx, body, from));
   },
 

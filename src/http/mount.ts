@@ -10,18 +10,18 @@ import { type Answer, once } from '../flow/once.ts';
 import type { Caller } from '../flow/sign-in.ts';
 import { addressKey } from './client-address.ts';
 import { bearer, checkScope, presentedToken } from './credentials.ts';
-import { type Counted, type House, takeCall } from './house.ts';
 import { bodyHash, presentedKey } from './idempotency-key.ts';
 import { createLimiter } from './rate-limit.ts';
 import { hasEnded } from './raw-answer.ts';
 import { checkMediaType, type JsonObject, parseObject, readBytes } from './read-body.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
+import { type Counted, type ServerContext, takeCall } from './server-context.ts';
 
 /** What a handler may need besides its body. */
 export type Call = {
   /** Inside the open transaction where a key came along. */
   readonly ctx: Context;
-  readonly house: House;
+  readonly context: ServerContext;
   readonly request: FastifyRequest;
 };
 export type SignedInCall = Call & { readonly caller: Caller };
@@ -34,13 +34,13 @@ export type MerchantHandlers = { readonly [K in keyof MerchantApi]: Handler<Merc
 type AnyHandler = (call: SignedInCall, body: Record<string, unknown>) => Promise<unknown>;
 
 /** Mounts an endpoint at its path and below /v1. */
-export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, handler: AnyHandler): void {
+export function mount(app: FastifyInstance, context: ServerContext, endpoint: Endpoint, handler: AnyHandler): void {
   const { access } = endpoint;
-  const answer = access.kind === 'open' ? openRoute(house, endpoint, handler) : tokenRoute(house, endpoint, access, handler);
+  const answer = access.kind === 'open' ? openRoute(context, endpoint, handler) : tokenRoute(context, endpoint, access, handler);
   function route(request: FastifyRequest, reply: FastifyReply): void {
-    const insecure = house.insecure(request);
+    const insecure = context.insecure(request);
     if (insecure !== null) {
-      house.failAnonymous(request, reply, insecure);
+      context.failAnonymous(request, reply, insecure);
       return;
     }
     readBytes(request.raw, (refusal, bytes) => {
@@ -50,7 +50,7 @@ export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, ha
         checkMediaType(request.raw);
         answer(request, reply, parseObject(bytes));
       } catch (error) {
-        house.failAnonymous(request, reply, error);
+        context.failAnonymous(request, reply, error);
       }
     });
   }
@@ -61,20 +61,20 @@ export function mount(app: FastifyInstance, house: House, endpoint: Endpoint, ha
 type Route = (request: FastifyRequest, reply: FastifyReply, body: JsonObject) => void;
 
 /** Sign-in and refresh: counted by address. */
-function openRoute(house: House, endpoint: Endpoint, handler: AnyHandler): Route {
-  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, house.rateLimitScale, house.neighbours);
+function openRoute(context: ServerContext, endpoint: Endpoint, handler: AnyHandler): Route {
+  const limiter = createLimiter<string>(endpoint.path.slice(1), endpoint.limit, context.rateLimitScale, context.sharedLimits);
   return (request, reply, body) => {
     const counted = { limiter, key: addressKey(request.ip) };
-    takeCall(counted, house.now(), (refused) => {
+    takeCall(counted, context.now(), (refused) => {
       if (refused !== null) {
-        house.fail(request, reply, refused, counted);
+        context.fail(request, reply, refused, counted);
         return;
       }
       // tokens must not stay in caches (RFC 6749 §5.1)
       reply.header('cache-control', 'no-store');
-      run(house, request, reply, counted, () => {
+      run(context, request, reply, counted, () => {
         const sent = withHeaderToken(endpoint, body, request);
-        return handler({ ctx: house.ctx, house, request } as SignedInCall, read(endpoint, sent));
+        return handler({ ctx: context.ctx, context, request } as SignedInCall, read(endpoint, sent));
       });
     });
   };
@@ -87,24 +87,26 @@ function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyR
   return { ...body, access_token: presentedToken(body, authorization) };
 }
 
-function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
+function tokenRoute(context: ServerContext, endpoint: Endpoint, access: Access & { kind: 'token' }, handler: AnyHandler): Route {
   const { limit, keyKept } = endpoint;
-  const limiter = createLimiter<bigint>(endpoint.path.slice(1), limit, house.rateLimitScale, house.neighbours, BigInt);
-  const { authenticate, authenticateNow } = house.authenticator;
+  const limiter = createLimiter<bigint>(endpoint.path.slice(1), limit, context.rateLimitScale, context.sharedLimits, BigInt);
+  const { authenticate, authenticateNow } = context.authenticator;
 
   function proceed(request: FastifyRequest, reply: FastifyReply, body: JsonObject, caller: Caller): void {
     const counted = { limiter, key: caller.merchantId };
     try {
       checkScope(caller, access, body);
     } catch (error) {
-      house.fail(request, reply, error, counted);
+      context.fail(request, reply, error, counted);
       return;
     }
-    takeCall(counted, house.now(), (refused) => {
-      if (refused !== null) house.fail(request, reply, refused, counted);
-      else if (keyKept !== null) runKeyed(house, { endpoint, handler, request, reply, body, caller }, counted);
+    takeCall(counted, context.now(), (refused) => {
+      if (refused !== null) context.fail(request, reply, refused, counted);
+      else if (keyKept !== null) runKeyed(context, { endpoint, handler, request, reply, body, caller }, counted);
       else {
-        run(house, request, reply, counted, () => handler({ ctx: house.ctx, house, request, caller }, read(endpoint, body)));
+        run(context, request, reply, counted, () =>
+          handler({ ctx: context.ctx, context, request, caller }, read(endpoint, body)),
+        );
       }
     });
   }
@@ -114,9 +116,9 @@ function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: '
     try {
       const token = presentedToken(body, request.raw.headers.authorization);
       // what another server has revoked is known here a moment later only: what is remembered is good for a server that is alone
-      caller = access.askNow || !house.neighbours.alone ? authenticateNow(token) : authenticate(token);
+      caller = access.askNow || !context.sharedLimits.alone ? authenticateNow(token) : authenticate(token);
     } catch (error) {
-      house.failAnonymous(request, reply, error);
+      context.failAnonymous(request, reply, error);
       return;
     }
     if (!(caller instanceof Promise)) {
@@ -125,7 +127,7 @@ function tokenRoute(house: House, endpoint: Endpoint, access: Access & { kind: '
     }
     caller.then(
       (found) => proceed(request, reply, body, found),
-      (error) => house.failAnonymous(request, reply, error),
+      (error) => context.failAnonymous(request, reply, error),
     );
   };
 }
@@ -136,7 +138,7 @@ function read(endpoint: Endpoint, body: JsonObject): Record<string, unknown> {
 
 /** Runs the handler and sends what it answers. */
 function run<Key>(
-  house: House,
+  context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
   counted: Counted<Key>,
@@ -146,16 +148,16 @@ function run<Key>(
   try {
     answer = work();
   } catch (error) {
-    house.fail(request, reply, error, counted);
+    context.fail(request, reply, error, counted);
     return;
   }
   answer.then(
     (value) => {
-      house.sign(request, reply);
-      counted.limiter.describe(reply, counted.key, house.now());
+      context.sign(request, reply);
+      counted.limiter.describe(reply, counted.key, context.now());
       reply.send(value);
     },
-    (error) => house.fail(request, reply, error, counted),
+    (error) => context.fail(request, reply, error, counted),
   );
 }
 
@@ -169,14 +171,14 @@ type KeyedCall = {
 };
 
 /** The same for a write, whose key, if there is one, makes it happen once. */
-function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void {
+function runKeyed(context: ServerContext, call: KeyedCall, counted: Counted<bigint>): void {
   const { endpoint, handler, request, reply, body, caller } = call;
   const perform = async (ctx: Context, fields: Record<string, unknown>): Promise<string> =>
-    reply.serialize((await handler({ ctx, house, request, caller }, fields)) as object) as string;
+    reply.serialize((await handler({ ctx, context, request, caller }, fields)) as object) as string;
   async function answer(): Promise<Answer> {
     const fields = read(endpoint, body);
     const key = presentedKey(body, request.raw.headers['idempotency-key']);
-    if (key === null) return { httpStatus: 200, text: await perform(house.ctx, fields), replayed: false };
+    if (key === null) return { httpStatus: 200, text: await perform(context.ctx, fields), replayed: false };
     const of = {
       merchantId: caller.merchantId,
       operation: endpoint.path,
@@ -184,19 +186,19 @@ function runKeyed(house: House, call: KeyedCall, counted: Counted<bigint>): void
       bodyHash: bodyHash(body),
       kept: endpoint.keyKept ?? 'a day',
     };
-    const done = await house.keyed(() => once(house.ctx, of, (ctx) => perform(ctx, fields), errorBody));
-    if (done.replayed && endpoint.alsoOnReplay === true) await perform(house.ctx, fields);
+    const done = await context.keyed(() => once(context.ctx, of, (ctx) => perform(ctx, fields), errorBody));
+    if (done.replayed && endpoint.alsoOnReplay === true) await perform(context.ctx, fields);
     return done;
   }
   answer().then(
     ({ httpStatus, text, replayed }) => {
       reply.code(httpStatus);
-      house.sign(request, reply);
+      context.sign(request, reply);
       if (replayed) reply.header('idempotent-replayed', 'true');
-      counted.limiter.describe(reply, counted.key, house.now());
+      counted.limiter.describe(reply, counted.key, context.now());
       reply.header('content-type', JSON_TYPE);
       reply.send(text);
     },
-    (error) => house.fail(request, reply, error, counted),
+    (error) => context.fail(request, reply, error, counted),
   );
 }

@@ -1,9 +1,9 @@
 // Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Used by mount.ts
-// and house.ts, which write the headers onto every answer. Where there are several servers the database counts (neighbours.ts), and a bucket
+// and server-context.ts, which write the headers onto every answer. Where there are several servers the database counts (shared-limits.ts), and a bucket
 // here is what this server knows of it.
 import type { CallLimit } from '../contract/endpoint.ts';
 import type { RefusalLimit } from '../core/refusal.ts';
-import { type Bucket, type Neighbours, NO_NEIGHBOURS, type SharedLimit } from './neighbours.ts';
+import { type Bucket, NOT_SHARED, type SharedLimit, type SharedLimits } from './shared-limits.ts';
 
 /** What headers are written to. */
 export type Headers = { header(name: string, value: string): unknown };
@@ -28,7 +28,7 @@ export function createLimiter<Key extends string | bigint>(
   name: string,
   limit: CallLimit,
   scale: number,
-  neighbours: Neighbours = NO_NEIGHBOURS,
+  sharedLimits: SharedLimits = NOT_SHARED,
   keyOf: (text: string) => Key = (text) => text as Key,
 ): Limiter<Key> {
   const perMinute = scaled(limit.perMinute, scale);
@@ -60,11 +60,11 @@ export function createLimiter<Key extends string | bigint>(
     bucket.tokens = Math.min(bucket.tokens, known.tokens + (atMs - known.atMs) * perMs);
   }
   const shared: SharedLimit = { name, capacity, perMs, buckets, lower: (text, known) => lower(keyOf(text), known) };
-  neighbours.share(shared);
+  sharedLimits.share(shared);
 
   async function takeTogether(key: Key, nowMs: number): Promise<boolean> {
     try {
-      const taken = await neighbours.take(shared, String(key), nowMs);
+      const taken = await sharedLimits.take(shared, String(key), nowMs);
       if (taken === null) return true;
       lower(key, taken);
       return taken.granted;
@@ -78,7 +78,7 @@ export function createLimiter<Key extends string | bigint>(
       // the others only take away: what is used up here is used up
       if (bucket.tokens < 1) return false;
       bucket.tokens -= 1;
-      return neighbours.alone || takeTogether(key, nowMs);
+      return sharedLimits.alone || takeTogether(key, nowMs);
     },
     describe(reply, key, nowMs) {
       const { tokens } = filled(key, nowMs);

@@ -6,21 +6,21 @@ import type { Socket } from 'node:net';
 import { Refusal } from '../core/refusal.ts';
 import { addressKey } from './client-address.ts';
 import { answerOn } from './connections.ts';
-import { type House, takeCall } from './house.ts';
 import { errorBody, JSON_TYPE } from './reply-error.ts';
+import { type ServerContext, takeCall } from './server-context.ts';
 
 // not by an import: see server.ts
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** @param headers besides those of every answer */
 export function answerOnSocket(
-  house: House,
+  context: ServerContext,
   socket: Socket,
   refusal: Refusal,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const counted = { limiter: house.anonymous, key: addressKey(socket.remoteAddress) };
-  const nowMs = house.now();
+  const counted = { limiter: context.anonymous, key: addressKey(socket.remoteAddress) };
+  const nowMs = context.now();
   takeCall(counted, nowMs, (refused) => {
     const told = refused ?? refusal;
     const lines = [`HTTP/1.1 ${told.httpStatus} ${STATUS_CODES[told.httpStatus]}`];
@@ -30,7 +30,7 @@ export function answerOnSocket(
     line.header('content-length', String(Buffer.byteLength(body)));
     line.header('x-request-id', `req_${randomBytes(12).toString('base64url')}`);
     line.header('connection', 'close');
-    house.anonymous.describe(line, counted.key, nowMs);
+    context.anonymous.describe(line, counted.key, nowMs);
     for (const [name, value] of Object.entries(headers)) line.header(name, value);
     if (told.retryAfterSeconds !== null) line.header('retry-after', String(told.retryAfterSeconds));
     if (!socket.writable) {
@@ -38,7 +38,7 @@ export function answerOnSocket(
       return;
     }
     socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-    house.connections.endSoon(socket);
+    context.connections.endSoon(socket);
   });
 }
 
@@ -55,7 +55,7 @@ export function hasEnded(socket: Socket): boolean {
  * Answers bytes that are no request, once for each connection, and after the answers to the whole requests that came before them: those are
  * being served, and their answers must not be lost or taken for another's.
  */
-export function answerBroken(house: House, socket: Socket, refusal: Refusal): void {
+export function answerBroken(context: ServerContext, socket: Socket, refusal: Refusal): void {
   if (broken.has(socket)) return;
   broken.add(socket);
   inTurn();
@@ -66,7 +66,7 @@ export function answerBroken(house: House, socket: Socket, refusal: Refusal): vo
     else if (current?.headersSent || wasAnswered(socket)) socket.resetAndDestroy();
     else {
       ended.add(socket);
-      answerOnSocket(house, socket, refusal);
+      answerOnSocket(context, socket, refusal);
     }
   }
 }

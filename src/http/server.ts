@@ -8,10 +8,10 @@ import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
-import { createHouse, type House, type ServerOptions } from './house.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
+import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 // not by an import: that reads every export, and one of them loads a whole HTTP client (14 MB)
@@ -38,13 +38,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
     keepAliveTimeout: limits.idleMs,
     frameworkErrors: (_error, request, reply) =>
-      house.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
+      context.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
     clientErrorHandler(error: Error & { code?: string }, socket: Socket) {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-      else answerBroken(house, socket, brokenRequest(error, limits.requestMs / 1000));
+      else answerBroken(context, socket, brokenRequest(error, limits.requestMs / 1000));
     },
   });
-  const house = createHouse(options, watchConnections(app.server, limits), closing.signal);
+  const context = createServerContext(options, watchConnections(app.server, limits), closing.signal);
   // who has said all he has to say may still be waiting for the answer
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one
@@ -58,20 +58,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
   app.server.on('connect', (_request, socket: Socket) => {
     socket.on('error', () => socket.destroy());
-    answerOnSocket(house, socket, new Refusal('method_not_allowed', { message: 'This server is no proxy.' }), {
+    answerOnSocket(context, socket, new Refusal('method_not_allowed', { message: 'This server is no proxy.' }), {
       allow: 'GET, HEAD, POST',
     });
   });
-  app.setErrorHandler((error, request, reply) => house.failAnonymous(request, reply, error));
+  app.setErrorHandler((error, request, reply) => context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
   // the table and the handlers are typed together; here only the pairing by name is left
   for (const name of names)
-    mount(app, house, MERCHANT_API[name] as Endpoint, MERCHANT_HANDLERS[name] as unknown as Parameters<typeof mount>[3]);
-  mountHealth(app, house);
-  mountDocuments(app, house);
-  if (options.sandbox !== null) mountSandbox(app, house, options.sandbox);
-  app.setNotFoundHandler(nothingHere(house));
+    mount(app, context, MERCHANT_API[name] as Endpoint, MERCHANT_HANDLERS[name] as unknown as Parameters<typeof mount>[3]);
+  mountHealth(app, context);
+  mountDocuments(app, context);
+  if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
+  app.setNotFoundHandler(nothingHere(context));
   return app;
 }
 
@@ -79,26 +79,26 @@ export function createServer(options: ServerOptions): FastifyInstance {
 const UNCOUNTED: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** 405 for a path that takes another method, 404 for all else. */
-function nothingHere(house: House): (request: FastifyRequest, reply: FastifyReply) => void {
+function nothingHere(context: ServerContext): (request: FastifyRequest, reply: FastifyReply) => void {
   const allowed = new Map<string, string>();
   for (const { path } of Object.values(MERCHANT_API)) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
   for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
     const path = decoded(request.url.split('?')[0] as string);
-    const inSandbox = house.sandbox !== null && path.startsWith('/sandbox/');
+    const inSandbox = context.sandbox !== null && path.startsWith('/sandbox/');
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
     // outside the sandbox its controls do not exist, over whatever
-    const insecure = path.startsWith('/sandbox/') ? null : house.insecure(request);
+    const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {
-      if (inSandbox) house.failUncounted(request, reply, new Refusal('not_found'));
-      else house.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
+      if (inSandbox) context.failUncounted(request, reply, new Refusal('not_found'));
+      else context.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
       return;
     }
     reply.header('allow', allow);
     const refusal = new Refusal('method_not_allowed', { message: `This path takes ${allow}.` });
-    if (control || UNCOUNTED.has(path)) house.failUncounted(request, reply, refusal);
-    else house.failAnonymous(request, reply, refusal);
+    if (control || UNCOUNTED.has(path)) context.failUncounted(request, reply, refusal);
+    else context.failAnonymous(request, reply, refusal);
   };
 }
 

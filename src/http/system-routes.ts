@@ -4,28 +4,28 @@ import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
-import { type House, type SandboxForward, takeCall } from './house.ts';
 import { hasEnded } from './raw-answer.ts';
 import { checkMediaType, parseObject, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
+import { type SandboxForward, type ServerContext, takeCall } from './server-context.ts';
 import { isoTime } from './transaction-replies.ts';
 
 /** Health is not counted, and may be asked without TLS (probes come from inside). */
-export function mountHealth(app: FastifyInstance, house: House): void {
+export function mountHealth(app: FastifyInstance, context: ServerContext): void {
   // whoever asks while it is being found out gets the same answer: any number of probes cost the database one at a time
   let finding: Promise<Readiness> | null = null;
   const readiness = (): Promise<Readiness> => {
-    finding ??= readReadiness(house.ctx, house.coins).finally(() => {
+    finding ??= readReadiness(context.ctx, context.coins).finally(() => {
       finding = null;
     });
     return finding;
   };
   app.get('/healthz', (request, reply) => {
-    house.sign(request, reply);
+    context.sign(request, reply);
     reply.send({ status: 'ok' });
   });
   app.get('/readyz', async (request, reply) => {
-    house.sign(request, reply);
+    context.sign(request, reply);
     try {
       const { chains, breakers, rates, rateSources, problems, blocked } = await readiness();
       if (blocked !== null) {
@@ -66,7 +66,7 @@ export function mountHealth(app: FastifyInstance, house: House): void {
         })),
       };
     } catch (error) {
-      house.report({ requestId: request.id, path: request.url, error }, 'not ready');
+      context.report({ requestId: request.id, path: request.url, error }, 'not ready');
       const message = 'The database cannot be reached, or is not migrated yet.';
       sendRefusal(reply, new Refusal('overloaded', { message }));
       return reply;
@@ -75,35 +75,35 @@ export function mountHealth(app: FastifyInstance, house: House): void {
 }
 
 /** The documents, counted like every call without a token. */
-export function mountDocuments(app: FastifyInstance, house: House): void {
+export function mountDocuments(app: FastifyInstance, context: ServerContext): void {
   app.get('/openapi.json', (request, reply) => {
-    const insecure = house.insecure(request);
+    const insecure = context.insecure(request);
     if (insecure !== null) {
-      house.failAnonymous(request, reply, insecure);
+      context.failAnonymous(request, reply, insecure);
       return;
     }
     const key = addressKey(request.ip);
-    const nowMs = house.now();
-    const counted = { limiter: house.anonymous, key };
+    const nowMs = context.now();
+    const counted = { limiter: context.anonymous, key };
     takeCall(counted, nowMs, (refused) => {
       if (refused !== null) {
-        house.fail(request, reply, refused, counted);
+        context.fail(request, reply, refused, counted);
         return;
       }
-      const url = house.publicUrl ?? `${request.protocol}://${request.host}`;
-      house.sign(request, reply);
-      house.anonymous.describe(reply, key, nowMs);
+      const url = context.publicUrl ?? `${request.protocol}://${request.host}`;
+      context.sign(request, reply);
+      context.anonymous.describe(reply, key, nowMs);
       reply.header('content-type', JSON_TYPE);
-      reply.send(JSON.stringify(openApiDocument({ url, version: house.version, sandbox: house.sandbox !== null })));
+      reply.send(JSON.stringify(openApiDocument({ url, version: context.version, sandbox: context.sandbox !== null })));
     });
   });
 }
 
 /** The controls of the sandbox: the same care for bodies, no token, not counted. */
-export function mountSandbox(app: FastifyInstance, house: House, forward: SandboxForward): void {
+export function mountSandbox(app: FastifyInstance, context: ServerContext, forward: SandboxForward): void {
   function answer(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
     const refusal = refusalOf(error);
-    if (refusal !== error) house.report({ requestId: request.id, path: request.url, error }, 'a control failed');
+    if (refusal !== error) context.report({ requestId: request.id, path: request.url, error }, 'a control failed');
     // never 500: what is not a refusal is a sandbox that is not there
     sendRefusal(
       reply,
@@ -111,13 +111,13 @@ export function mountSandbox(app: FastifyInstance, house: House, forward: Sandbo
     );
   }
   app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
-    house.sign(request, reply);
+    context.sign(request, reply);
     readBytes(request.raw, (refusal, bytes) => {
       if (hasEnded(request.raw.socket)) return;
       try {
         if (refusal !== null) throw refusal;
         checkMediaType(request.raw);
-        forward(request.params.control, parseObject(bytes), house.closing).then(
+        forward(request.params.control, parseObject(bytes), context.closing).then(
           ({ httpStatus, json }) => {
             reply.code(httpStatus).header('content-type', JSON_TYPE).send(json);
           },

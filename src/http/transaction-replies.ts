@@ -33,7 +33,7 @@ export function createdReply(made: CreatedTransaction): TypeOf<typeof createdTra
     transaction_id: made.transactionId,
     wallet_address: made.address,
     qr_code: qrDataUri(made.uri),
-    crypto_amount: formatAmount(made.cryptoMinor, made.currency),
+    crypto_amount: formatAmount(made.amountDue, made.currency),
     usd_amount: formatMinor(made.usdMinor, 2),
     exchange_rate: formatRate(made.rate),
     expires_at: isoTime(made.expiresAtMs),

@@ -4,17 +4,17 @@ import { type TransactionView, waitForStatus } from '../flow/transaction-reads.t
 import type { SignedInCall } from './mount.ts';
 
 export async function waitForAnswer(
-  { ctx, house, request }: SignedInCall,
+  { ctx, context, request }: SignedInCall,
   of: { readonly merchantId: bigint; readonly transactionId: string },
   wait: { readonly seconds: number; readonly statusWas: string | null },
 ): Promise<TransactionView> {
   const answered = new AbortController();
-  const times = [AbortSignal.timeout(wait.seconds * 1000), goneSignal(request.raw.socket), house.closing];
+  const times = [AbortSignal.timeout(wait.seconds * 1000), goneSignal(request.raw.socket), context.closing];
   try {
     const signal = AbortSignal.any([...times, answered.signal]);
-    return await waitForStatus(ctx, house.bell, { ...of, statusWas: wait.statusWas, signal });
+    return await waitForStatus(ctx, context.statusNotifier, { ...of, statusWas: wait.statusWas, signal });
   } finally {
-    answered.abort(); // nobody waits at the bell any more
+    answered.abort(); // nobody waits at the notifier any more
   }
 }
 

@@ -3,18 +3,18 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
+import { openApiPeers } from './api-peers.ts';
 import { configuredCoins } from './config-nodes.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
-import { openNeighbours } from './neighbours.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxForward } from './sandbox-forward.ts';
 import { sandboxEndpoint } from './sandbox-place.ts';
-import { openStatusBell } from './status-bell.ts';
+import { openStatusNotifier } from './status-notifier.ts';
 import { wireBooks } from './wire.ts';
-import { untilWorldIsSeen } from './world.ts';
+import { untilSandboxIsSeen } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
 /** A database that does not answer a call of the API in this time makes it 503. */
@@ -34,25 +34,28 @@ async function start({ config, database }: Opened): Promise<Running> {
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);
   const authenticator = createAuthenticator(ctx);
-  const { neighbours, join, leave } = openNeighbours(ctx.db, ctx.ports.clock.now, (error) =>
-    outage.told({ err: error }, 'neighbours'),
+  const { sharedLimits, join, leave } = openApiPeers(ctx.db, ctx.ports.clock.now, (error) =>
+    outage.told({ err: error }, 'API peers'),
   );
-  const [{ bell, close: closeBell }] = await Promise.all([openStatusBell(ctx.db), authenticator.listen()]);
+  const [{ notifier: statusNotifier, close: closeNotifier }] = await Promise.all([
+    openStatusNotifier(ctx.db),
+    authenticator.listen(),
+  ]);
   const server = createServer({
     ctx,
     authenticator,
-    bell,
+    statusNotifier,
     network,
     coins: configuredCoins(config),
     rateLimitScale,
-    neighbours,
+    sharedLimits,
     trustedProxies: trustedProxies ?? [],
     publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
     sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
     report: (what, message) => outage.told(what, message),
     version: version(),
   });
-  if (network === 'sandbox' && isSupervised()) await untilWorldIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
+  if (network === 'sandbox' && isSupervised()) await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
   await join();
   try {
     await server.listen({ port, host });
@@ -64,7 +67,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     async stop() {
       await server.close();
       outage.close();
-      await closeBell();
+      await closeNotifier();
       await leave();
       await authenticator.close();
       await wired.close();

@@ -40,7 +40,7 @@ function onTheWire(one: FoundTransaction): unknown {
     status: one.status,
     crypto_selected: currency,
     usd_amount: formatAmount(one.usdMinor, 'USD'),
-    crypto_amount: formatAmount(one.need, currency),
+    crypto_amount: formatAmount(one.amountDue, currency),
     crypto_received: formatAmount(one.received, currency),
     exchange_rate: one.rate,
     tolerance_percent: formatAmount(BigInt(one.toleranceBps), 'USD'),
@@ -80,7 +80,7 @@ function onTheWire(one: FoundTransaction): unknown {
 
 function linesOf(one: FoundTransaction): string[] {
   const { currency } = one;
-  const asked = `${formatAmount(one.usdMinor, 'USD')} USD = ${formatAmount(one.need, currency)} ${currency} at ${one.rate}`;
+  const asked = `${formatAmount(one.usdMinor, 'USD')} USD = ${formatAmount(one.amountDue, currency)} ${currency} at ${one.rate}`;
   const facts: readonly (readonly [string, string])[] = [
     ['transaction', `${one.id}, ${one.status}`],
     ['merchant', one.affiliateId],

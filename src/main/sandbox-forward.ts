@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusal.ts';
-import type { SandboxForward } from '../http/house.ts';
+import type { SandboxForward } from '../http/server-context.ts';
 import type { SandboxEndpoint } from './sandbox-place.ts';
 
 // not by an import: see http/server.ts

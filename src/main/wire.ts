@@ -3,7 +3,7 @@
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
-import { createBatched } from '../flow/batched.ts';
+import { createTransactionBatches } from '../flow/batched.ts';
 import type { Context } from '../flow/context.ts';
 import type { SignInContext } from '../flow/token-pair.ts';
 import { createAddressDerivers } from '../outside/address-derivers.ts';
@@ -88,7 +88,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
-    batched: createBatched(db, async (currency) => pools.get(currency)!.next()),
+    batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };
 }
 

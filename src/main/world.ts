@@ -16,7 +16,11 @@ const LOOK_EVERY_MS = 15;
  * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a
  * node or an exchange that a control has switched off keeps nobody waiting. At the latest when the time is up.
  */
-export async function untilWorldIsSeen(ctx: Context, endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
+export async function untilSandboxIsSeen(
+  ctx: Context,
+  endpoint: () => Promise<SandboxEndpoint>,
+  withinMs: number,
+): Promise<void> {
   const until = performance.now() + withinMs;
   // what failed before the sandbox answered says nothing about its nodes
   await untilSandboxAnswers(endpoint, withinMs);

@@ -1,4 +1,4 @@
-// The controls about coins: pay and double-spend a transaction of the service, give out a place of the outside world, tell what arrived there.
+// The controls about coins: pay and double-spend a transaction of the service, give out a place of the outside context, tell what arrived there.
 // Called through the control table.
 import { type CurrencyRow, utxoRow } from '../core/currency.ts';
 import { formatAmount, minus, mulDivDown, plus, sum } from '../core/money.ts';
@@ -22,14 +22,14 @@ import { addressOf, keyHashScript, scriptOf, witnessScript } from './scripts.ts'
 import type { PayableTransaction } from './service-side.ts';
 import type { SimulatedNode } from './simulated-node.ts';
 import type { Output, Transaction } from './transaction.ts';
-import type { World } from './world.ts';
+import type { ControlContext } from './world.ts';
 
 const MOST_OUTPUTS = 500;
 const KINDS = ['coinbase', 'token_fake', 'token_failed', 'internal', 'internal_reverted'] as const;
 
-async function transactionAsked(world: World, body: Body): Promise<PayableTransaction> {
+async function transactionAsked(context: ControlContext, body: Body): Promise<PayableTransaction> {
   const id = requiredText(body, 'transaction_id');
-  const found = await world.service.findTransaction(id);
+  const found = await context.service.findTransaction(id);
   if (found === null) {
     throw new ControlRefusal(404, 'transaction_not_found', 'transaction_id names no transaction', 'transaction_id');
   }
@@ -40,9 +40,9 @@ const rowOf = (node: SimulatedNode): CurrencyRow => utxoRow(node.dialect.code);
 const receivedMinor = (node: SimulatedNode, script: string): bigint => sum(node.received(script).map((line) => line.minor));
 
 /** What is still due as the chain has it, or the whole where nothing is due. */
-function usualAmount(world: World, asked: PayableTransaction): bigint {
-  const due = minus(asked.needMinor, receivedMinor(nodeOf(world.nodes, asked.currency), asked.script));
-  return due > 0n ? due : asked.needMinor;
+function usualAmount(context: ControlContext, asked: PayableTransaction): bigint {
+  const due = minus(asked.amountDue, receivedMinor(nodeOf(context.nodes, asked.currency), asked.script));
+  return due > 0n ? due : asked.amountDue;
 }
 
 /** `total` in n outputs to one script; the first takes what does not divide. */
@@ -56,7 +56,7 @@ function inParts(total: bigint, n: number, script: Buffer): readonly Output[] {
 
 /** POST /sandbox/pay */
 export async function payTransaction(
-  world: World,
+  context: ControlContext,
   body: Body,
 ): Promise<{ readonly answer: unknown; readonly node: SimulatedNode }> {
   requiredText(body, 'transaction_id');
@@ -66,14 +66,14 @@ export async function payTransaction(
   if (replaced !== null && !/^[0-9a-f]{64}$/.test(replaced))
     throw bad('replace', 'must be a transaction id: 64 lower-case hex digits');
   if (replaced !== null && kind !== null) throw bad('kind', 'cannot be given together with replace');
-  const asked = await transactionAsked(world, body);
-  const node = nodeOr(world.nodes, body, asked.currency);
+  const asked = await transactionAsked(context, body);
+  const node = nodeOr(context.nodes, body, asked.currency);
   const code = node.dialect.code;
   if (kind !== null && kind !== 'coinbase') throw bad('kind', `must be coinbase for ${code}`);
   const amount = optionalAmount(body, 'amount', rowOf(node).decimals);
   const script = Buffer.from(asked.script, 'hex');
   const original = replaced === null ? null : replaceable(node, replaced, script);
-  const outputs = inParts(amount ?? (original === null ? usualAmount(world, asked) : paidTo(original, script)), parts, script);
+  const outputs = inParts(amount ?? (original === null ? usualAmount(context, asked) : paidTo(original, script)), parts, script);
   const paid = made(node, outputs, { original, coinbase: kind === 'coinbase' });
   if (paid !== null) return { answer: { txid: paid.txid }, node };
   throw new ControlRefusal(409, 'faucet_empty', `the faucet has not so much ${code}: amount is too large`, 'amount');
@@ -105,15 +105,15 @@ type Moved = { readonly answer: unknown; readonly node: SimulatedNode };
 
 /** Lets each chain do something about a transaction of the service; 409 with these words when none had anything to do. */
 async function onEachChain(
-  world: World,
+  context: ControlContext,
   body: Body,
   move: (node: SimulatedNode, script: string) => readonly Transaction[],
   otherwise: string,
 ): Promise<Moved> {
-  const asked = await transactionAsked(world, body);
+  const asked = await transactionAsked(context, body);
   const moved: Transaction[] = [];
-  let concerned: SimulatedNode = nodeOf(world.nodes, asked.currency);
-  for (const node of world.nodes.values()) {
+  let concerned: SimulatedNode = nodeOf(context.nodes, asked.currency);
+  for (const node of context.nodes.values()) {
     const made = move(node, asked.script);
     if (made.length > 0) concerned = node;
     moved.push(...made);
@@ -129,9 +129,9 @@ function unconfirmed(node: SimulatedNode, script: string): readonly Transaction[
 }
 
 /** POST /sandbox/double_spend */
-export const doubleSpendTransaction = (world: World, body: Body): Promise<Moved> =>
+export const doubleSpendTransaction = (context: ControlContext, body: Body): Promise<Moved> =>
   onEachChain(
-    world,
+    context,
     body,
     (node, script) => {
       const originals = unconfirmed(node, script);
@@ -141,9 +141,9 @@ export const doubleSpendTransaction = (world: World, body: Body): Promise<Moved>
   );
 
 /** POST /sandbox/evict */
-export const evictTransaction = (world: World, body: Body): Promise<Moved> =>
+export const evictTransaction = (context: ControlContext, body: Body): Promise<Moved> =>
   onEachChain(
-    world,
+    context,
     body,
     (node, script) => {
       const originals = unconfirmed(node, script);
@@ -154,9 +154,9 @@ export const evictTransaction = (world: World, body: Body): Promise<Moved> =>
   );
 
 /** POST /sandbox/return */
-export const returnTransaction = (world: World, body: Body): Promise<Moved> =>
+export const returnTransaction = (context: ControlContext, body: Body): Promise<Moved> =>
   onEachChain(
-    world,
+    context,
     body,
     (node, script) => {
       const evicted = [...node.state.evicted.values()];
@@ -167,8 +167,8 @@ export const returnTransaction = (world: World, body: Body): Promise<Moved> =>
   );
 
 /** POST /sandbox/address */
-export function outsideAddress(world: World, body: Body): { readonly address: string } {
-  const node = requiredNode(world.nodes, body);
+export function outsideAddress(context: ControlContext, body: Body): { readonly address: string } {
+  const node = requiredNode(context.nodes, body);
   const { code } = node.dialect;
   const hash = outsideKeyHash(code, node.nextOutsideIndex());
   const script = utxoRow(code).utxo.addressKind === 'p2wpkh' ? witnessScript(0, hash) : keyHashScript(hash);
@@ -176,8 +176,8 @@ export function outsideAddress(world: World, body: Body): { readonly address: st
 }
 
 /** POST /sandbox/receive */
-export function receivedOutside(world: World, body: Body): unknown {
-  const node = requiredNode(world.nodes, body);
+export function receivedOutside(context: ControlContext, body: Body): unknown {
+  const node = requiredNode(context.nodes, body);
   const { code } = node.dialect;
   const script = scriptOf(requiredText(body, 'address'), regtestParameters(node.state));
   if (script === null) throw bad('address', `must be an address of the ${code} regtest network`);

@@ -28,9 +28,9 @@ import {
 } from './control-pay.ts';
 import { type Prices, SOURCES } from './rates.ts';
 import type { SimulatedNode } from './simulated-node.ts';
-import type { World } from './world.ts';
+import type { ControlContext } from './world.ts';
 
-type Control = (world: World, body: Body) => Promise<unknown>;
+type Control = (context: ControlContext, body: Body) => Promise<unknown>;
 
 const MOST_BLOCKS = 10_000;
 const MOST_DEPTH = 1_000;
@@ -44,33 +44,33 @@ const isReadable = ({ state }: SimulatedNode): boolean => !state.trouble.down &&
 
 /** After a move of coins: answered when the service has seen it, unless it cannot reach the node. */
 async function seen(
-  world: World,
+  context: ControlContext,
   { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
 ): Promise<unknown> {
-  if (isReadable(node)) await world.nudge(node.dialect.code);
+  if (isReadable(node)) await context.nudge(node.dialect.code);
   return answer;
 }
 
-async function mine(world: World, body: Body): Promise<unknown> {
-  const node = requiredNode(world.nodes, body);
+async function mine(context: ControlContext, body: Body): Promise<unknown> {
+  const node = requiredNode(context.nodes, body);
   const { height, hash } = node.mine(requiredWhole(body, 'blocks', 1, MOST_BLOCKS));
-  return seen(world, { answer: { height, hash }, node });
+  return seen(context, { answer: { height, hash }, node });
 }
 
-async function reorg(world: World, body: Body): Promise<unknown> {
-  const node = requiredNode(world.nodes, body);
+async function reorg(context: ControlContext, body: Body): Promise<unknown> {
+  const node = requiredNode(context.nodes, body);
   const depth = requiredWhole(body, 'depth', 1, MOST_DEPTH);
   const drop = optionalFlag(body, 'drop') ?? false;
   const most = node.state.active.length - 2;
   if (depth > most) throw impossible(`depth: this chain can be replaced ${most} blocks deep at most`);
   const { height, hash } = node.reorg(depth, { drop });
-  return seen(world, { answer: { height, hash }, node });
+  return seen(context, { answer: { height, hash }, node });
 }
 
 const FAULTS: readonly Fault[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
 
-async function trouble(world: World, body: Body): Promise<unknown> {
-  const node = requiredNode(world.nodes, body);
+async function trouble(context: ControlContext, body: Body): Promise<unknown> {
+  const node = requiredNode(context.nodes, body);
   const down = optionalFlag(body, 'down');
   const fault = oneOf(body, 'fault', FAULTS);
   const count = optionalWhole(body, 'for', 1, 1_000_000);
@@ -90,24 +90,24 @@ async function trouble(world: World, body: Body): Promise<unknown> {
   const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
   node.setTrouble(after);
   const answer = { currency: node.dialect.code, down: after.down, fault: after.fault, for: after.left };
-  if (before.down !== after.down) await world.nudge(node.dialect.code);
+  if (before.down !== after.down) await context.nudge(node.dialect.code);
   return answer;
 }
 
-async function advanceClock(world: World, body: Body): Promise<unknown> {
-  const room = Math.max(0, Math.floor((LAST_MS - world.clock.now()) / 1000));
+async function advanceClock(context: ControlContext, body: Body): Promise<unknown> {
+  const room = Math.max(0, Math.floor((LAST_MS - context.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
   // what the sandbox has answered for belongs to the time before
-  const readable = [...world.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
-  if (!(await world.service.untilRead(readable, READ_MS))) {
+  const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
+  if (!(await context.service.untilRead(readable, READ_MS))) {
     throw impossible(
       `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, ask again when it has`,
     );
   }
-  world.clock.advance(seconds * 1000);
-  await world.service.refreshRates();
-  const isDone = await world.service.settle(SETTLE_MS);
-  const now = new Date(world.clock.now()).toISOString();
+  context.clock.advance(seconds * 1000);
+  await context.service.refreshRates();
+  const isDone = await context.service.settle(SETTLE_MS);
+  const now = new Date(context.clock.now()).toISOString();
   if (isDone) return { now };
   throw impossible(
     `the clock was moved, it is ${now}; what is due has not all been done within ${SETTLE_MS / 1000} s: advance_seconds 0 waits for the rest`,
@@ -127,7 +127,7 @@ function pricesOf(code: string, value: unknown): Prices {
   );
 }
 
-async function rates(world: World, body: Body): Promise<unknown> {
+async function rates(context: ControlContext, body: Body): Promise<unknown> {
   const changes: Partial<Record<CurrencyCode, Prices>> = {};
   for (const [name, value] of Object.entries(body)) {
     const code = CURRENCY_CODES.find((each) => each === name.toUpperCase());
@@ -135,17 +135,17 @@ async function rates(world: World, body: Body): Promise<unknown> {
       throw new ControlRefusal(400, 'unsupported_currency', `${name} is none of ${CURRENCY_CODES.join(', ')}`, name);
     changes[code] = pricesOf(name, value);
   }
-  world.exchanges.set(changes);
-  await world.service.refreshRates();
-  return { rates: world.exchanges.prices() };
+  context.exchanges.set(changes);
+  await context.service.refreshRates();
+  return { rates: context.exchanges.prices() };
 }
 
 const taken = (username: string): ControlRefusal =>
   new ControlRefusal(409, 'not_possible', `username: ${username} is taken`, 'username');
 
-async function merchant(world: World, body: Body): Promise<unknown> {
+async function merchant(context: ControlContext, body: Body): Promise<unknown> {
   const username = requiredText(body, 'username');
-  const made = await world.service.addMerchant({
+  const made = await context.service.addMerchant({
     username,
     password: requiredText(body, 'password'),
     email: optionalText(body, 'email'),
@@ -165,9 +165,9 @@ function scopesOf(body: Body): readonly string[] {
   throw bad('scopes', 'must be a list of read, payments, payouts');
 }
 
-async function user(world: World, body: Body): Promise<unknown> {
+async function user(context: ControlContext, body: Body): Promise<unknown> {
   const [affiliateId, username] = [requiredText(body, 'affiliate_id'), requiredText(body, 'username')];
-  const made = await world.service.addUser({
+  const made = await context.service.addUser({
     affiliateId,
     username,
     password: requiredText(body, 'password'),
@@ -185,15 +185,15 @@ const notYet =
   };
 
 const CONTROLS: Readonly<Record<string, Control>> = {
-  pay: async (world, body) => seen(world, await payTransaction(world, body)),
-  double_spend: async (world, body) => seen(world, await doubleSpendTransaction(world, body)),
-  evict: async (world, body) => seen(world, await evictTransaction(world, body)),
-  return: async (world, body) => seen(world, await returnTransaction(world, body)),
+  pay: async (context, body) => seen(context, await payTransaction(context, body)),
+  double_spend: async (context, body) => seen(context, await doubleSpendTransaction(context, body)),
+  evict: async (context, body) => seen(context, await evictTransaction(context, body)),
+  return: async (context, body) => seen(context, await returnTransaction(context, body)),
   mine,
   reorg,
   node: trouble,
-  address: async (world, body) => outsideAddress(world, body),
-  receive: async (world, body) => receivedOutside(world, body),
+  address: async (context, body) => outsideAddress(context, body),
+  receive: async (context, body) => receivedOutside(context, body),
   clock: advanceClock,
   rates,
   merchant,
@@ -209,7 +209,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
  * @returns what is answered with 200
  * @throws ControlRefusal with 400, 404 or 409
  */
-export async function control(world: World, name: string, body: unknown): Promise<unknown> {
+export async function control(context: ControlContext, name: string, body: unknown): Promise<unknown> {
   const chosen = Object.hasOwn(CONTROLS, name) ? CONTROLS[name] : undefined;
   if (chosen === undefined) {
     throw new ControlRefusal(404, 'not_found', `there is no control of this name; there are ${Object.keys(CONTROLS).join(', ')}`);
@@ -218,7 +218,7 @@ export async function control(world: World, name: string, body: unknown): Promis
     throw new ControlRefusal(400, 'invalid_json', 'the body must be one JSON object');
   }
   try {
-    return await chosen(world, body as Body);
+    return await chosen(context, body as Body);
   } catch (error) {
     throw error instanceof Refusal ? fromRefusal(error) : error;
   }

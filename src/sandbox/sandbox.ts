@@ -45,7 +45,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const exchanges = openExchanges({ folder, now: () => clock.now() });
     const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(told(log)));
     const nudge = (currency: UtxoCode) => atMost(NUDGE_MS, look(currency));
-    handler = sandboxHandler({ secret, nodes: nodes.values(), world: { nodes, exchanges, service, clock, nudge }, log });
+    handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
     const timer = blockSeconds > 0 ? setInterval(() => mineOnAll(nodes), blockSeconds * 1000) : undefined;

@@ -7,7 +7,7 @@ import { control } from './controls.ts';
 import { SOURCES } from './rates.ts';
 import { answerRpc, isAuthorised } from './rpc-server.ts';
 import type { SimulatedNode } from './simulated-node.ts';
-import type { World } from './world.ts';
+import type { ControlContext } from './world.ts';
 
 const MOST_CONTROL_BYTES = 64 * 1024;
 const MOST_RPC_BYTES = 16 * 1024 * 1024;
@@ -16,7 +16,7 @@ export type ServerParts = {
   readonly secret: string;
   readonly nodes: Iterable<SimulatedNode>;
   /** Absent where only nodes are served. */
-  readonly world?: World;
+  readonly context?: ControlContext;
   readonly log: (line: string) => void;
 };
 
@@ -37,7 +37,12 @@ function answerJson(response: ServerResponse, status: number, json: string): voi
 const refuse = (response: ServerResponse, status: number, error: string, message: string, param?: string | null): void =>
   answerJson(response, status, JSON.stringify({ error, message, ...(param ? { param } : {}) }));
 
-async function answerControl(world: World, name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answerControl(
+  context: ControlContext,
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const text = await bodyOf(request, MOST_CONTROL_BYTES);
   if (request.method !== 'POST') return refuse(response, 405, 'method_not_allowed', 'Controls take POST.');
   if (text === null) return refuse(response, 413, 'payload_too_large', `The body may have at most ${MOST_CONTROL_BYTES} bytes.`);
@@ -51,7 +56,7 @@ async function answerControl(world: World, name: string, request: IncomingMessag
     return refuse(response, 400, 'invalid_json', 'The body must be one JSON object.');
   }
   try {
-    answerJson(response, 200, JSON.stringify(await control(world, name, body)));
+    answerJson(response, 200, JSON.stringify(await control(context, name, body)));
   } catch (error) {
     if (!(error instanceof ControlRefusal)) throw error;
     refuse(response, error.httpStatus, error.code, error.message, error.param);
@@ -65,19 +70,19 @@ async function route(
   response: ServerResponse,
 ): Promise<void> {
   const url = new URL(request.url ?? '/', 'http://sandbox');
-  const [, room = '', name = '', ...rest] = url.pathname.split('/');
-  const node = room === 'node' ? byPath.get(name) : undefined;
+  const [, section = '', name = '', ...rest] = url.pathname.split('/');
+  const node = section === 'node' ? byPath.get(name) : undefined;
   if (node !== undefined) {
     const body = await bodyOf(request, MOST_RPC_BYTES);
     return answerRpc(node, parts.secret, request, body ?? '', response);
   }
-  const { world } = parts;
-  if (room === 'alive')
+  const { context } = parts;
+  if (section === 'alive')
     return void response.writeHead(isAuthorised(request.headers.authorization, parts.secret) ? 204 : 401).end();
-  if (world !== undefined && room === 'control' && rest.length === 0) return answerControl(world, name, request, response);
+  if (context !== undefined && section === 'control' && rest.length === 0) return answerControl(context, name, request, response);
   const source = SOURCES.find((each) => each === name);
-  if (world !== undefined && room === 'rates' && source !== undefined && request.method === 'GET') {
-    const { status, json } = world.exchanges.answer(source, `/${rest.join('/')}`, url.searchParams);
+  if (context !== undefined && section === 'rates' && source !== undefined && request.method === 'GET') {
+    const { status, json } = context.exchanges.answer(source, `/${rest.join('/')}`, url.searchParams);
     return answerJson(response, status, json);
   }
   refuse(response, 404, 'not_found', 'There is nothing at this path.');

@@ -8,7 +8,7 @@ export type PayableTransaction = {
   /** The output script of its address, hex. */
   readonly script: string;
   readonly address: string;
-  readonly needMinor: bigint;
+  readonly amountDue: bigint;
   readonly receivedMinor: bigint;
 };
 

@@ -4,7 +4,7 @@ import type { Nodes } from './control-fields.ts';
 import type { Exchanges } from './rates.ts';
 import type { SandboxOptions, SandboxService } from './service-side.ts';
 
-export type World = {
+export type ControlContext = {
   readonly nodes: Nodes;
   readonly exchanges: Exchanges;
   readonly service: SandboxService;

@@ -151,10 +151,10 @@ const QUESTIONS: readonly Question[] = [
     id: 'BOOK-7',
     says: 'what is asked for is worth the price at its rate, and one unit of the quote less is not',
     text: `with units (currency, whole, unit) as (values ${UNITS})
-           select t.id || ' asks for ' || t.need || ', which is not ' || t.usd_minor || ' cents at ' || t.rate as what
+           select t.id || ' asks for ' || t.amount_due || ', which is not ' || t.usd_minor || ' cents at ' || t.rate as what
              from transactions t left join units u on u.currency = t.currency
-            where u.currency is null or t.need * t.rate * 100 < t.usd_minor * u.whole or (t.need - u.unit) * t.rate * 100 >= t.usd_minor * u.whole
-               or t.need % u.unit <> 0`,
+            where u.currency is null or t.amount_due * t.rate * 100 < t.usd_minor * u.whole or (t.amount_due - u.unit) * t.rate * 100 >= t.usd_minor * u.whole
+               or t.amount_due % u.unit <> 0`,
   },
   {
     id: 'BOOK-8',

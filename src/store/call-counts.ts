@@ -1,5 +1,5 @@
 // The token buckets that several servers count in together: one row for each limit and caller, refilled on the way by the service's clock.
-// Called by main/neighbours.ts, and only while there are several servers.
+// Called by main/api-peers.ts, and only while there are several servers.
 import type { Sql } from './connect.ts';
 
 export type BucketRow = {

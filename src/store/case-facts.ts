@@ -1,12 +1,12 @@
 // What the judge is told of the chains while it holds transactions: their payments with the rates of their arrival, how far each chain was
 // read, how blocks are dated. Of many transactions in one statement.
 import type { CurrencyCode } from '../core/currency.ts';
-import type { ChainView, Coin, CoinState, DatedBlock } from '../core/judge/case.ts';
+import type { ChainView, DatedBlock, Payment, PaymentState } from '../core/judge/case.ts';
 import { parseRate } from '../core/rate.ts';
 import type { Sql } from './connect.ts';
 import { storedRate } from './transactions.ts';
 
-type CoinRow = {
+type PaymentRow = {
   id: bigint;
   transaction_id: string;
   currency: CurrencyCode;
@@ -15,7 +15,7 @@ type CoinRow = {
   amount: string;
   coinbase: boolean;
   lock: 'instantsend' | 'chainlock' | null;
-  state: CoinState;
+  state: PaymentState;
   height: number | null;
   block_hash: string | null;
   block_time: Date | null;
@@ -77,7 +77,7 @@ export type ChainFacts = {
   /** The last block of each chain, by which it is known again. */
   readonly tips: ReadonlyMap<CurrencyCode, { readonly height: number; readonly hash: string }>;
   /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
-  readonly coins: ReadonlyMap<string, readonly Coin[]>;
+  readonly payments: ReadonlyMap<string, readonly Payment[]>;
 };
 
 /**
@@ -90,24 +90,24 @@ export async function readChainFacts(
   transactionIds: readonly string[],
   contestedLimitMinor: bigint,
 ): Promise<ChainFacts> {
-  const { rows } = await sql.query<CoinRow & { id: bigint | null; views: readonly ToldView[] | null }>({
+  const { rows } = await sql.query<PaymentRow & { id: bigint | null; views: readonly ToldView[] | null }>({
     name: 'read_chain_facts',
     text: `
-      with coins as materialized (
+      with payments as materialized (
         select ${COIN_COLUMNS}, case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end as arrived_at
           from payments p where p.transaction_id = any ($1)),
       rates as materialized (
         select a.currency, a.arrived_at, ${rateAt('a.currency', 'a.arrived_at')} as arrival_rate
-          from (select distinct currency, arrived_at from coins) a)
+          from (select distinct currency, arrived_at from payments) a)
       select case when row_number() over () = 1 then (${VIEWS}) end as views, p.*
-        from (values (1)) one left join (select * from coins join rates using (currency, arrived_at)) p on true order by p.seen_at, p.id`,
+        from (values (1)) one left join (select * from payments join rates using (currency, arrived_at)) p on true order by p.seen_at, p.id`,
     values: [transactionIds],
   });
   const views = rows.find((row) => row.views !== null)?.views ?? [];
   const found = rows.filter((row) => row.id !== null);
   const spends = await readSpends(sql, found);
-  const coins = new Map<string, Coin[]>(transactionIds.map((id) => [id, []]));
-  for (const row of found) coins.get(row.transaction_id)?.push(coinOf(row, spends));
+  const payments = new Map<string, Payment[]>(transactionIds.map((id) => [id, []]));
+  for (const row of found) payments.get(row.transaction_id)?.push(paymentOf(row, spends));
   return {
     chains: new Map(
       views.map(([currency, tipHeight, timeMs, , contested]) => [
@@ -116,11 +116,11 @@ export async function readChainFacts(
       ]),
     ),
     tips: new Map(views.map(([currency, height, , hash]) => [currency, { height, hash }])),
-    coins,
+    payments,
   };
 }
 
-function coinOf(row: CoinRow, spends: ReadonlyMap<string, readonly string[]>): Coin {
+function paymentOf(row: PaymentRow, spends: ReadonlyMap<string, readonly string[]>): Payment {
   return {
     id: row.id,
     currency: row.currency,
@@ -157,7 +157,7 @@ function coinOf(row: CoinRow, spends: ReadonlyMap<string, readonly string[]>): C
     owed: BigInt(row.owed),
     owedFee: BigInt(row.owed_fee),
     wasLost: row.was_lost,
-    counts: row.counted,
+    counted: row.counted,
     depositEntryKey: row.deposit_key,
     dueHeight: row.due_height,
     dueAtMs: row.due_at?.getTime() ?? null,
@@ -165,16 +165,16 @@ function coinOf(row: CoinRow, spends: ReadonlyMap<string, readonly string[]>): C
 }
 
 /** What the payments spend that were replaced by another one of the same transaction. */
-async function readSpends(sql: Sql, coins: readonly CoinRow[]): Promise<ReadonlyMap<string, readonly string[]>> {
-  const txids = new Set(coins.map((coin) => coin.txid));
-  const replaced = coins.filter((coin) => coin.conflict_txid !== null && txids.has(coin.conflict_txid));
+async function readSpends(sql: Sql, payments: readonly PaymentRow[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  const txids = new Set(payments.map((payment) => payment.txid));
+  const replaced = payments.filter((payment) => payment.conflict_txid !== null && txids.has(payment.conflict_txid));
   if (replaced.length === 0) return new Map();
   const { rows } = await sql.query<{ txid: string; spends: string[] }>({
     name: 'read_spends',
     text: `select i.txid, array_agg(i.prev_txid || ':' || i.prev_vout order by i.prev_txid, i.prev_vout) as spends
              from (select distinct * from unnest($1::text[], $2::text[]) as t(currency, txid)) w join payment_inputs i using (currency, txid)
             group by i.txid`,
-    values: [replaced.map((coin) => coin.currency), replaced.map((coin) => coin.txid)],
+    values: [replaced.map((payment) => payment.currency), replaced.map((payment) => payment.txid)],
   });
   return new Map(rows.map((row) => [row.txid, row.spends]));
 }

@@ -1,7 +1,7 @@
 // The transactions that the judge decides, locked and read together. What the chains say of them is read by case-facts.ts, the difference is
 // written by verdicts.ts.
 import type { CurrencyCode } from '../core/currency.ts';
-import type { CaseTransaction, ReviewCause, Word } from '../core/judge/case.ts';
+import type { CaseTransaction, MerchantDecision, ReviewCause } from '../core/judge/case.ts';
 import type { Verdict } from '../core/judge/judge.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from './connect.ts';
@@ -13,7 +13,7 @@ type TransactionRow = {
   currency: CurrencyCode;
   status: TransactionStatus;
   usd_minor: bigint;
-  need: string;
+  amount_due: string;
   rate: string;
   tolerance_bps: number;
   late_payments: 'accept' | 'review';
@@ -21,9 +21,9 @@ type TransactionRow = {
   window_ends_at: Date;
   confirmed_at: Date | null;
   succeeded_at: Date | null;
-  word: Word;
-  why: ReviewCause | null;
-  barred: boolean;
+  merchant_decision: MerchantDecision;
+  review_cause: ReviewCause | null;
+  accepted_only_by_hand: boolean;
   looked_up_at: Date | null;
   lookup_wanted: boolean;
   sequence: number;
@@ -56,8 +56,9 @@ export async function lockTransactions(
   const { rows } = await sql.query<TransactionRow>({
     name: options.wait ? 'lock_transactions' : 'lock_free_transactions',
     // watchers and everybody who only names a transaction are not in the way of this lock, nor it in theirs
-    text: `select t.id, t.merchant_id, t.currency, t.status, t.usd_minor, t.need, t.rate, t.tolerance_bps, t.late_payments, t.created_at,
-                  t.window_ends_at, t.confirmed_at, t.succeeded_at, t.word, t.why, t.barred, t.looked_up_at, t.lookup_wanted, t.sequence,
+    text: `select t.id, t.merchant_id, t.currency, t.status, t.usd_minor, t.amount_due, t.rate, t.tolerance_bps, t.late_payments, t.created_at,
+                  t.window_ends_at, t.confirmed_at, t.succeeded_at, t.merchant_decision, t.review_cause, t.accepted_only_by_hand,
+                  t.looked_up_at, t.lookup_wanted, t.sequence,
                   t.crypto_received, t.confirmed_from_height, t.confirmed_from_currency, t.due_at,
                   (select array_agg(m.id) from due_marks m where m.transaction_id = t.id) as marks
              from transactions t where t.id = any ($1) and ($2::bigint is null or t.merchant_id = $2)
@@ -74,7 +75,7 @@ function lockedTransaction(row: TransactionRow): LockedTransaction {
     currency: row.currency,
     status: row.status,
     usdMinor: row.usd_minor,
-    need: BigInt(row.need),
+    amountDue: BigInt(row.amount_due),
     rate: storedRate(row.rate),
     toleranceBps: row.tolerance_bps,
     latePolicy: row.late_payments,
@@ -82,9 +83,9 @@ function lockedTransaction(row: TransactionRow): LockedTransaction {
     windowEndsAtMs: row.window_ends_at.getTime(),
     confirmedAtMs: row.confirmed_at?.getTime() ?? null,
     succeededAtMs: row.succeeded_at?.getTime() ?? null,
-    word: row.word,
-    why: row.why,
-    barred: row.barred,
+    merchantDecision: row.merchant_decision,
+    reviewCause: row.review_cause,
+    acceptedOnlyByHand: row.accepted_only_by_hand,
     lookedUpAtMs: row.looked_up_at?.getTime() ?? null,
     lookupWanted: row.lookup_wanted,
     sequence: row.sequence,

@@ -7,7 +7,7 @@ import type { Sql } from './connect.ts';
 /** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
 const ENTRIES_AT_ONCE = 500;
 
-export type Posting = {
+export type EntryToPost = {
   readonly entry: Entry;
   readonly transactionId: string | null;
   /** The service's time, milliseconds. */
@@ -15,13 +15,13 @@ export type Posting = {
 };
 
 /** Posts balanced entries in their order. A key that was posted before with the same lines changes nothing. */
-export async function postEntries(sql: Sql, postings: readonly Posting[]): Promise<void> {
+export async function postEntries(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
   for (let from = 0; from < postings.length; from += ENTRIES_AT_ONCE) {
     await postSome(sql, postings.slice(from, from + ENTRIES_AT_ONCE));
   }
 }
 
-async function postSome(sql: Sql, postings: readonly Posting[]): Promise<void> {
+async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
   const entries = postings.map((posting) => posting.entry);
   const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
   await sql.query({
@@ -31,7 +31,7 @@ async function postSome(sql: Sql, postings: readonly Posting[]): Promise<void> {
     values: [
       entries.map((entry) => entry.key),
       entries.map((entry) => entry.kind),
-      entries.map((entry) => JSON.stringify(entry.lines.map((line) => ({ a: line.account, v: line.amount.toString() })))),
+      entries.map((entry) => JSON.stringify(entry.postings.map((line) => ({ a: line.account, v: line.amount.toString() })))),
       postings.map((posting) => new Date(posting.atMs).toISOString()),
       postings.map((posting) => posting.transactionId),
       ...(parts.length === 0

@@ -8,20 +8,26 @@ export type Payable = {
   /** The output script of its address, hex. */
   readonly script: string;
   readonly address: string;
-  readonly needMinor: bigint;
+  readonly amountDue: bigint;
   readonly receivedMinor: bigint;
 };
 
 /** The transaction of this id; null when there is none, or it is not paid by an output of a chain. */
 export async function findPayable(sql: Sql, id: string): Promise<Payable | null> {
-  const { rows } = await sql.query<{ currency: CurrencyCode; script: string; address: string; need: string; received: string }>({
+  const { rows } = await sql.query<{
+    currency: CurrencyCode;
+    script: string;
+    address: string;
+    amount_due: string;
+    received: string;
+  }>({
     name: 'find_payable',
-    text: `select currency, encode(script, 'hex') as script, address, need, crypto_received as received
+    text: `select currency, encode(script, 'hex') as script, address, amount_due, crypto_received as received
              from transactions where id = $1 and script is not null`,
     values: [id.replaceAll('\0', '?')],
   });
   const row = rows[0];
   if (row === undefined) return null;
-  const { currency, script, address, need, received } = row;
-  return { currency, script, address, needMinor: BigInt(need), receivedMinor: BigInt(received) };
+  const { currency, script, address, amount_due: amountDue, received } = row;
+  return { currency, script, address, amountDue: BigInt(amountDue), receivedMinor: BigInt(received) };
 }

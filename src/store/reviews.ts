@@ -8,7 +8,7 @@ export type Review = {
   readonly status: 'review' | 'declined';
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   readonly received: bigint;
   readonly createdAt: Date;
   /** The reason of its last change of status. */
@@ -28,14 +28,14 @@ export async function listReviews(
     status: 'review' | 'declined';
     currency: CurrencyCode;
     usd_minor: bigint;
-    need: string;
+    amount_due: string;
     crypto_received: string;
     created_at: Date;
     reason: string | null;
     suspense: readonly { currency: CurrencyCode; amount: string }[] | null;
   }>({
     name: 'list_reviews',
-    text: `select t.id, m.affiliate_id, t.status, t.currency, t.usd_minor, t.need, t.crypto_received, t.created_at,
+    text: `select t.id, m.affiliate_id, t.status, t.currency, t.usd_minor, t.amount_due, t.crypto_received, t.created_at,
                   (select e.reason from events e where e.object_id = t.id and e.status = t.status order by e.sequence desc limit 1) as reason,
                   s.suspense
              from transactions t join merchants m on m.id = t.merchant_id
@@ -52,7 +52,7 @@ export async function listReviews(
     status: row.status,
     currency: row.currency,
     usdMinor: row.usd_minor,
-    need: BigInt(row.need),
+    amountDue: BigInt(row.amount_due),
     received: BigInt(row.crypto_received),
     createdAt: row.created_at,
     reason: row.reason,

@@ -8,7 +8,7 @@ export type FoundTransaction = {
   readonly status: string;
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   readonly received: bigint;
   readonly rate: string;
   readonly toleranceBps: number;
@@ -71,10 +71,10 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
 /** Null when there is none. */
 export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundTransaction | null> {
   const { rows } = await sql.query<
-    Omit<FoundTransaction, 'need' | 'received' | 'events' | 'payments' | 'entries'> & { need: string; received: string }
+    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'entries'> & { amountDue: string; received: string }
   >({
     name: 'read_found_transaction',
-    text: `select t.id, m.affiliate_id as "affiliateId", t.status, t.currency, t.usd_minor as "usdMinor", t.need, t.crypto_received as received,
+    text: `select t.id, m.affiliate_id as "affiliateId", t.status, t.currency, t.usd_minor as "usdMinor", t.amount_due as "amountDue", t.crypto_received as received,
                   t.rate::text as rate, t.tolerance_bps as "toleranceBps", t.late_payments as "latePayments", t.label, t.email, t.address,
                   t.created_at as "createdAt", t.window_ends_at as "windowEndsAt", t.confirmed_at as "confirmedAt", t.succeeded_at as "succeededAt"
              from transactions t join merchants m on m.id = t.merchant_id where t.id = $1`,
@@ -83,7 +83,7 @@ export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundT
   const [row] = rows;
   if (row === undefined) return null;
   const [events, payments, entries] = await Promise.all([readEvents(sql, id), readPayments(sql, id), readEntries(sql, id)]);
-  return { ...row, need: BigInt(row.need), received: BigInt(row.received), events, payments, entries };
+  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, entries };
 }
 
 async function readEvents(sql: Sql, id: string): Promise<readonly FoundEvent[]> {

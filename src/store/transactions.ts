@@ -10,8 +10,8 @@ export type NewTransaction = {
   readonly merchantId: bigint;
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
-  readonly need: bigint;
-  /** The price that `need` was worked out with. */
+  readonly amountDue: bigint;
+  /** The price that `amountDue` was worked out with. */
   readonly rate: string;
   readonly label: string | null;
   readonly email: string | null;
@@ -35,13 +35,13 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       with input as (
         select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::text[], $8::text[],
                              $9::text[], $10::bytea[], $11::bigint[], $12::float8[], $13::float8[])
-          as t(id, merchant_id, currency, usd_minor, need, rate, label, email, address, script, address_index, created_ms, window_ends_ms)
+          as t(id, merchant_id, currency, usd_minor, amount_due, rate, label, email, address, script, address_index, created_ms, window_ends_ms)
       ), timed as (
         select *, ${instant('created_ms')} as created_at, ${instant('window_ends_ms')} as window_ends_at from input
       ), made as (
-        insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, label, email, address, script,
+        insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, label, email, address, script,
                                   address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
-        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.need, r.usd, r.at, r.sources, i.label, i.email, i.address, i.script,
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.amount_due, r.usd, r.at, r.sources, i.label, i.email, i.address, i.script,
                i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
           from timed i join merchant_settings s using (merchant_id) join rates r on r.currency = i.currency and r.usd = i.rate
                join node_conditions n on n.currency = i.currency and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
@@ -55,7 +55,7 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
       numberArray(column('merchantId')),
       column('currency'),
       numberArray(column('usdMinor')),
-      numberArray(column('need')),
+      numberArray(column('amountDue')),
       numberArray(column('rate')),
       column('label'),
       column('email'),
@@ -85,7 +85,7 @@ export type CheckRow = {
   readonly merchantId: bigint;
   readonly status: TransactionStatus;
   readonly currency: CurrencyCode;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   readonly received: bigint;
   readonly usdMinor: bigint;
   readonly confirmations: number;
@@ -99,7 +99,7 @@ type RawCheck = {
   merchant_id: bigint;
   status: TransactionStatus;
   currency: CurrencyCode;
-  need: string;
+  amount_due: string;
   crypto_received: string;
   usd_minor: bigint;
   confirmations: number;
@@ -109,7 +109,7 @@ type RawCheck = {
 };
 
 /** In review the payments may lie on several chains, which grow each at its own pace; else one chain's tip tells. */
-const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.need, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
+const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
   case when t.confirmed_from_height is null then 0
        when t.status = 'review' then coalesce(
          (select greatest(0, min(case when p.height is null then 0 else k.height - p.height + 1 end))
@@ -123,7 +123,7 @@ function checkRow(row: RawCheck): CheckRow {
     merchantId: row.merchant_id,
     status: row.status,
     currency: row.currency,
-    need: BigInt(row.need),
+    amountDue: BigInt(row.amount_due),
     received: BigInt(row.crypto_received),
     usdMinor: row.usd_minor,
     confirmations: row.confirmations,

@@ -1,6 +1,6 @@
 // What verdicts changed, written in the caller's database transaction, those of many transactions together: ledger entries, history and events,
 // the status guarded by the old one, the payments, the due marks that are answered. Called by flow/decide.
-import type { CaseTransaction, Coin, Step } from '../core/judge/case.ts';
+import type { CaseTransaction, Payment, Step } from '../core/judge/case.ts';
 import type { Verdict } from '../core/judge/judge.ts';
 import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
@@ -12,13 +12,13 @@ export type Judged = {
   readonly before: LockedTransaction;
   readonly transaction: CaseTransaction;
   /** Those that are not as they were. */
-  readonly coins: readonly Coin[];
+  readonly payments: readonly Payment[];
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
   readonly nowMs: number;
 };
 
-/** Writes verdicts: ledger entries, events, the transactions (the old status is the guard), and the coins. */
+/** Writes verdicts: ledger entries, events, the transactions (the old status is the guard), and the payments. */
 export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void> {
   if (all.length === 0) return;
   await postEntries(
@@ -31,7 +31,7 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
   await updateTransactions(sql, all.filter(isChanged));
   await endDue(sql, all);
   // last: watchers write these rows too, and wait for whoever has changed one
-  await updateCoins(sql, all);
+  await updateJudgedPayments(sql, all);
 }
 
 type Told = {
@@ -110,21 +110,22 @@ async function updateTransactions(sql: Sql, all: readonly Judged[]): Promise<voi
   const column = <K extends keyof CaseTransaction>(name: K) => all.map(({ transaction }) => transaction[name]);
   const { rows } = await sql.query<{ id: string }>({
     name: 'update_transactions',
-    text: `update transactions set status = u.status, word = u.word, why = u.why, barred = u.barred, confirmed_at = u.confirmed_at,
+    text: `update transactions set status = u.status, merchant_decision = u.merchant_decision, review_cause = u.review_cause,
+                  accepted_only_by_hand = u.accepted_only_by_hand, confirmed_at = u.confirmed_at,
                   succeeded_at = u.succeeded_at, lookup_wanted = u.lookup_wanted, sequence = u.sequence, crypto_received = u.crypto_received,
                   confirmed_from_height = u.from_height, confirmed_from_currency = u.from_currency, due_at = u.due_at
              from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::timestamptz[], $8::timestamptz[], $9::boolean[],
                          $10::int[], $11::numeric[], $12::int[], $13::text[], $14::timestamptz[])
-               as u(id, before, status, word, why, barred, confirmed_at, succeeded_at, lookup_wanted, sequence, crypto_received, from_height,
+               as u(id, before, status, merchant_decision, review_cause, accepted_only_by_hand, confirmed_at, succeeded_at, lookup_wanted, sequence, crypto_received, from_height,
                     from_currency, due_at)
             where transactions.id = u.id and transactions.status = u.before returning transactions.id`,
     values: [
       column('id'),
       all.map(({ before }) => before.transaction.status),
       column('status'),
-      column('word'),
-      column('why'),
-      column('barred'),
+      column('merchantDecision'),
+      column('reviewCause'),
+      column('acceptedOnlyByHand'),
       column('confirmedAtMs').map(asDate),
       column('succeededAtMs').map(asDate),
       column('lookupWanted'),
@@ -158,12 +159,12 @@ async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
   });
 }
 
-async function updateCoins(sql: Sql, all: readonly Judged[]): Promise<void> {
-  const coins = all.flatMap((one) => one.coins);
-  if (coins.length === 0) return;
-  const column = <K extends keyof Coin>(name: K) => coins.map((coin) => coin[name]);
+async function updateJudgedPayments(sql: Sql, all: readonly Judged[]): Promise<void> {
+  const payments = all.flatMap((one) => one.payments);
+  if (payments.length === 0) return;
+  const column = <K extends keyof Payment>(name: K) => payments.map((payment) => payment[name]);
   await sql.query({
-    name: 'update_coins',
+    name: 'update_judged_payments',
     // locked in the order of their ids, as the watchers do
     text: `with locked as materialized (select id from payments where id = any ($2) order by id for no key update)
            update payments p
@@ -179,12 +180,12 @@ async function updateCoins(sql: Sql, all: readonly Judged[]): Promise<void> {
                     in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted, due_at)
             where p.id = u.id and u.id in (select id from locked)`,
     values: [
-      all.flatMap((one) => one.coins.map(() => asDate(one.nowMs))),
+      all.flatMap((one) => one.payments.map(() => asDate(one.nowMs))),
       column('id'),
       column('classified'),
       column('present'),
       column('onTimeMinor'),
-      coins.map((coin) => (coin.valueRate === null ? null : formatRate(coin.valueRate))),
+      payments.map((payment) => (payment.valueRate === null ? null : formatRate(payment.valueRate))),
       column('judgedBlockHash'),
       column('generation'),
       column('credited'),
@@ -199,8 +200,8 @@ async function updateCoins(sql: Sql, all: readonly Judged[]): Promise<void> {
       column('wasLost'),
       column('depositEntryKey'),
       column('dueHeight'),
-      column('counts'),
-      coins.map((coin) => asDate(coin.dueAtMs)),
+      column('counted'),
+      payments.map((payment) => asDate(payment.dueAtMs)),
     ],
   });
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { confirmationsToReach, finalDepth, reaches, requiredConfirmations } from '../../src/core/confirmations.ts';
+import { confirmationsToReach, finalDepth, reaches, requiredDepth } from '../../src/core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../src/core/currency.ts';
 
 /** The table of the specification: below 100, 1,000, 10,000 USD and above, then final. */
@@ -69,7 +69,7 @@ describe('required confirmations', () => {
   it.each(CURRENCY_CODES)('of %s are those of the table, to the cent', (currency) => {
     TIERS.forEach(([low, high], tier) => {
       const [depth, lock] = TABLE[currency][tier]!;
-      for (const usdMinor of [low, high]) expect(requiredConfirmations(currency, usdMinor)).toMatchObject({ depth, lock });
+      for (const usdMinor of [low, high]) expect(requiredDepth(currency, usdMinor)).toMatchObject({ depth, lock });
     });
     const [depth, lock] = TABLE[currency][4]!;
     expect(finalDepth(currency)).toMatchObject({ depth, lock });
@@ -77,7 +77,7 @@ describe('required confirmations', () => {
 
   it('take the highest tier when the value is not known', () => {
     for (const currency of CURRENCY_CODES) {
-      expect(requiredConfirmations(currency, null)).toEqual(requiredConfirmations(currency, 10n ** 12n));
+      expect(requiredDepth(currency, null)).toEqual(requiredDepth(currency, 10n ** 12n));
     }
   });
 
@@ -86,8 +86,8 @@ describe('required confirmations', () => {
     fc.assert(
       fc.property(codes, values, values, (currency, a, b) => {
         const [less, more] = a < b ? [a, b] : [b, a];
-        expect(requiredConfirmations(currency, less).depth).toBeLessThanOrEqual(requiredConfirmations(currency, more).depth);
-        expect(requiredConfirmations(currency, more).depth).toBeLessThanOrEqual(finalDepth(currency).depth);
+        expect(requiredDepth(currency, less).depth).toBeLessThanOrEqual(requiredDepth(currency, more).depth);
+        expect(requiredDepth(currency, more).depth).toBeLessThanOrEqual(finalDepth(currency).depth);
       }),
     );
   });
@@ -97,7 +97,7 @@ describe('reaching a depth', () => {
   it('takes exactly that many confirmations', () => {
     fc.assert(
       fc.property(codes, fc.bigInt({ min: 1n, max: 20_000_000n }), (currency, usdMinor) => {
-        const required = requiredConfirmations(currency, usdMinor);
+        const required = requiredDepth(currency, usdMinor);
         expect(reaches(currency, plain(required.depth - 1), required)).toBe(false);
         expect(reaches(currency, plain(required.depth), required)).toBe(true);
         expect(confirmationsToReach(currency, plain(0), required)).toBe(required.depth);
@@ -106,14 +106,14 @@ describe('reaching a depth', () => {
   });
 
   it('takes a lock instead where the table names one: a ChainLock also stands for InstantSend, not the other way round', () => {
-    const small = requiredConfirmations('DASH', 5_000n);
-    const large = requiredConfirmations('DASH', 500_000n);
+    const small = requiredDepth('DASH', 5_000n);
+    const large = requiredDepth('DASH', 500_000n);
     expect(reaches('DASH', { ...plain(0), lock: 'instantsend' }, small)).toBe(true);
     expect(reaches('DASH', { ...plain(0), lock: 'chainlock' }, small)).toBe(true);
     expect(reaches('DASH', { ...plain(0), lock: 'instantsend' }, large)).toBe(false);
     expect(reaches('DASH', { ...plain(1), lock: 'chainlock' }, large)).toBe(true);
     expect(reaches('DASH', { ...plain(6), lock: 'instantsend' }, large)).toBe(true);
-    expect(reaches('BTC', { ...plain(0), lock: 'chainlock' }, requiredConfirmations('BTC', 1n))).toBe(false);
+    expect(reaches('BTC', { ...plain(0), lock: 'chainlock' }, requiredDepth('BTC', 1n))).toBe(false);
   });
 
   it.each([
@@ -124,7 +124,7 @@ describe('reaching a depth', () => {
     ['DOGE', 240],
   ] as const)('waits for a coinbase output of %s until it is mature, whatever locks it', (currency, maturity) => {
     for (const usdMinor of [1n, 10_000_000n]) {
-      const required = requiredConfirmations(currency, usdMinor);
+      const required = requiredDepth(currency, usdMinor);
       expect(reaches(currency, { confirmations: maturity - 1, coinbase: true, lock: 'chainlock' }, required)).toBe(false);
       expect(reaches(currency, { confirmations: maturity, coinbase: true, lock: null }, required)).toBe(true);
     }
@@ -138,7 +138,7 @@ describe('reaching a depth', () => {
         fc.boolean(),
         fc.nat({ max: 300 }),
         (currency, usdMinor, coinbase, n) => {
-          const required = requiredConfirmations(currency, usdMinor);
+          const required = requiredDepth(currency, usdMinor);
           const depth = { confirmations: n, coinbase, lock: null } as const;
           if (reaches(currency, depth, required))
             expect(reaches(currency, { ...depth, confirmations: n + 1 }, required)).toBe(true);

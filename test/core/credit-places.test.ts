@@ -1,16 +1,16 @@
-// The protections of the model Credit, by their names as in credit-variants, that say where coins lie: what a loss takes, what its return
-// restores, when and under which key a coin is booked.
+// The protections of the model Credit, by their names as in credit-variants, that say where payments lie: what a loss takes, what its return
+// restores, when and under which key a payment is booked.
 import { describe, expect, test } from 'vitest';
-import { MINUTE, newWorld, SECOND } from '../support/world.ts';
+import { judgedTransaction, MINUTE, SECOND } from '../support/world.ts';
 
 const HALF = 25_000n;
 
 describe('losses', () => {
   test('reverse_in_place: a loss is taken from where each unit lies now, the rest is the receivable', () => {
-    const world = newWorld();
-    world.pay({ amount: 2n * world.need });
+    const world = judgedTransaction();
+    world.pay({ amount: 2n * world.amountDue });
     world.mine(2);
-    expect([world.available(), world.suspense()]).toEqual([world.need, world.need]);
+    expect([world.available(), world.suspense()]).toEqual([world.amountDue, world.amountDue]);
     world.acceptExcess();
     world.spend(60_000n);
     world.reorg(2, 'dead');
@@ -19,7 +19,7 @@ describe('losses', () => {
   });
 
   test('back_needs_sum: back from rule 17 only when what is credited is enough, or all is back', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const [one, two] = [world.pay({ amount: HALF }), world.pay({ amount: HALF })];
     world.mine();
     world.reorg(1, 'out');
@@ -36,7 +36,7 @@ describe('losses', () => {
 
   test('in_place_refund: a reimbursement in review takes each unit from where it lies, credited ones too, and a loss takes them from there', () => {
     const halfCredited = () => {
-      const world = newWorld({ latePolicy: 'review' });
+      const world = judgedTransaction({ latePolicy: 'review' });
       const [one] = [world.pay({ amount: HALF }), world.pay({ amount: HALF })];
       world.mine();
       world.reorg(1, 'out');
@@ -60,20 +60,25 @@ describe('losses', () => {
     expect([sent.available(), sent.suspense(), sent.receivable()]).toEqual([0n, 0n, HALF + 10_000n]);
   });
 
-  test('extra_cannot_reopen: losing a coin that was only in suspense leaves succeeded alone', () => {
-    const world = newWorld();
+  test('extra_cannot_reopen: losing a payment that was only in suspense leaves succeeded alone', () => {
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.pay({ amount: HALF });
     world.mine();
     expect(world.suspense()).toBe(HALF);
     world.reorg(1, 'dead');
-    expect([world.status, world.suspense(), world.receivable(), world.available()]).toEqual(['succeeded', 0n, 0n, world.need]);
+    expect([world.status, world.suspense(), world.receivable(), world.available()]).toEqual([
+      'succeeded',
+      0n,
+      0n,
+      world.amountDue,
+    ]);
   });
 
-  test('back_restores: a coin that is back restores what its loss took: receivable, then available', () => {
-    const world = newWorld({ latePolicy: 'review' });
-    const tx = world.pay({ amount: world.need + 10_000n });
+  test('back_restores: a payment that is back restores what its loss took: receivable, then available', () => {
+    const world = judgedTransaction({ latePolicy: 'review' });
+    const tx = world.pay({ amount: world.amountDue + 10_000n });
     world.mine(2);
     world.spend(30_000n);
     world.reorg(2, 'out');
@@ -86,22 +91,22 @@ describe('losses', () => {
   });
 
   test('twin_is_same: a malleated twin takes over the entry and the place of the original', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.mine();
     world.reorg(1);
     const entries = world.books.entries.size;
     const twin = world.malleate(tx);
     expect(world.path()).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
-    expect(world.coins.map((coin) => coin.txid)).toEqual([twin.txid]);
+    expect(world.payments.map((payment) => payment.txid)).toEqual([twin.txid]);
     expect(world.books.entries.size).toBe(entries);
-    expect(world.available()).toBe(world.need);
+    expect(world.available()).toBe(world.amountDue);
   });
 });
 
-describe('where coins lie', () => {
-  test('suspense_everywhere: a coin at R is booked in every status but started, pending, confirmed', () => {
-    const world = newWorld({ settlementMs: 0 });
+describe('where payments lie', () => {
+  test('suspense_everywhere: a payment at R is booked in every status but started, pending, confirmed', () => {
+    const world = judgedTransaction({ settlementMs: 0 });
     world.pay({ amount: HALF });
     world.pay({ currency: 'LTC', amount: 1_000n });
     world.mine(12, 'LTC');
@@ -121,15 +126,15 @@ describe('where coins lie', () => {
     expect([world.status, world.suspense()]).toEqual(['reimbursed', HALF]);
   });
 
-  test('resolve_anywhere: coins in suspense can be resolved in every status', () => {
-    const world = newWorld({ settlementMs: 0 });
+  test('resolve_anywhere: payments in suspense can be resolved in every status', () => {
+    const world = judgedTransaction({ settlementMs: 0 });
     world.pay();
     world.mine(6);
     world.wait(SECOND);
     world.pay({ amount: HALF });
     world.mine();
     world.acceptExcess();
-    expect([world.status, world.available(), world.suspense()]).toEqual(['settled', world.need + HALF, 0n]);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['settled', world.amountDue + HALF, 0n]);
     world.openRefund();
     world.finishRefund();
     world.pay({ amount: HALF });
@@ -140,7 +145,7 @@ describe('where coins lie', () => {
 
   test('unique_key: a second worker that decides on the same facts books under the same key', () => {
     const stories = [1, 2].map(() => {
-      const world = newWorld();
+      const world = judgedTransaction();
       world.pay();
       world.mine();
       return [...world.books.entries.values()].map((entry) => entry.key.replace(/t\d+/, 'txid'));
@@ -150,11 +155,11 @@ describe('where coins lie', () => {
   });
 
   test('credit_at_R: nothing is credited at first sight, nor one confirmation before R', () => {
-    const world = newWorld({ usd: 1_000_00n });
+    const world = judgedTransaction({ usd: 1_000_00n });
     world.pay();
     world.mine(2);
     expect([world.status, world.available(), world.books.entries.size]).toEqual(['pending', 0n, 0]);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
   });
 });

@@ -10,7 +10,7 @@ const ONCE_FAILED: readonly [seed: number, what: string][] = [
   [674, 'declined in the very last millisecond in which a payment is on time'],
   [1000, 'declined in the very last millisecond in which a payment is on time'],
   [2700, 'an unconfirmed late payment vouched for the price of a confirmed one'],
-  [3525, 'a coin that had just left the chain was accepted together with a late one'],
+  [3525, 'a payment that had just left the chain was accepted together with a late one'],
 ];
 const HISTORIES = 600;
 

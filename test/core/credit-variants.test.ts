@@ -1,14 +1,14 @@
 // Each protection of the model Credit (variants.txt) that a part built so far needs, by its name: the story that goes wrong without that
-// sentence, and what must come out of it; those about where coins lie are in credit-places. The invariants of the model are looked at after
+// sentence, and what must come out of it; those about where payments lie are in credit-places. The invariants of the model are looked at after
 // every step of every story besides.
 import { describe, expect, test } from 'vitest';
-import { HOUR, MINUTE, newWorld, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
 describe('one rule for each status and payment', () => {
   test('started_late: a late payment noticed while still started follows rule 9', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.node('down');
     world.until(W + 3 * HOUR);
     world.pay();
@@ -19,19 +19,19 @@ describe('one rule for each status and payment', () => {
   });
 
   test('cancelled_is_late: after a cancel every payment follows rule 9, on time or not', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.cancel();
     world.pay();
     expect(world.path()).toEqual(['started', 'cancelled', 'review']);
-    expect(world.coins[0]!.onTimeMinor).toBe(0n);
+    expect(world.payments[0]!.onTimeMinor).toBe(0n);
     world.mine(6);
     world.wait(HOUR);
     expect(world.status).toBe('review');
-    expect(world.suspense()).toBe(world.need);
+    expect(world.suspense()).toBe(world.amountDue);
   });
 
-  test('rule22_not_18: an on-time payment in a review that holds other coins only goes on by rule 2', () => {
-    const world = newWorld();
+  test('rule22_not_18: an on-time payment in a review that holds other currencies only goes on by rule 2', () => {
+    const world = judgedTransaction();
     world.pay({ currency: 'LTC', amount: 1_000n });
     expect(world.status).toBe('review');
     world.pay();
@@ -39,11 +39,11 @@ describe('one rule for each status and payment', () => {
     world.mine();
     world.mine(12, 'LTC');
     expect(world.status).toBe('succeeded');
-    expect([world.available(), world.suspense(), world.suspense('LTC')]).toEqual([world.need, 0n, 1_000n]);
+    expect([world.available(), world.suspense(), world.suspense('LTC')]).toEqual([world.amountDue, 0n, 1_000n]);
   });
 
-  test('other_after_cancel: another coin after a cancel does not open rule 2 again', () => {
-    const world = newWorld();
+  test('other_after_cancel: another currency after a cancel does not open rule 2 again', () => {
+    const world = judgedTransaction();
     world.cancel();
     world.pay({ currency: 'LTC', amount: 1_000n });
     world.pay();
@@ -55,18 +55,18 @@ describe('one rule for each status and payment', () => {
 
 describe('the word of the merchant', () => {
   test('refused_stays: no automatic acceptance after the merchant has refused', () => {
-    const world = newWorld({ latePolicy: 'accept' });
+    const world = judgedTransaction({ latePolicy: 'accept' });
     world.until(W + 2 * MINUTE);
     world.pay({ amount: HALF });
     world.decline();
-    world.pay({ amount: 2n * world.need });
+    world.pay({ amount: 2n * world.amountDue });
     world.mine(6);
     expect(world.path()).toEqual(['started', 'timedout', 'review', 'declined', 'review']);
     expect(world.available()).toBe(0n);
   });
 
   test('accept_needs_coins: accept with nothing in suspense is refused', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.reorg(1, 'dead');
@@ -76,7 +76,7 @@ describe('the word of the merchant', () => {
   });
 
   test('refund_excludes: while a reimbursement is open nothing else decides', () => {
-    const world = newWorld({ latePolicy: 'accept' });
+    const world = judgedTransaction({ latePolicy: 'accept' });
     world.until(W + 2 * MINUTE);
     world.pay({ amount: HALF });
     world.mine();
@@ -91,7 +91,7 @@ describe('the word of the merchant', () => {
   });
 
   test('refund_excludes: nor does what was lost lead back to succeeded meanwhile', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const first = world.pay({ amount: HALF });
     world.pay({ amount: HALF });
     world.mine();
@@ -106,13 +106,13 @@ describe('the word of the merchant', () => {
     expect(world.status).toBe('review');
   });
 
-  test('refund_ends: a waiting reimbursement ends when its coins are lost, and resolve is open again', () => {
-    const world = newWorld({ latePolicy: 'review' });
+  test('refund_ends: a waiting reimbursement ends when its payments are lost, and resolve is open again', () => {
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.until(W + 2 * MINUTE);
     world.pay();
     world.mine();
     world.openRefund();
-    expect(world.books.of('refund_payable:txn_1:BTC')).toBe(world.need);
+    expect(world.books.of('refund_payable:txn_1:BTC')).toBe(world.amountDue);
     world.reorg(1, 'dead');
     expect(world.books.of('refund_payable:txn_1:BTC')).toBe(0n);
     expect(world.receivable()).toBe(0n);
@@ -123,7 +123,7 @@ describe('the word of the merchant', () => {
 
 describe('time, price and outages', () => {
   test('gone_not_waited: rule 6 does not wait for payments that are gone', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: HALF });
     world.mine();
     const other = world.pay({ amount: HALF });
@@ -139,7 +139,7 @@ describe('time, price and outages', () => {
       [98_000n, 'succeeded'],
       [97_000n, 'declined'],
     ] as const) {
-      const world = newWorld();
+      const world = judgedTransaction();
       world.pay({ amount: HALF });
       world.afterGrace();
       world.rate(rate);
@@ -150,7 +150,7 @@ describe('time, price and outages', () => {
   });
 
   test('outage_decline: rule 6 waits for the watcher as 7 and 8 do', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: HALF });
     world.mine();
     world.node('down');
@@ -165,7 +165,7 @@ describe('time, price and outages', () => {
   });
 
   test('outage_mempool: what the first pass after an outage finds is on time', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.node('down');
     world.until(W - MINUTE);
     world.pay();

@@ -1,7 +1,7 @@
 // A payment arrives: on time or late, and which rule it meets in which status (rules 2, 3, 9, 10, 18, 21, 22; the words before the table).
 import { describe, expect, test } from 'vitest';
 import { REACH } from '../support/reach.ts';
-import { DAY, HOUR, MINUTE, newWorld, SECOND, W } from '../support/world.ts';
+import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
@@ -9,7 +9,7 @@ test.each(Object.keys(REACH))('the story that leads to %s ends there', (status) 
   expect(REACH[status]!().status).toBe(status);
 });
 
-describe('a late payment in the right coin', () => {
+describe('a late payment in the right payment', () => {
   test.each([
     ['timedout', 'review', [7, 9]],
     ['timedout_checked', 'review', [7, 8, 9]],
@@ -33,7 +33,7 @@ describe('a late payment in the right coin', () => {
   });
 });
 
-describe('another coin that we carry (rule 18)', () => {
+describe('another currency that we carry (rule 18)', () => {
   test.each([
     ['started', 'review'],
     ['timedout', 'review'],
@@ -56,19 +56,19 @@ describe('another coin that we carry (rule 18)', () => {
   });
 
   test('it never shows in crypto_received, and its confirmations only where nothing else is', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ currency: 'LTC', amount: 5_000n });
     world.mine(3, 'LTC');
     expect(world.verdict.receivedMinor).toBe(0n);
     expect(world.verdict.youngest?.currency).toBe('LTC');
     world.pay();
     world.mine();
-    expect(world.verdict.receivedMinor).toBe(world.need);
+    expect(world.verdict.receivedMinor).toBe(world.amountDue);
     expect(world.verdict.youngest?.currency).toBe('BTC');
   });
 
-  test('a late payment into a review with only such coins stays there', () => {
-    const world = newWorld({ latePolicy: 'review' });
+  test('a late payment into a review with only such payments stays there', () => {
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.pay({ currency: 'LTC', amount: 5_000n });
     world.until(W + 2 * MINUTE);
     world.pay();
@@ -76,8 +76,8 @@ describe('another coin that we carry (rule 18)', () => {
     expect(world.path()).toEqual(['started', 'review']);
   });
 
-  test('a coin whose price is not known needs the highest R', () => {
-    const world = newWorld();
+  test('a payment whose price is not known needs the highest R', () => {
+    const world = judgedTransaction();
     world.rate(null, 'LTC');
     world.pay({ currency: 'LTC', amount: 5_000n });
     world.mine(11, 'LTC');
@@ -93,7 +93,7 @@ describe('on time', () => {
     ['W + 60 s', W + MINUTE, 'pending'],
     ['1 ms more', W + MINUTE + 1, 'review'],
   ] as const)('a payment seen at %s', (_when, atMs, status) => {
-    const world = newWorld({ latePolicy: 'review' });
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.until(atMs);
     world.pay();
     expect(world.status).toBe(status);
@@ -106,7 +106,7 @@ describe('on time', () => {
     ['in a block dated W + 2 h, found a day later', { foundAt: W + DAY, minedAt: W + 2 * HOUR }, true],
     ['in a block dated 1 s later', { foundAt: W + DAY, minedAt: W + 2 * HOUR + SECOND }, false],
   ] as const)('after an outage its first pass finds a payment %s', (_where, found, onTime) => {
-    const world = newWorld({ latePolicy: 'review' });
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.node('down');
     world.until(W + MINUTE);
     world.pay();
@@ -117,12 +117,12 @@ describe('on time', () => {
     world.until(found.foundAt);
     expect(world.status).toBe('started');
     world.node('up');
-    expect(world.coins[0]!.onTimeMinor).toBe(onTime ? world.need : 0n);
+    expect(world.payments[0]!.onTimeMinor).toBe(onTime ? world.amountDue : 0n);
     expect(world.rules()[0]).toBe(onTime ? 2 : 9);
   });
 
   test('an outage that ended before W + 60 s excuses nothing', () => {
-    const world = newWorld({ latePolicy: 'review' });
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.node('down');
     world.until(W + MINUTE);
     world.node('up');
@@ -132,7 +132,7 @@ describe('on time', () => {
   });
 
   test('the class stays when a payment goes and comes back', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     world.wait(73 * HOUR);
@@ -146,83 +146,83 @@ describe('on time', () => {
 
 describe('several payments', () => {
   test('two outputs of one transaction are two payments of one sum (rule 3)', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ split: [HALF, HALF] });
-    expect([world.status, world.verdict.receivedMinor]).toEqual(['pending', world.need]);
+    expect([world.status, world.verdict.receivedMinor]).toEqual(['pending', world.amountDue]);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
     const [entry] = world.books.entries.values();
     expect(entry?.parts.map((part) => part.key.split(':')[3])).toEqual(['0', '1']);
   });
 
   test('another payment keeps a pending one pending and is summed', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: 20_000n });
     world.pay({ amount: 20_000n });
     world.pay({ amount: 10_000n });
-    expect([world.path(), world.verdict.receivedMinor]).toEqual([['started', 'pending'], world.need]);
+    expect([world.path(), world.verdict.receivedMinor]).toEqual([['started', 'pending'], world.amountDue]);
   });
 });
 
 describe('a fee replacement', () => {
   test('is one event with what it replaces', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
-    world.replace(tx, { amount: world.need + 100n });
-    expect([world.status, world.verdict.receivedMinor, world.coins.length]).toEqual(['pending', world.need + 100n, 2]);
+    world.replace(tx, { amount: world.amountDue + 100n });
+    expect([world.status, world.verdict.receivedMinor, world.payments.length]).toEqual(['pending', world.amountDue + 100n, 2]);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need + 100n]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue + 100n]);
   });
 
   test('that pays us the same from the same inputs is the same payment', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     const second = world.replace(tx);
-    expect(world.coins.map((coin) => coin.txid)).toEqual([second.txid]);
+    expect(world.payments.map((payment) => payment.txid)).toEqual([second.txid]);
   });
 
   test('is on time when what it replaces was, up to its amount', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay({ amount: HALF });
     world.until(W + HOUR);
-    world.replace(tx, { amount: 2n * world.need });
-    expect(world.coins[1]!.onTimeMinor).toBe(HALF);
+    world.replace(tx, { amount: 2n * world.amountDue });
+    expect(world.payments[1]!.onTimeMinor).toBe(HALF);
   });
 
   test('of two payments in one transaction inherits from both', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const one = world.pay({ amount: HALF });
     const two = world.pay({ amount: HALF });
     world.afterGrace();
     world.rate(80_000n);
     world.pay({ inputs: [...one.inputs, ...two.inputs] });
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
   });
 
   test('of a replacement inherits once, not twice', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay({ amount: HALF });
     world.until(W + HOUR);
     const second = world.replace(tx, { amount: 40_000n });
     world.replace(second, { amount: 45_000n });
-    expect(world.coins.map((coin) => coin.onTimeMinor)).toEqual([HALF, HALF, HALF]);
+    expect(world.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, HALF, HALF]);
   });
 
   test('of one that was on time itself inherits from that one, not from both', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const second = world.replace(world.pay({ amount: HALF }), { amount: 30_000n });
     world.until(W + HOUR);
-    world.replace(second, { amount: world.need });
-    expect(world.coins.map((coin) => coin.onTimeMinor)).toEqual([HALF, 30_000n, 30_000n]);
+    world.replace(second, { amount: world.amountDue });
+    expect(world.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, 30_000n, 30_000n]);
   });
 
   test('with two outputs shares what it inherits', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay({ amount: HALF });
     world.until(W + HOUR);
     world.pay({ split: [20_000n, 20_000n], inputs: tx.inputs });
-    expect(world.coins.slice(1).map((coin) => coin.onTimeMinor)).toEqual([20_000n, 5_000n]);
+    expect(world.payments.slice(1).map((payment) => payment.onTimeMinor)).toEqual([20_000n, 5_000n]);
   });
 
   test('to nowhere leaves nothing behind: back to started before W, to timedout after', () => {
@@ -230,7 +230,7 @@ describe('a fee replacement', () => {
       [W - SECOND, 'started'],
       [W, 'timedout'],
     ] as const) {
-      const world = newWorld();
+      const world = judgedTransaction();
       const tx = world.pay();
       world.until(atMs);
       world.doubleSpend(tx);
@@ -241,23 +241,23 @@ describe('a fee replacement', () => {
 
 describe('a malleated twin', () => {
   test('of an unbooked payment takes over its time', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.until(W + 3 * HOUR);
     const twin = world.malleate(tx);
-    expect([world.status, world.available(), world.coins.length]).toEqual(['succeeded', world.need, 1]);
-    expect(world.coins[0]!.txid).toBe(twin.txid);
+    expect([world.status, world.available(), world.payments.length]).toEqual(['succeeded', world.amountDue, 1]);
+    expect(world.payments[0]!.txid).toBe(twin.txid);
   });
 
   test('of a lost payment restores what its loss took', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.mine();
     world.reorg(1, 'out');
     world.wait(11 * MINUTE);
     expect(world.status).toBe('review');
     world.malleate(tx);
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
     expect([...world.books.entries.keys()].at(-1)).toMatch(/#2$/);
   });
 });

@@ -1,7 +1,7 @@
 // While our nodes of a chain contradict each other: what is worth more than the limit waits, whatever the rule that would book it; the rest
 // goes on, and nothing but the booking waits.
 import { describe, expect, test } from 'vitest';
-import { HOUR, newWorld, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, W } from '../support/world.ts';
 
 const LIMIT = 1_000_00n;
 const LARGE = { usd: 1_500_00n };
@@ -12,7 +12,7 @@ describe('a contested chain', () => {
       [LIMIT + 1n, 'pending'],
       [LIMIT, 'succeeded'],
     ] as const) {
-      const world = newWorld({ usd });
+      const world = judgedTransaction({ usd });
       world.contest(LIMIT);
       world.pay();
       world.mine(6);
@@ -23,7 +23,7 @@ describe('a contested chain', () => {
   });
 
   test('several payments of one price are one amount', () => {
-    const world = newWorld(LARGE);
+    const world = judgedTransaction(LARGE);
     world.contest(LIMIT);
     for (let i = 0; i < 3; i++) world.pay({ amount: 5_000_00n });
     world.mine(6);
@@ -33,7 +33,7 @@ describe('a contested chain', () => {
   });
 
   test('suspense waits as well, and so does the acceptance of what lies there', () => {
-    const world = newWorld({ ...LARGE, latePolicy: 'review' });
+    const world = judgedTransaction({ ...LARGE, latePolicy: 'review' });
     world.until(W + HOUR);
     world.contest(LIMIT);
     world.pay();
@@ -49,7 +49,7 @@ describe('a contested chain', () => {
   });
 
   test('a late payment above the limit is not accepted by policy meanwhile', () => {
-    const world = newWorld(LARGE);
+    const world = judgedTransaction(LARGE);
     world.until(W + HOUR);
     world.pay();
     world.contest(LIMIT);
@@ -59,8 +59,8 @@ describe('a contested chain', () => {
     expect(world.status).toBe('succeeded');
   });
 
-  test('the other chain is not held up, a coin without a rate is', () => {
-    const world = newWorld(LARGE);
+  test('the other chain is not held up, a payment without a rate is', () => {
+    const world = judgedTransaction(LARGE);
     world.contest(LIMIT, 'LTC');
     world.pay();
     world.mine(6);
@@ -74,7 +74,7 @@ describe('a contested chain', () => {
   });
 
   test('a loss is taken back at once', () => {
-    const world = newWorld(LARGE);
+    const world = judgedTransaction(LARGE);
     world.pay();
     world.mine(6);
     world.contest(LIMIT);

@@ -1,7 +1,7 @@
 // What a verdict costs grows with the number of payments and with nothing else: anybody may pay one transaction in thousands of outputs, and
 // replace them as often as he pays the fee. Measured in CPU time of this thread, so that other work on the machine does not decide.
 import { expect, test } from 'vitest';
-import type { Case, CaseTransaction, Coin } from '../../src/core/judge/case.ts';
+import type { Case, CaseTransaction, Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { accept } from '../../src/core/judge/resolve.ts';
 import { newCase, newCoin, replacedCase, TIP, WINDOW_END_MS } from '../support/one-case.ts';
@@ -27,10 +27,10 @@ test('3,000 outputs replaced ten times are judged in 300 ms', { timeout: 60_000 
 });
 
 test('3,000 booked outputs that were lost to a replacement ten times as large are judged in 300 ms', { timeout: 60_000 }, () => {
-  const owe = (coin: Coin): Coin => ({ ...coin, owed: coin.amount, wasLost: true, generation: 1 });
+  const owe = (payment: Payment): Payment => ({ ...payment, owed: payment.amount, wasLost: true, generation: 1 });
   const lost = () => {
     const it = replacedCase(3_000, 10);
-    return { ...it, coins: it.coins.map((coin) => (coin.conflictTxid === null ? coin : owe(coin))) };
+    return { ...it, payments: it.payments.map((payment) => (payment.conflictTxid === null ? payment : owe(payment))) };
   };
   expect(cpuMs(lost)).toBeLessThan(GOAL_MS);
 });
@@ -39,7 +39,7 @@ test.each(['all by one', 'each by another one'])(
   '3,000 transactions in a row, replaced %s, are judged in 300 ms',
   { timeout: 60_000 },
   (how) => {
-    const replaced = (n: number): Coin[] => {
+    const replaced = (n: number): Payment[] => {
       const spends = [`in:${n}`, `in:${n + 1}`];
       const conflictTxid = how === 'all by one' ? 'new0' : `new${n}`;
       return [
@@ -47,19 +47,19 @@ test.each(['all by one', 'each by another one'])(
         newCoin(2 * n + 1, { txid: `new${n}`, seenAtMs: WINDOW_END_MS + HOUR }),
       ];
     };
-    const coins = Array.from({ length: 3_000 }, (_, n) => replaced(n)).flat();
-    expect(cpuMs(() => newCase(coins.map((coin) => ({ ...coin }))))).toBeLessThan(GOAL_MS);
+    const payments = Array.from({ length: 3_000 }, (_, n) => replaced(n)).flat();
+    expect(cpuMs(() => newCase(payments.map((payment) => ({ ...payment }))))).toBeLessThan(GOAL_MS);
   },
 );
 
-const mined = (n: number): Partial<Coin> => {
+const mined = (n: number): Partial<Payment> => {
   const height = TIP - 200 + (n % 100);
   return { state: 'mined', height, blockHash: `block${height}`, blockTimeMs: WINDOW_END_MS, lastHeight: height };
 };
 const late = { seenAtMs: WINDOW_END_MS + HOUR, caughtUpAtMs: WINDOW_END_MS + HOUR };
 const booked = { classified: true, present: true, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n };
 const paid = { status: 'succeeded', succeededAtMs: 0 } as const;
-type Lot = [what: string, coin: (n: number) => Partial<Coin>, transaction: Partial<CaseTransaction>];
+type Lot = [what: string, payment: (n: number) => Partial<Payment>, transaction: Partial<CaseTransaction>];
 const LOTS: Lot[] = [
   ['seen', () => ({}), {}],
   ['deep and booked', mined, {}],
@@ -71,15 +71,15 @@ const LOTS: Lot[] = [
   [
     'that were lost and are back',
     (n) => ({ ...mined(n), classified: true, owed: 1_000n, wasLost: true }),
-    { status: 'review', why: 'loss' },
+    { status: 'review', reviewCause: 'loss' },
   ],
   ['that are nowhere', () => ({ state: 'gone', goneSinceMs: 0, classified: true, present: true }), { status: 'pending' }],
 ];
 
-test.each(LOTS)('20,000 payments %s are judged in 300 ms', { timeout: 60_000 }, (_what, coin, transaction) => {
+test.each(LOTS)('20,000 payments %s are judged in 300 ms', { timeout: 60_000 }, (_what, payment, transaction) => {
   const make = () =>
     newCase(
-      Array.from({ length: MANY }, (_, n) => newCoin(n, coin(n))),
+      Array.from({ length: MANY }, (_, n) => newCoin(n, payment(n))),
       { transaction },
     );
   expect(cpuMs(make)).toBeLessThan(GOAL_MS);
@@ -91,13 +91,13 @@ test('20,000 payments in suspense are accepted by the merchant in 300 ms', { tim
     newCase(
       Array.from({ length: MANY }, (_, n) => newCoin(n, { ...mined(n), ...held })),
       {
-        transaction: { status: 'review', why: 'late', latePolicy: 'review' },
+        transaction: { status: 'review', reviewCause: 'late', latePolicy: 'review' },
       },
     );
   const cost = cpuMs(make, (it) => {
     accept(it);
     judge(it);
-    expect(it.coins.every((coin) => coin.inAvailable === 1_000n)).toBe(true);
+    expect(it.payments.every((payment) => payment.inAvailable === 1_000n)).toBe(true);
   });
   expect(cost).toBeLessThan(GOAL_MS);
 });

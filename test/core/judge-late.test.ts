@@ -1,13 +1,21 @@
 // Late, and what it is worth by then: a late payment beside one on time (rule 23), one that confirms late (rule 24), and late ones that the
 // merchant's policy accepts (rule 11).
 import { describe, expect, test } from 'vitest';
-import { DAY, HOUR, newWorld, SECOND, W, type World, type WorldOptions } from '../support/world.ts';
+import {
+  DAY,
+  HOUR,
+  type JudgedTransaction,
+  type JudgedTransactionOptions,
+  judgedTransaction,
+  SECOND,
+  W,
+} from '../support/world.ts';
 
 const HALF = 25_000n;
 
 describe('late, at the old price (rule 23)', () => {
   const late = (rate: bigint | null, amount: bigint, options: { toleranceBps?: number } = {}) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.pay({ amount: HALF });
     world.afterGrace();
     world.rate(rate);
@@ -19,9 +27,9 @@ describe('late, at the old price (rule 23)', () => {
     ['worth the missing dollars', 100_000n, HALF, 'succeeded'],
     ['worth them less the tolerance (24.50)', 98_000n, HALF, 'succeeded'],
     ['worth a cent less than that', 97_960n, HALF, 'declined'],
-    ['too few coins, whatever they are worth', 200_000n, HALF - 501n, 'declined'],
-    ['just enough coins', 104_000n, HALF - 500n, 'succeeded'],
-    ['more coins at a lower price', 60_000n, 41_000n, 'succeeded'],
+    ['too few payments, whatever they are worth', 200_000n, HALF - 501n, 'declined'],
+    ['just enough payments', 104_000n, HALF - 500n, 'succeeded'],
+    ['more payments at a lower price', 60_000n, 41_000n, 'succeeded'],
   ] as const)('a payment %s', (_what, rate, amount, status) => {
     const world = late(rate, amount);
     expect(world.status).toBe('pending');
@@ -47,16 +55,16 @@ describe('late, at the old price (rule 23)', () => {
   });
 
   test('what is on time suffices: a late one is an extra and lies in suspense', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.afterGrace();
     world.pay({ amount: HALF });
     world.mine();
-    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, HALF]);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.amountDue, HALF]);
   });
 
   test('the exact rest at the unchanged rate completes the price, to the unit', () => {
-    const world = newWorld({ toleranceBps: 0 });
+    const world = judgedTransaction({ toleranceBps: 0 });
     world.pay({ amount: 33_333n });
     world.afterGrace();
     world.pay({ amount: 16_667n });
@@ -65,7 +73,7 @@ describe('late, at the old price (rule 23)', () => {
   });
 
   test('what is on time and never confirms does not vouch for the price of a late one', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const first = world.pay({ amount: 30_000n });
     world.afterGrace();
     world.rate(60_000n);
@@ -78,7 +86,7 @@ describe('late, at the old price (rule 23)', () => {
   });
 
   test('after rule 6 has applied it does not count any more', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: HALF });
     world.mine();
     world.afterGrace();
@@ -95,14 +103,14 @@ describe('confirmed late (rule 24)', () => {
     ['a second later, worth it less the tolerance', W + DAY + SECOND, 99_000n, 'succeeded'],
     ['a second later, worth more', W + DAY + SECOND, 140_000n, 'succeeded'],
   ] as const)('in a block dated %s', (_when, atMs, rate, status) => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.until(atMs);
     world.rate(rate);
     world.mine();
     expect(world.status).toBe(status);
     if (status === 'review') {
-      expect([world.rules(), world.suspense(), world.available()]).toEqual([[2, 24], world.need, 0n]);
+      expect([world.rules(), world.suspense(), world.available()]).toEqual([[2, 24], world.amountDue, 0n]);
       world.rate(200_000n);
       world.wait(DAY);
       expect(world.status, 'rule 11 takes the value of then').toBe('review');
@@ -110,7 +118,7 @@ describe('confirmed late (rule 24)', () => {
   });
 
   test('the block that brings R is asked, not the one that holds the payment', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay();
     world.until(W + DAY);
     world.mine();
@@ -121,7 +129,7 @@ describe('confirmed late (rule 24)', () => {
   });
 
   test('found later than it was dated, the date counts', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.node('down');
     world.until(W + HOUR);
@@ -136,7 +144,7 @@ describe('confirmed late (rule 24)', () => {
     ['worth it then, not any more', 100_000n, 60_000n, 'succeeded'],
     ['not worth it then, worth it again', 60_000n, 100_000n, 'review'],
   ] as const)('a late block that is read later: %s', (_when, atBlock, atReading, status) => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.until(W + HOUR);
     world.node('down');
@@ -150,7 +158,7 @@ describe('confirmed late (rule 24)', () => {
   });
 
   test('nothing is decided while the rate of then is not known', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.until(W + 2 * DAY);
     world.rate(null);
@@ -168,38 +176,41 @@ describe('late, accepted by policy (rule 11)', () => {
     ['worth a cent less', { rate: 98_980n, latePolicy: 'accept' }, 'review'],
     ['worth it, but the merchant wants to look', { rate: 100_000n, latePolicy: 'review' }, 'review'],
   ] as const)('%s', (_what, { rate, latePolicy }, status) => {
-    const world = newWorld({ latePolicy });
+    const world = judgedTransaction({ latePolicy });
     world.until(W + HOUR);
     world.rate(rate);
     world.pay();
     world.mine();
     expect(world.status).toBe(status);
-    expect(world.available()).toBe(status === 'succeeded' ? world.need : 0n);
+    expect(world.available()).toBe(status === 'succeeded' ? world.amountDue : 0n);
     expect(world.transaction.confirmedAtMs === null).toBe(status !== 'succeeded');
   });
 
   test('the whole price in several outputs is worth the price, to the unit', () => {
-    const world = newWorld({ toleranceBps: 0 });
+    const world = judgedTransaction({ toleranceBps: 0 });
     world.until(W + HOUR);
     world.pay({ split: [16_667n, 16_667n, 16_666n] });
     world.mine();
     expect([world.status, world.available()]).toEqual(['succeeded', 50_000n]);
   });
 
-  test.each([10_01n, 50n, 99n, 33_33n])('exactly need − tol of %s cents at the unchanged price is worth usd − tol', (usd) => {
-    const world = newWorld({ usd });
-    world.until(W + HOUR);
-    world.pay({ amount: world.need - world.need / 100n });
-    world.mine();
-    expect(world.status).toBe('succeeded');
-  });
+  test.each([10_01n, 50n, 99n, 33_33n])(
+    'exactly amount due − tolerance of %s cents at the unchanged price is worth usd − tol',
+    (usd) => {
+      const world = judgedTransaction({ usd });
+      world.until(W + HOUR);
+      world.pay({ amount: world.amountDue - world.amountDue / 100n });
+      world.mine();
+      expect(world.status).toBe('succeeded');
+    },
+  );
 
-  test('the real coins are credited, fewer or more than were asked for', () => {
+  test('the real payments are credited, fewer or more than were asked for', () => {
     for (const [rate, amount] of [
       [200_000n, HALF],
       [50_000n, 100_000n],
     ] as const) {
-      const world = newWorld();
+      const world = judgedTransaction();
       world.until(W + HOUR);
       world.rate(rate);
       world.pay({ amount });
@@ -208,8 +219,8 @@ describe('late, accepted by policy (rule 11)', () => {
     }
   });
 
-  test('payments arrive until their sum is worth it; another coin in suspense goes with them', () => {
-    const world = newWorld();
+  test('payments arrive until their sum is worth it; another currency in suspense goes with them', () => {
+    const world = judgedTransaction();
     world.until(W + HOUR);
     world.pay({ currency: 'LTC', amount: 700n });
     world.mine(12, 'LTC');
@@ -218,21 +229,21 @@ describe('late, accepted by policy (rule 11)', () => {
     expect(world.status).toBe('review');
     world.pay({ amount: HALF });
     world.mine();
-    expect([world.rules(), world.available(), world.available('LTC')]).toEqual([[7, 18, 11, 5], world.need, 700n]);
+    expect([world.rules(), world.available(), world.available('LTC')]).toEqual([[7, 18, 11, 5], world.amountDue, 700n]);
   });
 
-  test('it waits for the R of the transaction, even for small coins', () => {
-    const world = newWorld({ usd: 150_00n });
+  test('it waits for the R of the transaction, even for small payments', () => {
+    const world = judgedTransaction({ usd: 150_00n });
     world.until(W + HOUR);
     world.pay({ split: [75_000n, 75_000n] });
     world.mine();
-    expect([world.status, world.suspense()]).toEqual(['review', world.need]);
+    expect([world.status, world.suspense()]).toEqual(['review', world.amountDue]);
     world.mine();
     expect(world.status).toBe('succeeded');
   });
 
-  test('a coin in suspense that has just left the chain holds it up', () => {
-    const world = newWorld();
+  test('a payment in suspense that has just left the chain holds it up', () => {
+    const world = judgedTransaction();
     world.until(W + HOUR);
     const one = world.pay({ amount: HALF });
     world.mine();
@@ -242,11 +253,11 @@ describe('late, accepted by policy (rule 11)', () => {
     expect(world.status).toBe('review');
     world.resend(one);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need + HALF]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue + HALF]);
   });
 
   test.each(['cancelled', 'declined'] as const)('never after %s', (word) => {
-    const world = newWorld();
+    const world = judgedTransaction();
     if (word === 'cancelled') world.cancel();
     else {
       world.pay({ amount: 1_000n });
@@ -255,21 +266,21 @@ describe('late, accepted by policy (rule 11)', () => {
     }
     expect(world.status).toBe(word);
     world.until(W + HOUR);
-    world.pay({ amount: 10n * world.need });
+    world.pay({ amount: 10n * world.amountDue });
     world.mine(6);
     expect([world.status, world.available()]).toEqual(['review', 0n]);
   });
 });
 
-describe('how deep late coins must lie', () => {
-  const lateWorld = (usdPerCoin: bigint, options: WorldOptions = {}) => {
-    const world = newWorld(options);
+describe('how deep late payments must lie', () => {
+  const lateWorld = (usdPerCoin: bigint, options: JudgedTransactionOptions = {}) => {
+    const world = judgedTransaction(options);
     world.afterGrace();
     world.rate(usdPerCoin);
     return world;
   };
   /** The confirmations at which each of these first holds. */
-  const depths = (world: World, ...seen: (() => boolean)[]): (number | null)[] => {
+  const depths = (world: JudgedTransaction, ...seen: (() => boolean)[]): (number | null)[] => {
     const found: (number | null)[] = seen.map(() => null);
     for (let depth = 1; depth <= 7; depth++) {
       world.mine();
@@ -304,7 +315,7 @@ describe('how deep late coins must lie', () => {
   });
 
   test('what is on time has the R of the quote, whatever the price is by then', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.rate(2_000_000n);
     world.pay();
     expect(depths(world, () => world.status === 'succeeded')).toEqual([1]);
@@ -334,7 +345,7 @@ describe('how deep late coins must lie', () => {
     };
     expect(depths(review, taken(review.accept))).toEqual([3]);
 
-    const paid = newWorld();
+    const paid = judgedTransaction();
     paid.pay();
     paid.mine();
     for (let n = 0; n < 5; n++) paid.pay({ amount: 250_000n });
@@ -348,7 +359,7 @@ describe('how deep late coins must lie', () => {
     world.mineOnly(paid);
     expect([world.status, world.available(), world.announced()]).toEqual([
       'succeeded',
-      world.need,
+      world.amountDue,
       ['transaction.extra_payment'],
     ]);
     world.mineOnly(dust);
@@ -363,7 +374,7 @@ describe('how deep late coins must lie', () => {
       world.mine();
       expect(world.status).toBe(status);
     }
-    expect([world.available(), world.suspense()]).toEqual([world.need + 3n * 600n, 0n]);
+    expect([world.available(), world.suspense()]).toEqual([world.amountDue + 3n * 600n, 0n]);
   });
 
   test('of what is worth much together, the part without its R is waited for', () => {
@@ -374,7 +385,7 @@ describe('how deep late coins must lie', () => {
     world.pay({ amount: 900_000n });
     world.mine(2);
     expect([world.status, world.suspense()]).toEqual(['succeeded', 0n]);
-    expect(world.available()).toBe(world.need + 900_000n);
+    expect(world.available()).toBe(world.amountDue + 900_000n);
   });
 
   test('what a reorganisation took back is not accepted out of suspense', () => {
@@ -389,6 +400,6 @@ describe('how deep late coins must lie', () => {
     world.mine(2);
     expect(world.status).toBe('review');
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
   });
 });

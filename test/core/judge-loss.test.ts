@@ -3,13 +3,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
-import { HOUR, MINUTE, newWorld, SECOND, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
 describe('a booked payment is lost (rule 17)', () => {
   test.each(['succeeded', 'settled'] as const)('from %s: conflicted, at once', (from) => {
-    const world = newWorld({ settlementMs: SECOND });
+    const world = judgedTransaction({ settlementMs: SECOND });
     world.pay();
     world.mine(6);
     if (from === 'settled') world.wait(SECOND);
@@ -21,19 +21,19 @@ describe('a booked payment is lost (rule 17)', () => {
   });
 
   test('nowhere for ten minutes, not a second less', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.reorg(1, 'out');
-    expect(world.coins[0]?.dueAtMs).toBe(world.now + 10 * MINUTE);
+    expect(world.payments[0]?.dueAtMs).toBe(world.now + 10 * MINUTE);
     world.wait(10 * MINUTE - SECOND);
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
     world.wait(SECOND);
     expect([world.status, world.available()]).toEqual(['review', 0n]);
   });
 
   test('back before that, nothing has happened', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.mine();
     world.reorg(1, 'out');
@@ -45,14 +45,14 @@ describe('a booked payment is lost (rule 17)', () => {
   });
 
   test('the ten minutes do not pass while our node is down, nor while it is behind the height where the payment was last seen', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.reorg(1, 'out');
     world.node('down');
     world.wait(HOUR);
     expect(world.status).toBe('succeeded');
-    const behind = newWorld();
+    const behind = judgedTransaction();
     behind.pay();
     behind.mine(3);
     behind.reorg(3, 'out');
@@ -60,14 +60,14 @@ describe('a booked payment is lost (rule 17)', () => {
     for (let height = chain.tip; height >= 1000; height--) if (height > 1000) chain.blocks.delete(height);
     chain.tip = 1000;
     behind.wait(HOUR);
-    expect([behind.status, behind.available()]).toEqual(['succeeded', behind.need]);
-    expect(behind.coins[0]!.dueHeight).toBe(1001);
+    expect([behind.status, behind.available()]).toEqual(['succeeded', behind.amountDue]);
+    expect(behind.payments[0]!.dueHeight).toBe(1001);
     behind.mine();
     expect(behind.status).toBe('review');
   });
 
   test('what is not available any more becomes the receivable', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.spend(20_000n);
@@ -76,7 +76,7 @@ describe('a booked payment is lost (rule 17)', () => {
   });
 
   test('the service’s fee is given back with it, and taken again when it is back', () => {
-    const world = newWorld({ feeBps: 100 });
+    const world = judgedTransaction({ feeBps: 100 });
     world.pay();
     world.mine();
     world.reorg(1, 'out');
@@ -88,7 +88,7 @@ describe('a booked payment is lost (rule 17)', () => {
   });
 
   test('what was already sent back to the customer becomes a receivable, in any status', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine(6);
     world.openRefund();
@@ -96,14 +96,14 @@ describe('a booked payment is lost (rule 17)', () => {
     expect([world.status, world.available()]).toEqual(['reimbursed', 0n]);
     world.reorg(6, 'out');
     world.wait(11 * MINUTE);
-    expect([world.status, world.receivable()]).toEqual(['reimbursed', world.need]);
+    expect([world.status, world.receivable()]).toEqual(['reimbursed', world.amountDue]);
     for (const tx of world.chain().txs) world.resend(tx);
     world.mine();
     expect([world.status, world.receivable(), world.available(), world.suspense()]).toEqual(['reimbursed', 0n, 0n, 0n]);
   });
 
-  test('a reimbursement that waits loses its coins, fee and all', () => {
-    const world = newWorld({ feeBps: 100 });
+  test('a reimbursement that waits loses its payments, fee and all', () => {
+    const world = judgedTransaction({ feeBps: 100 });
     world.pay();
     world.mine();
     world.pay();
@@ -118,16 +118,16 @@ describe('a booked payment is lost (rule 17)', () => {
     expect(world.available()).toBe(1_000n);
     for (const tx of world.chain().txs) world.resend(tx);
     world.mine();
-    expect([world.suspense(), world.available(), world.fees()]).toEqual([2n * world.need, 1_000n, 0n]);
+    expect([world.suspense(), world.available(), world.fees()]).toEqual([2n * world.amountDue, 1_000n, 0n]);
   });
 });
 
-describe('the loss of a coin that lies only in suspense', () => {
+describe('the loss of a payment that lies only in suspense', () => {
   test.each([
     ['declined', HALF, 0],
     ['review', HALF, 2 * HOUR],
   ] as const)('in %s reverses it and leaves the status', (status, amount, wait) => {
-    const world = newWorld({ latePolicy: 'review' });
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.wait(wait);
     world.pay({ amount });
     world.mine();
@@ -139,7 +139,7 @@ describe('the loss of a coin that lies only in suspense', () => {
   });
 
   test('back, it is booked under a key of its own', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: HALF });
     world.mine();
     world.afterGrace();
@@ -155,7 +155,7 @@ describe('the loss of a coin that lies only in suspense', () => {
 
 describe('before booking (rule 16)', () => {
   test('a reorganisation below R keeps it pending', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay();
     world.mine();
     world.reorg(1);
@@ -165,12 +165,12 @@ describe('before booking (rule 16)', () => {
     expect(world.status).toBe('succeeded');
   });
 
-  test('a confirmed one that was found at rest is booked, or goes back to pending when its coins are below R', () => {
+  test('a confirmed one that was found at rest is booked, or goes back to pending when its payments are below R', () => {
     for (const [depth, path] of [
       [2, ['confirmed', 'succeeded']],
       [1, ['confirmed', 'pending']],
     ] as const) {
-      const world = newWorld({ usd: 150_00n });
+      const world = judgedTransaction({ usd: 150_00n });
       world.pay();
       world.mine();
       if (depth === 2) world.mineEmpty();
@@ -184,11 +184,11 @@ describe('before booking (rule 16)', () => {
 });
 
 /** The case of a world as it would be loaded had its transaction been left in `confirmed`, with nothing booked. */
-function caseAtConfirmed(world: ReturnType<typeof newWorld>): Case {
+function caseAtConfirmed(world: ReturnType<typeof judgedTransaction>): Case {
   return {
     transaction: { ...world.transaction, status: 'confirmed', confirmedAtMs: W },
-    coins: world.coins.map((coin) => ({
-      ...coin,
+    payments: world.payments.map((payment) => ({
+      ...payment,
       credited: 0n,
       inAvailable: 0n,
       depositEntryKey: null,

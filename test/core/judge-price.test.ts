@@ -1,12 +1,12 @@
-// Is it enough: need, tolerance and R, what is credited and what goes to suspense, and short payments (rules 4, 5, 6, 21). What comes late is
+// Is it enough: amount due, tolerance and R, what is credited and what goes to suspense, and short payments (rules 4, 5, 6, 21). What comes late is
 // in judge-late.
 import { describe, expect, test } from 'vitest';
-import { requiredConfirmations } from '../../src/core/confirmations.ts';
-import { HOUR, MINUTE, newWorld, QUOTE, W } from '../support/world.ts';
+import { requiredDepth } from '../../src/core/confirmations.ts';
+import { HOUR, judgedTransaction, MINUTE, QUOTE, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
-describe('need and tolerance', () => {
+describe('amount due and tolerance', () => {
   test.each([
     [0, 50_00n, 50_000n],
     [100, 50_00n, 49_500n],
@@ -21,7 +21,7 @@ describe('need and tolerance', () => {
       [least, 'succeeded'],
       [least - 1n, 'declined'],
     ] as const) {
-      const world = newWorld({ toleranceBps, usd });
+      const world = judgedTransaction({ toleranceBps, usd });
       world.pay({ amount });
       world.mine(6);
       world.afterGrace();
@@ -32,21 +32,21 @@ describe('need and tolerance', () => {
   });
 
   test.each([
-    ['need + tol: all of it', 50_500n, 50_500n],
-    ['one unit above: exactly need', 50_501n, 50_000n],
-    ['ten times: exactly need', 500_000n, 50_000n],
+    ['amount due + tolerance: all of it', 50_500n, 50_500n],
+    ['one unit above: exactly the amount due', 50_501n, 50_000n],
+    ['ten times: exactly the amount due', 500_000n, 50_000n],
   ] as const)('at %s is credited', (_what, amount, credited) => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount });
     world.mine(3);
     expect([world.available(), world.suspense()]).toEqual([credited, amount - credited]);
   });
 
   test('of several payments the first ones are credited, and the rest of the last goes to suspense', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     for (const amount of [30_000n, 15_000n, 30_000n]) world.pay({ amount });
     world.mine();
-    expect(world.coins.map((coin) => [coin.inAvailable, coin.inSuspense])).toEqual([
+    expect(world.payments.map((payment) => [payment.inAvailable, payment.inSuspense])).toEqual([
       [30_000n, 0n],
       [15_000n, 0n],
       [5_000n, 25_000n],
@@ -54,13 +54,13 @@ describe('need and tolerance', () => {
   });
 
   test('a second payment still below R when the first suffices is an extra one', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const first = world.pay();
     world.pay({ amount: HALF });
     world.mineOnly(first);
     expect([world.status, world.announced()]).toEqual(['succeeded', ['transaction.extra_payment']]);
     world.mine();
-    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, HALF]);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.amountDue, HALF]);
     expect(world.announced()).toHaveLength(1);
   });
 });
@@ -81,8 +81,8 @@ describe('R', () => {
     ['DOGE', 50_00n, 6],
     ['DOGE', 10_000_00n, 60],
   ] as const)('%s of %i cents needs %i confirmations, not one less', (currency, usd, depth) => {
-    expect(requiredConfirmations(currency, usd).depth).toBe(depth);
-    const world = newWorld({ currency, usd });
+    expect(requiredDepth(currency, usd).depth).toBe(depth);
+    const world = judgedTransaction({ currency, usd });
     world.pay();
     world.mine(depth - 1);
     expect(world.status).toBe('pending');
@@ -95,15 +95,15 @@ describe('R', () => {
     ['an InstantSend lock for 1,000 USD', 1_000_00n, 'instantsend', 'pending'],
     ['a ChainLock for 1,000 USD', 1_000_00n, 'chainlock', 'succeeded'],
   ] as const)('DASH: %s', (_what, usd, lock, status) => {
-    const world = newWorld({ currency: 'DASH', usd });
+    const world = judgedTransaction({ currency: 'DASH', usd });
     world.pay({ lock });
     expect(world.status).toBe(status);
-    world.mine(requiredConfirmations('DASH', usd).depth);
+    world.mine(requiredDepth('DASH', usd).depth);
     expect(world.status).toBe('succeeded');
   });
 
   test('a lock that comes later counts when it comes', () => {
-    const world = newWorld({ currency: 'DASH' });
+    const world = judgedTransaction({ currency: 'DASH' });
     const tx = world.pay();
     expect(world.status).toBe('pending');
     world.lock(tx, 'instantsend');
@@ -114,7 +114,7 @@ describe('R', () => {
     ['BTC', 100],
     ['DOGE', 240],
   ] as const)('a coinbase output of %s counts only when mature', (currency, maturity) => {
-    const world = newWorld({ currency });
+    const world = judgedTransaction({ currency });
     world.pay({ coinbase: true });
     world.mine(maturity - 2);
     expect(world.status).toBe('pending');
@@ -122,8 +122,8 @@ describe('R', () => {
     expect(world.status).toBe('succeeded');
   });
 
-  test('a coin goes to suspense at the R of its own value, not of the transaction', () => {
-    const world = newWorld({ latePolicy: 'review' });
+  test('a payment goes to suspense at the R of its own value, not of the transaction', () => {
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.until(W + HOUR);
     world.pay({ amount: 1_000_000n }); // 1,000 USD
     world.mine(2);
@@ -135,7 +135,7 @@ describe('R', () => {
 
 describe('short (rule 6)', () => {
   test('not before W + 60 s has passed, and only when every payment has R', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay({ amount: HALF });
     world.mine(2);
     world.until(W + MINUTE);
@@ -149,7 +149,7 @@ describe('short (rule 6)', () => {
   });
 
   test('a conflicted payment is not waited for', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ amount: HALF });
     world.mine();
     const other = world.pay({ amount: HALF });
@@ -160,6 +160,6 @@ describe('short (rule 6)', () => {
 });
 
 test('the quote of the small world makes a cent ten satoshi', () => {
-  expect(newWorld().transaction.rate).toBe(QUOTE);
-  expect(newWorld().need).toBe(50_000n);
+  expect(judgedTransaction().transaction.rate).toBe(QUOTE);
+  expect(judgedTransaction().amountDue).toBe(50_000n);
 });

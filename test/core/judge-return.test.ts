@@ -1,10 +1,10 @@
 // After a loss: what is lost comes back (the paragraph below the table), or another amount comes in its place.
 import { describe, expect, test } from 'vitest';
-import { MINUTE, newWorld } from '../support/world.ts';
+import { judgedTransaction, MINUTE } from '../support/world.ts';
 
 describe('the way back', () => {
-  test('needs the R of the price, not only that of the coin’s own value', () => {
-    const world = newWorld({ usd: 150_00n });
+  test('needs the R of the price, not only that of the payment’s own value', () => {
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay({ split: [75_000n, 75_000n] });
     world.mine(2);
     world.reorg(2, 'out');
@@ -13,24 +13,24 @@ describe('the way back', () => {
     world.mine();
     expect([world.status, world.available()]).toEqual(['review', 0n]);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
     expect(world.transaction.confirmedAtMs).toBe(world.now);
   });
 
-  test('and the R of the price is enough, however large the coin is', () => {
-    const world = newWorld();
-    world.pay({ amount: 10n * world.need });
+  test('and the R of the price is enough, however large the payment is', () => {
+    const world = judgedTransaction();
+    world.pay({ amount: 10n * world.amountDue });
     world.mine();
-    expect([world.available(), world.suspense()]).toEqual([world.need, 9n * world.need]);
+    expect([world.available(), world.suspense()]).toEqual([world.amountDue, 9n * world.amountDue]);
     world.reorg(1, 'out');
     world.wait(11 * MINUTE);
     for (const tx of world.chain().txs) world.resend(tx);
     world.mine();
-    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.need, 9n * world.need]);
+    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.amountDue, 9n * world.amountDue]);
   });
 
   test('all that was lost is back: what the merchant had accepted short is paid again, whatever else lies in suspense', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const first = world.pay({ amount: 30_000n });
     world.mine();
     world.afterGrace();
@@ -48,19 +48,19 @@ describe('the way back', () => {
   });
 
   test('is not opened by another payment: the merchant decides', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.reorg(1, 'dead');
-    world.pay({ amount: 2n * world.need });
+    world.pay({ amount: 2n * world.amountDue });
     world.mine(2);
-    expect([world.status, world.suspense()]).toEqual(['review', 2n * world.need]);
+    expect([world.status, world.suspense()]).toEqual(['review', 2n * world.amountDue]);
     world.accept();
     expect(world.status).toBe('succeeded');
   });
 
-  test('a refused one stays declined, and gets its coins all the same', () => {
-    const world = newWorld();
+  test('a refused one stays declined, and gets its payments all the same', () => {
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.reorg(1, 'out');
@@ -68,13 +68,13 @@ describe('the way back', () => {
     world.decline();
     for (const tx of world.chain().txs) world.resend(tx);
     world.mine();
-    expect([world.status, world.available()]).toEqual(['declined', world.need]);
+    expect([world.status, world.available()]).toEqual(['declined', world.amountDue]);
   });
 });
 
 describe('a booked payment is replaced by one of another amount', () => {
-  const replaced = (amount: bigint, options: Parameters<typeof newWorld>[0] = {}) => {
-    const world = newWorld(options);
+  const replaced = (amount: bigint, options: Parameters<typeof judgedTransaction>[0] = {}) => {
+    const world = judgedTransaction(options);
     const tx = world.pay();
     world.mine();
     world.reorg(1, 'mempool');
@@ -106,13 +106,13 @@ describe('a booked payment is replaced by one of another amount', () => {
   });
 
   test('what the merchant owes is repaid first', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.mine();
-    world.spend(world.need);
+    world.spend(world.amountDue);
     world.reorg(1, 'mempool');
-    world.replace(tx, { amount: world.need + 100n });
-    expect(world.receivable()).toBe(world.need);
+    world.replace(tx, { amount: world.amountDue + 100n });
+    expect(world.receivable()).toBe(world.amountDue);
     world.mine();
     expect([world.status, world.available(), world.receivable()]).toEqual(['succeeded', 100n, 0n]);
   });
@@ -132,8 +132,8 @@ describe('a booked payment is replaced by one of another amount', () => {
   });
 });
 
-test('all that was lost is back, but the price is short and other coins lie in suspense: the merchant says whether it is enough', () => {
-  const world = newWorld();
+test('all that was lost is back, but the price is short and other currencies lie in suspense: the merchant says whether it is enough', () => {
+  const world = judgedTransaction();
   world.afterGrace();
   world.rate(200_000n);
   world.pay({ amount: 30_000n });
@@ -151,7 +151,7 @@ test('all that was lost is back, but the price is short and other coins lie in s
 });
 
 test('all that was lost is back and nothing else lies there: it succeeds again, however short the price was', () => {
-  const world = newWorld();
+  const world = judgedTransaction();
   world.afterGrace();
   world.rate(200_000n);
   world.pay({ amount: 30_000n });

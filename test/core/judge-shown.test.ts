@@ -1,6 +1,6 @@
 // What becomes of what is credited: the service's fee, what is owed is repaid first; and the figures that are shown meanwhile.
 import { describe, expect, test } from 'vitest';
-import { HOUR, MINUTE, newWorld, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
@@ -10,14 +10,14 @@ describe('the service’s own fee', () => {
     [100, 50_000n, 500n],
     [33, 49_999n, 164n],
   ] as const)('of %i basis points is taken from the credit, rounded down', (feeBps, amount, fee) => {
-    const world = newWorld({ feeBps });
+    const world = judgedTransaction({ feeBps });
     world.pay({ amount });
     world.mine();
     expect([world.available(), world.fees()]).toEqual([amount - fee, fee]);
   });
 
   test('is taken of what is accepted too, and not of what lies in suspense', () => {
-    const world = newWorld({ feeBps: 100 });
+    const world = judgedTransaction({ feeBps: 100 });
     world.pay({ amount: 150_000n });
     world.mine(2);
     expect([world.available(), world.fees(), world.suspense()]).toEqual([49_500n, 500n, 100_000n]);
@@ -27,12 +27,12 @@ describe('the service’s own fee', () => {
 });
 
 test('whatever enters available repays an open receivable first', () => {
-  const world = newWorld({ latePolicy: 'review' });
+  const world = judgedTransaction({ latePolicy: 'review' });
   world.pay();
   world.mine();
-  world.spend(world.need);
+  world.spend(world.amountDue);
   world.reorg(1, 'dead');
-  expect([world.available(), world.receivable()]).toEqual([0n, world.need]);
+  expect([world.available(), world.receivable()]).toEqual([0n, world.amountDue]);
   world.pay({ amount: 30_000n });
   world.mine();
   world.accept();
@@ -44,8 +44,8 @@ test('whatever enters available repays an open receivable first', () => {
 });
 
 describe('what is shown', () => {
-  test('crypto_received is the sum of what is there in the right coin, late and extra ones too, and can fall', () => {
-    const world = newWorld();
+  test('crypto_received is the sum of what is there in the right payment, late and extra ones too, and can fall', () => {
+    const world = judgedTransaction();
     const tx = world.pay({ amount: HALF });
     world.pay({ currency: 'LTC', amount: 7n });
     world.until(W + 2 * HOUR);
@@ -56,7 +56,7 @@ describe('what is shown', () => {
   });
 
   test('confirmations are those of the youngest payment that counts; null while one is unconfirmed', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     const one = world.pay({ amount: 75_000n });
     world.mineOnly(one);
     expect(world.verdict.youngest?.height).toBe(1001);
@@ -70,15 +70,15 @@ describe('what is shown', () => {
     expect(world.verdict.youngest?.height, 'an extra one does not count').toBe(1002);
   });
 
-  test('another coin never counts, also when it was accepted', () => {
-    const world = newWorld();
+  test('another currency never counts, also when it was accepted', () => {
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     world.pay({ currency: 'LTC', amount: 50_000n });
     world.mine(2, 'LTC');
     world.acceptExcess();
     expect([world.available('LTC'), world.verdict.youngest]).toEqual([50_000n, { height: 1001, currency: 'BTC' }]);
-    const only = newWorld();
+    const only = judgedTransaction();
     only.pay({ currency: 'LTC', amount: 50_000n });
     only.mine(2, 'LTC');
     expect(only.verdict.youngest?.currency, 'in review it is shown').toBe('LTC');
@@ -87,7 +87,7 @@ describe('what is shown', () => {
   });
 
   test('in review they are those of all that are there', () => {
-    const world = newWorld({ latePolicy: 'review' });
+    const world = judgedTransaction({ latePolicy: 'review' });
     world.until(W + HOUR);
     world.pay();
     world.mine();
@@ -99,8 +99,8 @@ describe('what is shown', () => {
   });
 
   test('a payment counts when it is on time, when rule 23 lets it, and when it is credited', () => {
-    const world = newWorld({ usd: 150_00n });
-    const counted = () => world.coins.map((coin) => coin.counts);
+    const world = judgedTransaction({ usd: 150_00n });
+    const counted = () => world.payments.map((payment) => payment.counted);
     world.pay({ amount: 75_000n });
     world.until(W + 2 * MINUTE);
     world.pay({ amount: 10_000n });
@@ -108,30 +108,30 @@ describe('what is shown', () => {
     world.pay({ amount: 65_000n });
     expect(counted()).toEqual([true, true, true]);
     world.pay({ amount: 5_000n, currency: 'LTC' });
-    expect(counted(), 'another coin does not').toEqual([true, true, true, false]);
+    expect(counted(), 'another currency does not').toEqual([true, true, true, false]);
     world.mine(2);
     world.pay({ amount: 1_000n });
     expect([world.status, counted()]).toEqual(['succeeded', [true, true, true, false, false]]);
   });
 
   test('a coinbase output does not count before it is mature', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ coinbase: true, mined: true });
     world.mine(98);
-    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['pending', undefined, false]);
+    expect([world.status, world.verdict.youngest?.height, world.payments[0]?.counted]).toEqual(['pending', undefined, false]);
     world.mine();
-    expect([world.status, world.verdict.youngest?.height, world.coins[0]?.counts]).toEqual(['succeeded', 1001, true]);
+    expect([world.status, world.verdict.youngest?.height, world.payments[0]?.counted]).toEqual(['succeeded', 1001, true]);
   });
 
   test('a credited payment that has left the chain has no confirmations, whatever the others have', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay({ amount: 75_000n });
     world.mine();
     world.pay({ amount: 75_000n });
     world.mine(2);
     expect([world.status, world.verdict.youngest?.height]).toEqual(['succeeded', 1002]);
     world.reorg(2, 'out');
-    expect([world.status, world.verdict.youngest, world.coins.map((coin) => coin.counts)]).toEqual([
+    expect([world.status, world.verdict.youngest, world.payments.map((payment) => payment.counted)]).toEqual([
       'succeeded',
       null,
       [true, false],
@@ -139,12 +139,12 @@ describe('what is shown', () => {
   });
 
   test('confirmed_at is set by rules 4, 11 and 12', () => {
-    const bought = newWorld();
+    const bought = judgedTransaction();
     bought.pay();
     bought.wait(MINUTE);
     bought.mine();
     expect(bought.transaction.confirmedAtMs).toBe(bought.now);
-    const accepted = newWorld({ latePolicy: 'review' });
+    const accepted = judgedTransaction({ latePolicy: 'review' });
     accepted.until(W + HOUR);
     accepted.pay();
     accepted.mine();

@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { newCase, newCoin, TIP, WINDOW_END_MS } from '../support/one-case.ts';
-import { DAY, HOUR, MINUTE, newWorld, SECOND, T0, W } from '../support/world.ts';
+import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, T0, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 
 describe('the window (rules 7 and 8)', () => {
   test('times out at W and not before', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.until(W - 1);
     expect([world.status, world.verdict.dueAtMs]).toEqual(['started', W]);
     world.until(W);
@@ -18,7 +18,7 @@ describe('the window (rules 7 and 8)', () => {
   });
 
   test('a day after creation the chain is looked up once more, and not before', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.until(T0 + DAY - 1);
     expect([world.status, world.verdict.dueAtMs]).toEqual(['timedout', T0 + DAY]);
     expect(world.transaction.lookedUpAtMs).toBeNull();
@@ -27,7 +27,7 @@ describe('the window (rules 7 and 8)', () => {
   });
 
   test('while the node is down nothing times out; when it is back and nothing was paid, it does', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.node('down');
     world.until(T0 + 3 * DAY);
     expect(world.status).toBe('started');
@@ -36,7 +36,7 @@ describe('the window (rules 7 and 8)', () => {
   });
 
   test('a timed out one waits for its look-up while the node is down', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.until(W);
     world.node('down');
     world.until(T0 + 3 * DAY);
@@ -46,7 +46,7 @@ describe('the window (rules 7 and 8)', () => {
   });
 
   test('another chain’s node does not hold it up, nor speed it', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.node('down', 'LTC');
     world.until(W);
     expect(world.status).toBe('timedout');
@@ -55,7 +55,7 @@ describe('the window (rules 7 and 8)', () => {
 
 describe('withdrawn (rule 15)', () => {
   test('only when every payment is dead', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const one = world.pay({ amount: HALF });
     const two = world.pay({ amount: HALF });
     world.doubleSpend(one);
@@ -68,7 +68,7 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('72 hours out of the mempool, not a second less; back in between it counts anew', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     world.wait(72 * HOUR - SECOND);
@@ -82,13 +82,18 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('after the window it is timed out, also when the watcher has not told yet how far it is', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.node('down');
     world.until(W + HOUR);
     const it: Case = {
       transaction: { ...world.transaction },
-      coins: world.coins.map((coin) => ({ ...coin, state: 'conflicted', conflictTxid: 'rival', goneSinceMs: world.now })),
+      payments: world.payments.map((payment) => ({
+        ...payment,
+        state: 'conflicted',
+        conflictTxid: 'rival',
+        goneSinceMs: world.now,
+      })),
       nowMs: world.now,
       chains: new Map([['BTC', world.chain().view]]),
       blocks: new Map(),
@@ -103,7 +108,7 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('while it is out it shows nothing received, and still waits', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     expect([world.status, world.verdict.receivedMinor, world.verdict.youngest]).toEqual(['pending', 0n, null]);
@@ -111,7 +116,7 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('the 72 hours do not pass while our node is down', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     world.wait(HOUR);
@@ -124,7 +129,7 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('before W the transaction waits for another payment', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.doubleSpend(world.pay());
     expect(world.status).toBe('started');
     world.pay();
@@ -138,14 +143,14 @@ describe('settled (rule 19)', () => {
     ['BTC', 6],
     ['LTC', 12],
   ] as const)('%s: at %i confirmations and 24 hours after it succeeded, whichever is later', (currency, depth) => {
-    const deepFirst = newWorld({ currency });
+    const deepFirst = judgedTransaction({ currency });
     deepFirst.pay();
     deepFirst.mine(depth);
     deepFirst.wait(DAY - 1);
     expect([deepFirst.status, deepFirst.verdict.dueAtMs]).toEqual(['succeeded', deepFirst.now + 1]);
     deepFirst.wait(1);
     expect(deepFirst.status).toBe('settled');
-    const dayFirst = newWorld({ currency });
+    const dayFirst = judgedTransaction({ currency });
     dayFirst.pay();
     dayFirst.mine(depth - 1);
     dayFirst.wait(2 * DAY);
@@ -155,7 +160,7 @@ describe('settled (rule 19)', () => {
   });
 
   test('every credited payment must be final, an extra one in suspense need not', () => {
-    const world = newWorld({ settlementMs: 0 });
+    const world = judgedTransaction({ settlementMs: 0 });
     world.pay();
     world.mine();
     world.pay({ amount: HALF });
@@ -165,12 +170,12 @@ describe('settled (rule 19)', () => {
   });
 
   test('waits while a reorganisation has put the payment back, with its entry and status kept and one event', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine(6);
     world.wait(DAY - MINUTE);
     world.reorg(6);
-    expect([world.status, world.announced(), world.available()]).toEqual(['succeeded', ['transaction.reorged'], world.need]);
+    expect([world.status, world.announced(), world.available()]).toEqual(['succeeded', ['transaction.reorged'], world.amountDue]);
     world.wait(HOUR);
     expect(world.status).toBe('succeeded');
     world.mine();
@@ -180,7 +185,7 @@ describe('settled (rule 19)', () => {
   });
 
   test('waits while our node is down', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine(6);
     world.node('down');
@@ -191,12 +196,12 @@ describe('settled (rule 19)', () => {
   });
 });
 
-test('a payment is noticed however long the node was away: late coins find their owner', () => {
-  const world = newWorld({ latePolicy: 'review' });
+test('a payment is noticed however long the node was away: late payments find their owner', () => {
+  const world = judgedTransaction({ latePolicy: 'review' });
   world.wait(400 * DAY);
   world.pay();
   world.mine();
-  expect([world.path(), world.suspense()]).toEqual([['started', 'timedout', 'timedout_checked', 'review'], world.need]);
+  expect([world.path(), world.suspense()]).toEqual([['started', 'timedout', 'timedout_checked', 'review'], world.amountDue]);
 });
 
 test('the time of a chain is never ahead of now: our own clock was set back since it was read', () => {

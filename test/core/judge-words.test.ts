@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { REACH } from '../support/reach.ts';
-import { HOUR, MINUTE, newWorld, W, type World } from '../support/world.ts';
+import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 const ALL = Object.keys(REACH);
@@ -16,8 +16,8 @@ function refusal(word: () => void): Refusal {
   }
   throw new Error('it was not refused');
 }
-const late = (amount: bigint): World => {
-  const world = newWorld({ latePolicy: 'review' });
+const late = (amount: bigint): JudgedTransaction => {
+  const world = judgedTransaction({ latePolicy: 'review' });
   world.until(W + HOUR);
   world.pay({ amount });
   return world;
@@ -28,7 +28,7 @@ describe('cancel (rule 20)', () => {
     const world = REACH[status]!();
     if (['started', 'cancelled'].includes(status)) {
       world.cancel();
-      expect([world.status, world.transaction.word]).toEqual(['cancelled', 'cancelled']);
+      expect([world.status, world.transaction.merchantDecision]).toEqual(['cancelled', 'cancelled']);
     } else if (status === 'pending') {
       world.cancel();
       expect(world.path()).toEqual(['started', 'pending', 'cancelled', 'review']);
@@ -40,7 +40,7 @@ describe('cancel (rule 20)', () => {
   });
 
   test('a pending one with a confirmation cannot be cancelled any more', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay();
     world.mine();
     const refused = refusal(world.cancel);
@@ -49,13 +49,13 @@ describe('cancel (rule 20)', () => {
   });
 
   test('one with a lock and no confirmation can: the lock is no block', () => {
-    const world = newWorld({ currency: 'DASH', usd: 1_000_00n });
+    const world = judgedTransaction({ currency: 'DASH', usd: 1_000_00n });
     world.pay({ lock: 'instantsend' });
     world.cancel();
-    expect([world.transaction.word, world.status]).toEqual(['cancelled', 'review']);
+    expect([world.transaction.merchantDecision, world.status]).toEqual(['cancelled', 'review']);
   });
 
-  test('twice is the same, also when coins in flight have led to review meanwhile', () => {
+  test('twice is the same, also when payments in flight have led to review meanwhile', () => {
     const world = REACH.pending!();
     world.cancel();
     const steps = world.steps.length;
@@ -66,7 +66,7 @@ describe('cancel (rule 20)', () => {
   });
 
   test('a withdrawn payment that comes back after the cancel leads to review', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     world.cancel();
@@ -82,7 +82,7 @@ describe('cancel (rule 20)', () => {
   });
 
   test('what was due is decided first: a race with the last confirmation is won by it', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     expect(refusal(world.cancel).message).toContain('succeeded');
@@ -101,7 +101,7 @@ describe('accept (rule 12)', () => {
     const world = REACH[status]!();
     world.accept();
     expect(world.path().slice(-3)).toEqual([status, 'confirmed', 'succeeded']);
-    expect([world.available(), world.suspense(), world.transaction.word]).toEqual([HALF, 0n, 'accepted']);
+    expect([world.available(), world.suspense(), world.transaction.merchantDecision]).toEqual([HALF, 0n, 'accepted']);
     expect(refusal(world.accept).code).toBe('not_resolvable');
   });
 
@@ -110,7 +110,7 @@ describe('accept (rule 12)', () => {
     world.pay();
     world.mine();
     world.accept();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.need]);
+    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
   });
 
   test('needs the R of each payment’s own value', () => {
@@ -123,7 +123,7 @@ describe('accept (rule 12)', () => {
     expect(world.available()).toBe(300_000n);
   });
 
-  test('takes what lies in suspense of the other coin too', () => {
+  test('takes what lies in suspense of the other payment too', () => {
     const world = late(HALF);
     world.mine();
     world.pay({ currency: 'LTC', amount: 900n });
@@ -152,7 +152,7 @@ describe('accept (rule 12)', () => {
     expect(world.status).toBe('review');
   });
 
-  test('is refused while a coin in suspense is back in the mempool or below its R', () => {
+  test('is refused while a payment in suspense is back in the mempool or below its R', () => {
     const world = late(300_000n);
     world.mine(2);
     expect(world.suspense()).toBe(300_000n);
@@ -165,7 +165,7 @@ describe('accept (rule 12)', () => {
     expect([world.status, world.available()]).toEqual(['succeeded', 300_000n]);
   });
 
-  test('is refused while a coin in suspense has left the chain', () => {
+  test('is refused while a payment in suspense has left the chain', () => {
     const world = late(HALF);
     world.mine();
     world.reorg(1, 'out');
@@ -229,8 +229,8 @@ describe('the excess alone', () => {
     },
   );
 
-  test('needs the R of the excess, not of the whole coin', () => {
-    const world = newWorld({ usd: 50_00n });
+  test('needs the R of the excess, not of the whole payment', () => {
+    const world = judgedTransaction({ usd: 50_00n });
     world.pay({ amount: 150_000n }); // 50 USD credited, 100 USD excess
     world.mine();
     expect(world.status).toBe('succeeded');
@@ -238,15 +238,15 @@ describe('the excess alone', () => {
     world.mine();
     world.acceptExcess();
     expect([world.available(), world.suspense()]).toEqual([150_000n, 0n]);
-    const small = newWorld({ usd: 99_00n });
-    small.pay({ amount: 198_000n }); // 99 USD of excess in a coin of 198 USD
+    const small = judgedTransaction({ usd: 99_00n });
+    small.pay({ amount: 198_000n }); // 99 USD of excess in a payment of 198 USD
     small.mine();
     small.acceptExcess();
     expect(small.available()).toBe(198_000n);
   });
 
   test('twice in one life has two entries', () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.mine();
     for (let n = 0; n < 2; n++) {
@@ -255,7 +255,7 @@ describe('the excess alone', () => {
       world.wait(MINUTE);
       world.acceptExcess();
     }
-    expect(world.available()).toBe(world.need + 2n * HALF);
+    expect(world.available()).toBe(world.amountDue + 2n * HALF);
     expect([...world.books.entries.keys()].filter((key) => key.startsWith('rev:'))).toHaveLength(2);
   });
 });

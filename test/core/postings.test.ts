@@ -2,22 +2,22 @@
 // once, overdraws nothing, and repays an open receivable before anything becomes available.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BalancesNeeded, type Case, type Coin } from '../../src/core/judge/case.ts';
+import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from '../../src/core/judge/postings.ts';
 import { newBooks } from '../support/books.ts';
-import { newWorld, T0, W } from '../support/world.ts';
+import { judgedTransaction, T0, W } from '../support/world.ts';
 
-function coin(id: number, amount: bigint, currency: 'BTC' | 'LTC' = 'BTC'): Coin {
-  const world = newWorld({ currency });
+function payment(id: number, amount: bigint, currency: 'BTC' | 'LTC' = 'BTC'): Payment {
+  const world = judgedTransaction({ currency });
   world.pay({ amount });
-  return { ...world.coins[0]!, id: BigInt(id), txid: `tx${id}`, vout: id };
+  return { ...world.payments[0]!, id: BigInt(id), txid: `tx${id}`, vout: id };
 }
 
-function caseOf(coins: Coin[], feeBps = 0): Case {
+function caseOf(payments: Payment[], feeBps = 0): Case {
   return {
-    transaction: { ...newWorld().transaction },
-    coins,
+    transaction: { ...judgedTransaction().transaction },
+    payments,
     nowMs: T0,
     chains: new Map([
       ['BTC', { tipHeight: 1, timeMs: T0 }],
@@ -34,13 +34,13 @@ function caseOf(coins: Coin[], feeBps = 0): Case {
 
 const lines = (it: Case): [string, bigint][] =>
   it.steps.flatMap((step) =>
-    step.kind === 'post' ? step.entry.lines.map((line): [string, bigint] => [line.account, line.amount]) : [],
+    step.kind === 'post' ? step.entry.postings.map((line): [string, bigint] => [line.account, line.amount]) : [],
   );
 
 describe('the templates', () => {
-  test('a deposit: coins to the chain’s account; available, fee and suspense get them', () => {
-    const it = caseOf([coin(1, 1_000n)], 150);
-    bookDeposit(it, it.coins[0]!, 700n);
+  test('a deposit: payments to the chain’s account; available, fee and suspense get them', () => {
+    const it = caseOf([payment(1, 1_000n)], 150);
+    bookDeposit(it, it.payments[0]!, 700n);
     expect(lines(it)).toEqual([
       ['asset:chain:BTC', 1_000n],
       ['merchant:1:available:BTC', -690n],
@@ -53,10 +53,10 @@ describe('the templates', () => {
   });
 
   test('a deposit to suspense, accepted, taken back from where it lies then, and back', () => {
-    const it = caseOf([coin(1, 1_000n)]);
-    const [one] = it.coins;
+    const it = caseOf([payment(1, 1_000n)]);
+    const [one] = it.payments;
     bookToSuspense(it, one!);
-    acceptSuspense(it, it.coins);
+    acceptSuspense(it, it.payments);
     reverseDeposit(it, one!);
     bookToSuspense(it, one!);
     expect(lines(it)).toEqual([
@@ -78,10 +78,10 @@ describe('the templates', () => {
   });
 
   test('each currency is accepted in an entry of its own', () => {
-    const it = caseOf([coin(1, 5n), coin(2, 6n, 'LTC'), coin(3, 7n)]);
-    for (const one of it.coins) bookToSuspense(it, one);
+    const it = caseOf([payment(1, 5n), payment(2, 6n, 'LTC'), payment(3, 7n)]);
+    for (const one of it.payments) bookToSuspense(it, one);
     it.steps.length = 0;
-    acceptSuspense(it, it.coins);
+    acceptSuspense(it, it.payments);
     expect(lines(it)).toEqual([
       ['suspense:txn_1:BTC', 12n],
       ['merchant:1:available:BTC', -12n],
@@ -91,16 +91,16 @@ describe('the templates', () => {
   });
 
   test('nothing that touches a balance is posted before the balance is locked', () => {
-    const it = { ...caseOf([coin(1, 5n)]), balances: null };
-    expect(() => bookDeposit(it, it.coins[0]!, 5n)).toThrow(BalancesNeeded);
-    bookToSuspense(it, it.coins[0]!);
-    expect(() => acceptSuspense(it, it.coins)).toThrow(BalancesNeeded);
+    const it = { ...caseOf([payment(1, 5n)]), balances: null };
+    expect(() => bookDeposit(it, it.payments[0]!, 5n)).toThrow(BalancesNeeded);
+    bookToSuspense(it, it.payments[0]!);
+    expect(() => acceptSuspense(it, it.payments)).toThrow(BalancesNeeded);
   });
 
   test('payments that are booked, or taken back, one after the other are one entry in each currency, and each is a part of it', () => {
-    const it = caseOf([coin(1, 600n), coin(2, 5n, 'LTC'), coin(3, 700n), coin(4, 800n)], 100);
+    const it = caseOf([payment(1, 600n), payment(2, 5n, 'LTC'), payment(3, 700n), payment(4, 800n)], 100);
     Object.assign(it, { balances: new Map([['BTC', { available: 0n, receivable: 250n }]]) });
-    const [one, other, two, three] = it.coins as [Coin, Coin, Coin, Coin];
+    const [one, other, two, three] = it.payments as [Payment, Payment, Payment, Payment];
     bookDeposit(it, one, 600n);
     bookToSuspense(it, other);
     bookDeposit(it, two, 300n, 600n);
@@ -110,7 +110,7 @@ describe('the templates', () => {
       ['dep:btc:tx1:1', ['dep:btc:tx1:1', 'dep:btc:tx3:3', 'dep:btc:tx4:4']],
       ['dep:ltc:tx2:2', ['dep:ltc:tx2:2']],
     ]);
-    expect(posted()[0]?.lines).toEqual([
+    expect(posted()[0]?.postings).toEqual([
       { account: 'asset:chain:BTC', amount: 2_100n },
       { account: 'asset:receivable:merchant:1:BTC', amount: -250n },
       { account: 'merchant:1:available:BTC', amount: -641n },
@@ -129,7 +129,7 @@ describe('the templates', () => {
         ],
       ],
     ]);
-    expect(posted()[0]?.lines).toEqual([
+    expect(posted()[0]?.postings).toEqual([
       { account: 'asset:chain:BTC', amount: -1_500n },
       { account: 'merchant:1:available:BTC', amount: 297n },
       { account: 'income:fee:BTC', amount: 3n },
@@ -137,11 +137,11 @@ describe('the templates', () => {
     ]);
   });
 
-  test('a booked coin is not booked again', () => {
-    const it = caseOf([coin(1, 5n)]);
-    bookDeposit(it, it.coins[0]!, 5n);
-    expect(() => bookDeposit(it, it.coins[0]!, 5n)).toThrow('booked already');
-    expect(() => bookToSuspense(it, it.coins[0]!)).toThrow('booked already');
+  test('a booked payment is not booked again', () => {
+    const it = caseOf([payment(1, 5n)]);
+    bookDeposit(it, it.payments[0]!, 5n);
+    expect(() => bookDeposit(it, it.payments[0]!, 5n)).toThrow('booked already');
+    expect(() => bookToSuspense(it, it.payments[0]!)).toThrow('booked already');
   });
 });
 
@@ -164,18 +164,18 @@ test('in whatever order, with whatever fee, the books stay balanced and no unit 
           feeBps,
         );
         for (const [at, { what, which, part }] of moves.entries()) {
-          const one = it.coins[which]!;
+          const one = it.payments[which]!;
           const booked = one.depositEntryKey !== null;
           Object.assign(it, { balances: books.balances(1n) });
           it.transaction.sequence = at;
           if (what === 'book' && !booked && one.owed === 0n) bookDeposit(it, one, (one.amount * BigInt(part)) / 100n);
           if (what === 'suspend' && !booked) bookToSuspense(it, one);
-          if (what === 'accept') acceptSuspense(it, it.coins);
+          if (what === 'accept') acceptSuspense(it, it.payments);
           if (what === 'reverse' && booked) reverseDeposit(it, one);
           for (const step of it.steps.splice(0)) if (step.kind === 'post') books.post(step.entry);
           if (what === 'spend') spend(books, at, part);
           expect(books.of('merchant:1:available:BTC') === 0n || books.of('asset:receivable:merchant:1:BTC') === 0n).toBe(true);
-          const held = it.coins.filter((other) => other.depositEntryKey !== null);
+          const held = it.payments.filter((other) => other.depositEntryKey !== null);
           for (const other of held) expect(other.inAvailable + other.inSuspense).toBe(other.amount);
           expect(books.of('asset:chain:BTC')).toBe(held.reduce((all, other) => all + other.amount, 0n));
           expect(books.of('income:fee:BTC')).toBe(held.reduce((all, other) => all + other.fee, 0n));
@@ -186,7 +186,7 @@ test('in whatever order, with whatever fee, the books stay balanced and no unit 
   );
 });
 
-const TEMPLATE = coin(0, 1n);
+const TEMPLATE = payment(0, 1n);
 function spend(books: ReturnType<typeof newBooks>, at: number, percent: number): void {
   const amount = (books.of('merchant:1:available:BTC') * BigInt(percent)) / 100n;
   if (amount === 0n) return;
@@ -194,7 +194,7 @@ function spend(books: ReturnType<typeof newBooks>, at: number, percent: number):
     key: `spend:${at}`,
     kind: 'spend',
     parts: [],
-    lines: [
+    postings: [
       { account: 'merchant:1:available:BTC', amount },
       { account: 'outside:BTC', amount: -amount },
     ],
@@ -202,9 +202,9 @@ function spend(books: ReturnType<typeof newBooks>, at: number, percent: number):
 }
 
 test('twelve thousand dust payments come to rest', () => {
-  const coins = Array.from(
+  const payments = Array.from(
     { length: 12_000 },
-    (_, n): Coin => ({
+    (_, n): Payment => ({
       ...TEMPLATE,
       id: BigInt(n),
       txid: `dust${n}`,
@@ -221,7 +221,7 @@ test('twelve thousand dust payments come to rest', () => {
     }),
   );
   // together they are worth 7,200 USD
-  const it: Case = { ...caseOf(coins), chains: new Map([['BTC', { tipHeight: 3, timeMs: T0 }]]) };
+  const it: Case = { ...caseOf(payments), chains: new Map([['BTC', { tipHeight: 3, timeMs: T0 }]]) };
   it.transaction.status = 'timedout_checked';
   const began = process.threadCpuUsage();
   judge(it);
@@ -230,19 +230,19 @@ test('twelve thousand dust payments come to rest', () => {
 });
 
 test('the fee of a credit in parts is that of the whole, rounded down once: when it is booked and when it is accepted', () => {
-  const shares = (it: Case) => it.coins.map((one) => one.fee);
-  const booked = caseOf([coin(1, 150n), coin(2, 150n), coin(3, 150n)], 100);
+  const shares = (it: Case) => it.payments.map((one) => one.fee);
+  const booked = caseOf([payment(1, 150n), payment(2, 150n), payment(3, 150n)], 100);
   let before = 0n;
-  for (const one of booked.coins) {
+  for (const one of booked.payments) {
     bookDeposit(booked, one, one.amount, before);
     before += one.amount;
   }
   expect(shares(booked)).toEqual([1n, 2n, 1n]);
 
-  const accepted = caseOf([coin(1, 150n), coin(2, 150n), coin(3, 150n)], 100);
-  for (const one of accepted.coins) bookToSuspense(accepted, one);
+  const accepted = caseOf([payment(1, 150n), payment(2, 150n), payment(3, 150n)], 100);
+  for (const one of accepted.payments) bookToSuspense(accepted, one);
   accepted.steps.length = 0;
-  acceptSuspense(accepted, accepted.coins);
+  acceptSuspense(accepted, accepted.payments);
   expect(shares(accepted)).toEqual([1n, 2n, 1n]);
   expect(lines(accepted)).toEqual([
     ['suspense:txn_1:BTC', 450n],

@@ -1,21 +1,21 @@
 // What a fee replacement takes over is what a plain reading of the rule says, however the rows of replacements touch each other.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Case, Coin } from '../../src/core/judge/case.ts';
-import { isOnTime, tolerance } from '../../src/core/judge/coins.ts';
-import { noticeCoins } from '../../src/core/judge/notice.ts';
+import type { Case, Payment } from '../../src/core/judge/case.ts';
+import { noticePayments } from '../../src/core/judge/notice.ts';
+import { isOnTime, tolerance } from '../../src/core/judge/payments.ts';
 import { newCase, newCoin, WINDOW_END_MS } from '../support/one-case.ts';
 
 const total = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a + b, 0n);
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b);
-const txidsOf = (coins: readonly Coin[]): string[] => [...new Set(coins.map((coin) => coin.txid))];
+const txidsOf = (payments: readonly Payment[]): string[] => [...new Set(payments.map((payment) => payment.txid))];
 
 /** Payments are in one row when a chain of common outpoints leads from one to the other: the plain way, every pair again and again. */
-function rows(coins: readonly Coin[]): Coin[][] {
-  const list = coins.map((coin) => [coin]);
+function rows(payments: readonly Payment[]): Payment[][] {
+  const list = payments.map((payment) => [payment]);
   for (;;) {
-    const meet = (a: Coin, b: Coin) => a.txid === b.txid || a.spends.some((outpoint) => b.spends.includes(outpoint));
+    const meet = (a: Payment, b: Payment) => a.txid === b.txid || a.spends.some((outpoint) => b.spends.includes(outpoint));
     const pair = list.flatMap((one, i) =>
       list.slice(i + 1).flatMap((other) => (one.some((a) => other.some((b) => meet(a, b))) ? [[one, other]] : [])),
     )[0];
@@ -25,12 +25,13 @@ function rows(coins: readonly Coin[]): Coin[][] {
   }
 }
 
-/** Rule "a fee replacement is on time if what it replaces was, up to its amount", coin by coin. */
-function plainlyOnTime(it: Case, coin: Coin): bigint {
-  if (it.transaction.word === 'cancelled') return 0n;
-  if (isOnTime(it.transaction, coin)) return coin.amount;
-  const replaced = it.coins.filter((other) => other.conflictTxid === coin.txid && other.currency === coin.currency);
-  const wasOnTime = (other: Coin) => (other.classified ? other.onTimeMinor : isOnTime(it.transaction, other) ? other.amount : 0n);
+/** Rule "a fee replacement is on time if what it replaces was, up to its amount", payment by payment. */
+function plainlyOnTime(it: Case, payment: Payment): bigint {
+  if (it.transaction.merchantDecision === 'cancelled') return 0n;
+  if (isOnTime(it.transaction, payment)) return payment.amount;
+  const replaced = it.payments.filter((other) => other.conflictTxid === payment.txid && other.currency === payment.currency);
+  const wasOnTime = (other: Payment) =>
+    other.classified ? other.onTimeMinor : isOnTime(it.transaction, other) ? other.amount : 0n;
   const inherited = total(
     rows(replaced).map((row) =>
       txidsOf(row)
@@ -38,15 +39,15 @@ function plainlyOnTime(it: Case, coin: Coin): bigint {
         .reduce(max),
     ),
   );
-  const siblings = it.coins.filter(
-    (other) => other.txid === coin.txid && other.currency === coin.currency && other.classified && other !== coin,
+  const siblings = it.payments.filter(
+    (other) => other.txid === payment.txid && other.currency === payment.currency && other.classified && other !== payment,
   );
-  return min(coin.amount, max(0n, inherited - total(siblings.map((other) => other.onTimeMinor))));
+  return min(payment.amount, max(0n, inherited - total(siblings.map((other) => other.onTimeMinor))));
 }
 
-/** What the loss of the replaced ones took goes over to their replacement, coin by coin. */
-function plainlyInherit(it: Case, heir: Coin): void {
-  const lost = it.coins.filter(
+/** What the loss of the replaced ones took goes over to their replacement, payment by payment. */
+function plainlyInherit(it: Case, heir: Payment): void {
+  const lost = it.payments.filter(
     (other) => other.conflictTxid === heir.txid && other.currency === heir.currency && other.depositEntryKey === null,
   );
   if (heir.depositEntryKey !== null || total(lost.map((other) => other.owed)) === 0n) return;
@@ -61,9 +62,9 @@ function plainlyInherit(it: Case, heir: Coin): void {
     heir.wasLost ||= other.wasLost;
     other.wasLost = false;
   }
-  const right = it.coins.filter((other) => other !== heir && other.currency === it.transaction.currency);
+  const right = it.payments.filter((other) => other !== heir && other.currency === it.transaction.currency);
   const elsewhere = total(right.map((other) => other.inAvailable + other.owed + other.owedFee));
-  const most = it.transaction.need + tolerance(it.transaction);
+  const most = it.transaction.amountDue + tolerance(it.transaction);
   if (heir.owed === 0n || heir.currency !== it.transaction.currency || elsewhere + heir.amount > most) return;
   heir.owedFee = (heir.amount * BigInt(it.feeBps)) / 10_000n;
   heir.owed = heir.amount - heir.owedFee;
@@ -71,19 +72,19 @@ function plainlyInherit(it: Case, heir: Coin): void {
 
 /** The news of a case, in the order in which they are told. */
 function plainly(it: Case): void {
-  const news = it.coins.filter((coin) => (coin.state === 'mempool' || coin.state === 'mined') && !coin.present);
-  for (const coin of news) {
-    if (coin.classified) continue;
-    coin.onTimeMinor = plainlyOnTime(it, coin);
-    coin.classified = true;
+  const news = it.payments.filter((payment) => (payment.state === 'mempool' || payment.state === 'mined') && !payment.present);
+  for (const payment of news) {
+    if (payment.classified) continue;
+    payment.onTimeMinor = plainlyOnTime(it, payment);
+    payment.classified = true;
   }
-  const late = (coin: Coin) => coin.currency === it.transaction.currency && coin.onTimeMinor === 0n;
-  for (const coin of [...news.filter((one) => !late(one)), ...news.filter(late)]) plainlyInherit(it, coin);
+  const late = (payment: Payment) => payment.currency === it.transaction.currency && payment.onTimeMinor === 0n;
+  for (const payment of [...news.filter((one) => !late(one)), ...news.filter(late)]) plainlyInherit(it, payment);
 }
 
 const OF_LOSS = ['owed', 'owedFee', 'wasLost'] as const;
-const notes = (coins: readonly Coin[]) =>
-  coins.map((coin) => [coin.id, coin.classified, coin.onTimeMinor, ...OF_LOSS.map((name) => coin[name])]);
+const notes = (payments: readonly Payment[]) =>
+  payments.map((payment) => [payment.id, payment.classified, payment.onTimeMinor, ...OF_LOSS.map((name) => payment[name])]);
 
 const amount = fc.bigInt({ min: 1n, max: 60n });
 /** One output: how much of it counts as what, where its transaction's place asks for it. */
@@ -116,7 +117,7 @@ type Facts = typeof small extends fc.Arbitrary<infer T> ? T : never;
 
 function caseOf({ transactions, cancelled, feeBps, order }: Facts): Case {
   let id = 0;
-  const coins = transactions.flatMap((one, n) => {
+  const payments = transactions.flatMap((one, n) => {
     const there = n < 3;
     return one.outputs.map((each) => {
       const classified = one.classified;
@@ -142,10 +143,13 @@ function caseOf({ transactions, cancelled, feeBps, order }: Facts): Case {
     });
   });
   // their order is that in which they were seen, whatever transaction they are of
-  const mixed = coins.map((coin) => ({ coin, at: order.next().value as number })).sort((a, b) => a.at - b.at);
+  const mixed = payments.map((payment) => ({ payment, at: order.next().value as number })).sort((a, b) => a.at - b.at);
   return newCase(
-    mixed.map(({ coin }) => coin),
-    { feeBps, transaction: { need: 100n, status: 'review', why: 'late', word: cancelled ? 'cancelled' : 'none' } },
+    mixed.map(({ payment }) => payment),
+    {
+      feeBps,
+      transaction: { amountDue: 100n, status: 'review', reviewCause: 'late', merchantDecision: cancelled ? 'cancelled' : 'none' },
+    },
   );
 }
 
@@ -155,15 +159,15 @@ test('what replacements take over is what a plain reading of the rule gives, wha
   fc.assert(
     fc.property(small, (facts) => {
       const it = caseOf(facts);
-      const copy: Case = { ...it, transaction: { ...it.transaction }, coins: it.coins.map((coin) => ({ ...coin })) };
-      const before = new Map(it.coins.map((coin) => [coin.id, { ...coin }]));
-      noticeCoins(it);
+      const copy: Case = { ...it, transaction: { ...it.transaction }, payments: it.payments.map((payment) => ({ ...payment })) };
+      const before = new Map(it.payments.map((payment) => [payment.id, { ...payment }]));
+      noticePayments(it);
       plainly(copy);
-      expect(notes(it.coins)).toEqual(notes(copy.coins));
-      for (const coin of it.coins) {
-        const was = before.get(coin.id) as Coin;
-        if (!was.classified && coin.onTimeMinor > 0n && coin.onTimeMinor < coin.amount) inherited++;
-        if (was.owed === 0n && coin.owed > 0n) restored++;
+      expect(notes(it.payments)).toEqual(notes(copy.payments));
+      for (const payment of it.payments) {
+        const was = before.get(payment.id) as Payment;
+        if (!was.classified && payment.onTimeMinor > 0n && payment.onTimeMinor < payment.amount) inherited++;
+        if (was.owed === 0n && payment.owed > 0n) restored++;
       }
     }),
     { numRuns: 2_000 },

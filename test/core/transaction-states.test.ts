@@ -3,10 +3,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { judge } from '../../src/core/judge/judge.ts';
-import { happen } from '../../src/core/judge/steps.ts';
+import { applyEvent } from '../../src/core/judge/steps.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS, type TransactionStatus, transition } from '../../src/core/transaction-states.ts';
 import { REACH } from '../support/reach.ts';
-import { DAY, HOUR, MINUTE, newWorld, SECOND, W, type World } from '../support/world.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../support/world.ts';
 
 const ARROWS = new Set(
   TRANSITIONS.filter((row) => row.from !== row.to).map((row) => `${row.rule}: ${row.from ?? '–'} to ${row.to}`),
@@ -17,9 +17,9 @@ test('an event has at most one row in each status', () => {
 });
 
 test('what is not in the table does not happen', () => {
-  const { transaction } = newWorld();
+  const { transaction } = judgedTransaction();
   const it = { transaction: { ...transaction, status: 'settled' as const }, steps: [], nowMs: 0 };
-  expect(happen(it as never, 'cancelled_by_merchant')).toBe(false);
+  expect(applyEvent(it as never, 'cancelled_by_merchant')).toBe(false);
   expect([it.transaction.status, it.steps]).toEqual(['settled', []]);
   expect(transition('settled', 'cancelled_by_merchant')).toBeNull();
 });
@@ -36,7 +36,7 @@ test('every status is reached from a created transaction, and none but reimburse
 });
 
 /** One story or more for each arrow; the world itself checks that only rows of the table are used. */
-const STORIES: Record<string, () => World | undefined> = {
+const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   'paid in time': () => REACH.settled!(),
   'short, then another payment': () => {
     const world = REACH.declined!();
@@ -45,7 +45,7 @@ const STORIES: Record<string, () => World | undefined> = {
   },
   'nothing came': () => REACH.timedout_checked!(),
   'late while the node was down': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.node('down');
     world.until(W + 3 * HOUR);
     world.pay();
@@ -64,16 +64,16 @@ const STORIES: Record<string, () => World | undefined> = {
     return world;
   },
   'replaced after the window, and so on time': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.until(W);
     world.doubleSpend(tx);
     expect(world.status).toBe('timedout');
-    world.replace(tx, { amount: world.need + 1n });
+    world.replace(tx, { amount: world.amountDue + 1n });
     return world;
   },
   'on time, evicted, and back after three days': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     const tx = world.pay();
     world.evict(tx);
     world.wait(72 * HOUR);
@@ -90,7 +90,7 @@ const STORIES: Record<string, () => World | undefined> = {
     return undefined;
   },
   'the other coin, then the right one': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay({ currency: 'LTC', amount: 1n });
     world.pay();
     return world;
@@ -113,10 +113,10 @@ const STORIES: Record<string, () => World | undefined> = {
     return other;
   },
   'withdrawn in the window and after it': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.doubleSpend(world.pay());
     collect(world);
-    const after = newWorld();
+    const after = judgedTransaction();
     const tx = after.pay();
     after.until(W);
     after.doubleSpend(tx);
@@ -134,7 +134,7 @@ const STORIES: Record<string, () => World | undefined> = {
     return undefined;
   },
   'confirmed late at a lower price': () => {
-    const world = newWorld();
+    const world = judgedTransaction();
     world.pay();
     world.until(W + 2 * DAY);
     world.rate(1_000n);
@@ -152,7 +152,7 @@ const STORIES: Record<string, () => World | undefined> = {
   },
 };
 const used = new Set<string>(['1: – to started']);
-function collect(world: World): void {
+function collect(world: JudgedTransaction): void {
   for (const step of world.steps) if (step.kind === 'status') used.add(`${step.rule}: ${step.from} to ${step.to}`);
 }
 
@@ -163,11 +163,11 @@ describe('every arrow is used', () => {
   });
 
   test('a confirmed one that is found at rest below R (rule 16)', () => {
-    const world = newWorld({ usd: 150_00n });
+    const world = judgedTransaction({ usd: 150_00n });
     world.pay();
     const it = {
       transaction: { ...world.transaction, status: 'confirmed' as const },
-      coins: world.coins.map((coin) => ({ ...coin })),
+      payments: world.payments.map((payment) => ({ ...payment })),
       nowMs: world.now,
       chains: new Map([['BTC', world.chain().view]]),
       blocks: new Map(),

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getAccount } from '../../src/flow/account.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { findMerchantId } from '../../src/store/merchants.ts';
-import { makeWorld, PASSWORD, type World } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
 });
 afterAll(() => world.end());
 

@@ -35,7 +35,7 @@ beforeAll(async () => {
     const made = await bursar.owe(50_00n);
     ids[name] = made.transactionId;
     // more than was asked for lies in suspense
-    const minor = name === 'extra' ? made.cryptoMinor * 2n : made.cryptoMinor;
+    const minor = name === 'extra' ? made.amountDue * 2n : made.amountDue;
     node.pay([{ minor, script: await bursar.scriptOf(made.transactionId) }]);
     await bursar.settle(worker);
     node.mine(3);
@@ -148,8 +148,8 @@ const CASES: readonly (readonly [what: string, change: string, red: readonly str
   ['the cursor', `delete from chain_cursors`, ['CHAIN-1']],
   ['the cursor’s height', `update chain_cursors set height = height - 1`, ['CHAIN-1']],
   ['every block', `delete from blocks`, ['CHAIN-1', 'CHAIN-2']],
-  ['twice as much asked for', `update transactions set need = need * 2 where id = $open`, ['BOOK-7']],
-  ['one unit less asked for', `update transactions set need = need - 1 where id = $open`, ['BOOK-7']],
+  ['twice as much asked for', `update transactions set amount_due = amount_due * 2 where id = $open`, ['BOOK-7']],
+  ['one unit less asked for', `update transactions set amount_due = amount_due - 1 where id = $open`, ['BOOK-7']],
   ['another rate', `update transactions set rate = rate * 2 where id = $open`, ['BOOK-7']],
   ['a success that was never confirmed', `update transactions set confirmed_at = null where id = $paid`, ['BOOK-8']],
   ['a confirmation before a payment', `update transactions set confirmed_at = now() where id = $open`, ['BOOK-8']],

@@ -2,29 +2,29 @@
 // much time has passed as the rule asks for, nothing later than that either, and a payment that came too late does not become one in time.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { reconsider } from '../../src/flow/transaction-life.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-let house: House;
+let service: ServiceOnDatabase;
 beforeEach(async () => {
-  house = await openHouse();
-  await house.wait(2 * DAY);
+  service = await openServiceOnDatabase();
+  await service.wait(2 * DAY);
 });
-afterEach(() => house.drop());
+afterEach(() => service.drop());
 
-const status = async (id: string): Promise<string> => (await house.path(id)).at(-1) as string;
+const status = async (id: string): Promise<string> => (await service.path(id)).at(-1) as string;
 async function pass(ms: number): Promise<void> {
-  await house.wait(ms);
-  await house.judge();
+  await service.wait(ms);
+  await service.judge();
 }
 async function paid(): Promise<string> {
-  const { transactionId } = await house.create();
-  await house.pay(transactionId, 50_000n);
-  await house.mine();
-  await house.judge();
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, 50_000n);
+  await service.mine();
+  await service.judge();
   expect(await status(transactionId)).toBe('succeeded');
   return transactionId;
 }
@@ -36,20 +36,20 @@ const SETTINGS = [
 
 async function set(...steps: readonly number[]): Promise<void> {
   for (const byMs of steps) {
-    house.setClock(byMs);
-    await house.rate('100000.00');
-    await house.catchUp();
-    await house.judge();
+    service.setClock(byMs);
+    await service.rate('100000.00');
+    await service.catchUp();
+    await service.judge();
   }
 }
 async function restarted(byMs: number): Promise<void> {
-  house.restart();
+  service.restart();
   await set(byMs);
 }
 
 describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
   test('a transaction made before is open for the rest of its window, and no longer', async () => {
-    const { transactionId } = await house.create();
+    const { transactionId } = await service.create();
     await pass(10 * MINUTE);
     await setting();
     await pass(5 * MINUTE - SECOND);
@@ -60,50 +60,50 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
 
   test('one made afterwards has a whole window; paid in time it succeeds', async () => {
     await setting();
-    const unpaid = await house.create();
-    const { transactionId } = await house.create();
+    const unpaid = await service.create();
+    const { transactionId } = await service.create();
     await pass(15 * MINUTE - SECOND);
     expect(await status(unpaid.transactionId)).toBe('started');
-    await house.pay(transactionId, 50_000n);
-    await house.mine();
+    await service.pay(transactionId, 50_000n);
+    await service.mine();
     await pass(SECOND);
     expect(await status(transactionId)).toBe('succeeded');
     expect(await status(unpaid.transactionId)).toBe('timedout');
   });
 
   test('a payment after the window stays a late one', async () => {
-    const { transactionId } = await house.create();
+    const { transactionId } = await service.create();
     await pass(16 * MINUTE + SECOND);
     expect(await status(transactionId)).toBe('timedout');
     await setting();
-    await house.pay(transactionId, 50_000n);
-    await house.judge();
+    await service.pay(transactionId, 50_000n);
+    await service.judge();
     expect(await status(transactionId)).toBe('review');
   });
 
   test('a payment in the last minute of grace counts', async () => {
-    const { transactionId } = await house.create();
+    const { transactionId } = await service.create();
     await pass(15 * MINUTE + 30 * SECOND);
     await setting();
-    await house.pay(transactionId, 50_000n);
-    await house.judge();
+    await service.pay(transactionId, 50_000n);
+    await service.judge();
     expect(await status(transactionId)).toBe('pending');
   });
 
   test('a booked payment that is nowhere afterwards is lost after ten minutes', async () => {
     const transactionId = await paid();
     await setting();
-    await house.vanish('BTC', 1);
-    await house.judge();
+    await service.vanish('BTC', 1);
+    await service.judge();
     await pass(10 * MINUTE - SECOND);
-    expect([await status(transactionId), await house.available()]).toEqual(['succeeded', 50_000n]);
+    expect([await status(transactionId), await service.available()]).toEqual(['succeeded', 50_000n]);
     await pass(SECOND);
-    expect([await status(transactionId), await house.available()]).toEqual(['review', 0n]);
+    expect([await status(transactionId), await service.available()]).toEqual(['review', 0n]);
   });
 
   test('a booked payment that was nowhere before is lost after ten minutes in all', async () => {
     const transactionId = await paid();
-    await house.vanish('BTC', 1);
+    await service.vanish('BTC', 1);
     await pass(6 * MINUTE);
     await setting();
     await pass(4 * MINUTE - SECOND);
@@ -113,21 +113,21 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
   });
 
   test('a payment out of the mempool is withdrawn after 72 hours in all', async () => {
-    const { transactionId } = await house.create();
-    const sent = await house.pay(transactionId, 50_000n);
-    await house.judge();
-    await house.evict(sent);
+    const { transactionId } = await service.create();
+    const sent = await service.pay(transactionId, 50_000n);
+    await service.judge();
+    await service.evict(sent);
     await pass(30 * HOUR);
     await setting();
     await pass(42 * HOUR - SECOND);
     expect(await status(transactionId)).toBe('pending');
     await pass(SECOND);
-    expect(await house.path(transactionId)).toEqual(['started', 'pending', 'timedout', 'timedout_checked']);
+    expect(await service.path(transactionId)).toEqual(['started', 'pending', 'timedout', 'timedout_checked']);
   });
 
   test('what is paid settles after a day in all', async () => {
     const transactionId = await paid();
-    await house.mine(5);
+    await service.mine(5);
     await pass(2 * HOUR);
     await setting();
     await pass(22 * HOUR - SECOND);
@@ -137,7 +137,7 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
   });
 
   test('what is unpaid is looked up and closed a day after it was made', async () => {
-    const { transactionId } = await house.create();
+    const { transactionId } = await service.create();
     await pass(2 * HOUR);
     await setting();
     await pass(22 * HOUR - SECOND);
@@ -151,14 +151,14 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
     await setting();
     await paid();
     await pass(20 * MINUTE);
-    expect(await house.findings()).toEqual([]);
+    expect(await service.findings()).toEqual([]);
   });
 });
 
 test('one made while the clock was back has a whole window when it is set forward again', async () => {
   await set(-HOUR);
   await pass(5 * MINUTE);
-  const { transactionId } = await house.create();
+  const { transactionId } = await service.create();
   await pass(5 * MINUTE);
   await set(HOUR);
   await pass(10 * MINUTE - SECOND);
@@ -171,8 +171,8 @@ test('a payment that was lost while the clock was back is taken back after ten m
   const transactionId = await paid();
   await set(-HOUR);
   await pass(MINUTE);
-  await house.vanish('BTC', 1);
-  await house.judge();
+  await service.vanish('BTC', 1);
+  await service.judge();
   await pass(5 * MINUTE);
   await set(HOUR);
   await pass(5 * MINUTE - SECOND);
@@ -183,7 +183,7 @@ test('a payment that was lost while the clock was back is taken back after ten m
 
 test('forward beyond what it was set back time passes', async () => {
   await set(-HOUR);
-  const { transactionId } = await house.create();
+  const { transactionId } = await service.create();
   await set(HOUR + 14 * MINUTE);
   expect(await status(transactionId)).toBe('started');
   await pass(MINUTE);
@@ -192,12 +192,12 @@ test('forward beyond what it was set back time passes', async () => {
 
 test('before the watchers have looked at a clock that was set back nothing happens by it', async () => {
   const transactionId = await paid();
-  const open = await house.create();
+  const open = await service.create();
   await pass(10 * MINUTE);
-  house.setClock(-HOUR);
-  await house.rate('100000.00');
-  const fresh = await house.create();
-  for (const one of [transactionId, open.transactionId, fresh.transactionId]) await reconsider(house.ctx, one);
+  service.setClock(-HOUR);
+  await service.rate('100000.00');
+  const fresh = await service.create();
+  for (const one of [transactionId, open.transactionId, fresh.transactionId]) await reconsider(service.ctx, one);
   expect([await status(transactionId), await status(open.transactionId), await status(fresh.transactionId)]).toEqual([
     'succeeded',
     'started',
@@ -207,8 +207,8 @@ test('before the watchers have looked at a clock that was set back nothing happe
 
 test('what the watchers date before they have looked is on the new clock already', async () => {
   const transactionId = await paid();
-  house.setClock(-HOUR);
-  await house.vanish('BTC', 1);
+  service.setClock(-HOUR);
+  await service.vanish('BTC', 1);
   await pass(10 * MINUTE - SECOND);
   expect(await status(transactionId)).toBe('succeeded');
   await pass(SECOND);
@@ -216,26 +216,26 @@ test('what the watchers date before they have looked is on the new clock already
 });
 
 test('while a node is down nothing times out, however the clock is set', async () => {
-  const { transactionId } = await house.create();
-  house.setClock(-HOUR);
-  await house.lookAtClock();
-  house.pass(2 * HOUR);
-  await house.lookAtClock();
-  await house.judge();
+  const { transactionId } = await service.create();
+  service.setClock(-HOUR);
+  await service.lookAtClock();
+  service.pass(2 * HOUR);
+  await service.lookAtClock();
+  await service.judge();
   expect(await status(transactionId)).toBe('started');
 });
 
 test('a price of before the clock was set back is no price of a time to come', async () => {
-  house.setClock(-HOUR);
-  await expect(house.create()).rejects.toMatchObject({ code: 'rate_unavailable' });
-  await house.rate('90000.00');
-  const { transactionId } = await house.create();
+  service.setClock(-HOUR);
+  await expect(service.create()).rejects.toMatchObject({ code: 'rate_unavailable' });
+  await service.rate('90000.00');
+  const { transactionId } = await service.create();
   await pass(15 * MINUTE + 2 * MINUTE);
-  await house.rate('90000.00');
+  await service.rate('90000.00');
   // at the time that it was before the clock was set back a coin was worth more
-  house.pass(43 * MINUTE);
-  await house.pay(transactionId, 50_000n);
-  await house.mine();
-  await house.judge();
+  service.pass(43 * MINUTE);
+  await service.pay(transactionId, 50_000n);
+  await service.mine();
+  await service.judge();
   expect(await status(transactionId)).toBe('review');
 });

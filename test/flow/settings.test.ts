@@ -5,11 +5,11 @@ import type { Scope } from '../../src/core/credentials.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { getPayoutGuards, getSettings, type Settings, type SettingsChange, setSettings } from '../../src/flow/settings.ts';
 import { findMerchantId } from '../../src/store/merchants.ts';
-import { makeWorld, PASSWORD, refusalOf, type World } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
 });
 afterAll(() => world.end());
 

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { passwordProblem, usernameKey } from '../../src/core/credentials.ts';
 import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../src/flow/merchants.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
-import { makeWorld, PASSWORD, type World } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
 });
 afterAll(() => world.end());
 
@@ -69,7 +69,7 @@ describe('a username', () => {
     for (const name of [...refused, ...confusable]) expect(usernameKey(name), JSON.stringify(name)).toBeNull();
   });
 
-  it('belongs to one user in the whole house', async () => {
+  it('belongs to one user in the whole service', async () => {
     expect(await fault(addMerchant(world.ctx, { ...merchant, username: 'SHOP' }))).toBe('invalid_request username');
     expect(
       await fault(addUser(world.ctx, { affiliateId: world.affiliateId, username: 'ｓhop', password: PASSWORD, scopes: [] })),

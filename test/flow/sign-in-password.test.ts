@@ -3,11 +3,11 @@ import { parseOptions } from '@node-rs/argon2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signIn } from '../../src/flow/sign-in.ts';
 import { createPasswords } from '../../src/outside/password.ts';
-import { makeWorld, PASSWORD, refusalOf, type World } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
 });
 afterAll(() => world.end());
 

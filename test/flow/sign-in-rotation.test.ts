@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judgeRefresh, refresh } from '../../src/flow/refresh.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import type { TokenPair } from '../../src/flow/token-pair.ts';
-import { makeWorld, PASSWORD, refusalOf, sameTokens, type World } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup, sameTokens } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
 });
 afterAll(() => world.end());
 

@@ -3,15 +3,15 @@ import { createHmac, createPrivateKey, generateKeyPairSync, sign as signBytes } 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
-import { claimsOf, headerOf, makeWorld, PASSWORD, refusalOf, type World } from './sign-in-world.ts';
+import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
 
-let world: World;
+let world: SignInSetup;
 let good: string;
 let goodRefresh: string;
 let key: string;
 let kid: string;
 beforeAll(async () => {
-  world = await makeWorld();
+  world = await makeSignInSetup();
   const pair = await signIn(world.ctx, { username: 'shop', password: PASSWORD });
   good = pair.accessToken;
   goodRefresh = pair.refreshToken;

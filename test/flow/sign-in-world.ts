@@ -9,7 +9,7 @@ import { freshDatabase } from '../support/postgres.ts';
 
 export const PASSWORD = 'correct horse battery';
 
-export type World = {
+export type SignInSetup = {
   readonly ctx: SignInContext;
   readonly url: string;
   readonly affiliateId: string;
@@ -20,7 +20,7 @@ export type World = {
   end(): Promise<void>;
 };
 
-export async function makeWorld(): Promise<World> {
+export async function makeSignInSetup(): Promise<SignInSetup> {
   const { url, db, drop } = await freshDatabase();
   let now = Date.now();
   const clock = { now: () => now };

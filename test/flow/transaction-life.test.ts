@@ -3,138 +3,138 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cancelTransaction, reconsider, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { checkTransaction, expandTransaction, listBalanceEntries, listTransactions } from '../../src/flow/transaction-reads.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-let house: House;
+let service: ServiceOnDatabase;
 beforeAll(async () => {
-  house = await openHouse();
+  service = await openServiceOnDatabase();
 });
 afterEach(async () => {
-  expect(await house.findings()).toEqual([]);
+  expect(await service.findings()).toEqual([]);
 });
-afterAll(() => house.drop());
+afterAll(() => service.drop());
 
-const view = (transactionId: string) => checkTransaction(house.ctx, { merchantId: house.merchantId, transactionId });
+const view = (transactionId: string) => checkTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
 const resolve = (transactionId: string, action: 'accept' | 'decline', part: 'excess' | null = null) =>
-  resolveTransaction(house.ctx, { merchantId: house.merchantId, transactionId, action, part, destination: null });
-const cancel = (transactionId: string) => cancelTransaction(house.ctx, { merchantId: house.merchantId, transactionId });
+  resolveTransaction(service.ctx, { merchantId: service.merchantId, transactionId, action, part, destination: null });
+const cancel = (transactionId: string) => cancelTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
 
 describe('from started to settled', () => {
   test('paid exactly: every status in the history, credited once, and explained by its entry', async () => {
-    const before = await house.available();
-    const { transactionId } = await house.create();
+    const before = await service.available();
+    const { transactionId } = await service.create();
     expect(await view(transactionId)).toMatchObject({
       status: 'started',
       receivedMinor: 0n,
       confirmations: 0,
       confirmedAtMs: null,
     });
-    const sent = await house.pay(transactionId, 50_000n);
-    await house.judge();
+    const sent = await service.pay(transactionId, 50_000n);
+    await service.judge();
     expect(await view(transactionId)).toMatchObject({ status: 'pending', receivedMinor: 50_000n, confirmations: 0 });
-    await house.mine();
-    await house.judge();
-    expect(await view(transactionId)).toMatchObject({ status: 'succeeded', confirmations: 1, confirmedAtMs: house.now() });
-    expect(await house.available()).toBe(before + 50_000n);
-    const { data } = await listBalanceEntries(house.ctx, {
-      merchantId: house.merchantId,
+    await service.mine();
+    await service.judge();
+    expect(await view(transactionId)).toMatchObject({ status: 'succeeded', confirmations: 1, confirmedAtMs: service.now() });
+    expect(await service.available()).toBe(before + 50_000n);
+    const { data } = await listBalanceEntries(service.ctx, {
+      merchantId: service.merchantId,
       currency: 'BTC',
       limit: 1,
       startingAfter: null,
     });
     expect(data[0]).toMatchObject({ amount: 50_000n, balanceAfter: before + 50_000n, kind: 'deposit', transactionId });
-    await house.mine(5);
-    await house.wait(DAY);
-    await house.judge();
-    expect(await house.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded', 'settled']);
-    const expanded = await expandTransaction(house.ctx, { merchantId: house.merchantId, transactionId });
+    await service.mine(5);
+    await service.wait(DAY);
+    await service.judge();
+    expect(await service.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded', 'settled']);
+    const expanded = await expandTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
     expect(expanded.payments).toMatchObject([{ txid: sent.facts.txid, amount: 50_000n, confirmations: 6, counted: true }]);
     expect(expanded.events.map((event) => event.status)).toEqual(['started', 'pending', 'confirmed', 'succeeded', 'settled']);
   });
 
   test('never paid: timed out, looked up, checked', async () => {
-    const { transactionId } = await house.create();
-    await house.wait(DAY);
-    await house.judge();
-    expect(await house.path(transactionId)).toEqual(['started', 'timedout', 'timedout_checked']);
-    expect((await house.row(transactionId)).due_at).toBeNull();
+    const { transactionId } = await service.create();
+    await service.wait(DAY);
+    await service.judge();
+    expect(await service.path(transactionId)).toEqual(['started', 'timedout', 'timedout_checked']);
+    expect((await service.row(transactionId)).due_at).toBeNull();
   });
 
   test('too little, accepted by the merchant after all; too much, the excess accepted later', async () => {
-    const [little, much] = [await house.create(), await house.create()];
-    await house.pay(little.transactionId, 20_000n);
-    await house.pay(much.transactionId, [50_000n, 30_000n]);
-    await house.mine();
-    await house.wait(17 * MINUTE);
-    await house.judge();
+    const [little, much] = [await service.create(), await service.create()];
+    await service.pay(little.transactionId, 20_000n);
+    await service.pay(much.transactionId, [50_000n, 30_000n]);
+    await service.mine();
+    await service.wait(17 * MINUTE);
+    await service.judge();
     expect([(await view(little.transactionId)).status, (await view(much.transactionId)).status]).toEqual([
       'declined',
       'succeeded',
     ]);
-    const before = await house.available();
+    const before = await service.available();
     expect(await resolve(little.transactionId, 'accept')).toEqual({ transactionId: little.transactionId, status: 'succeeded' });
     expect(await resolve(much.transactionId, 'accept', 'excess')).toEqual({
       transactionId: much.transactionId,
       status: 'succeeded',
     });
-    expect(await house.available()).toBe(before + 50_000n);
-    expect(await house.path(little.transactionId)).toEqual(['started', 'pending', 'declined', 'confirmed', 'succeeded']);
+    expect(await service.available()).toBe(before + 50_000n);
+    expect(await service.path(little.transactionId)).toEqual(['started', 'pending', 'declined', 'confirmed', 'succeeded']);
   });
 
   test("the history says whose word it was: the operator's or the merchant's", async () => {
-    const mine = await house.create();
-    const theirs = await house.create();
-    const refused = await house.create();
-    for (const one of [mine, theirs]) await house.pay(one.transactionId, 20_000n);
-    await house.pay(refused.transactionId, 700n, { currency: 'LTC' });
-    await house.mine();
-    await house.mine(12, 'LTC');
-    await house.wait(17 * MINUTE);
-    await house.judge();
+    const mine = await service.create();
+    const theirs = await service.create();
+    const refused = await service.create();
+    for (const one of [mine, theirs]) await service.pay(one.transactionId, 20_000n);
+    await service.pay(refused.transactionId, 700n, { currency: 'LTC' });
+    await service.mine();
+    await service.mine(12, 'LTC');
+    await service.wait(17 * MINUTE);
+    await service.judge();
     const operator = { merchantId: null, part: null, destination: null };
-    await resolveTransaction(house.ctx, { ...operator, transactionId: mine.transactionId, action: 'accept' });
-    await resolveTransaction(house.ctx, { ...operator, transactionId: refused.transactionId, action: 'decline' });
+    await resolveTransaction(service.ctx, { ...operator, transactionId: mine.transactionId, action: 'accept' });
+    await resolveTransaction(service.ctx, { ...operator, transactionId: refused.transactionId, action: 'decline' });
     await resolve(theirs.transactionId, 'accept');
     const said = async ({ transactionId }: { transactionId: string }, status: string) =>
-      (await house.admin.query('select reason from events where object_id = $1 and status = $2', [transactionId, status])).rows[0]
-        .reason;
+      (await service.admin.query('select reason from events where object_id = $1 and status = $2', [transactionId, status]))
+        .rows[0].reason;
     expect(await said(mine, 'confirmed')).toBe('accepted by the operator');
     expect(await said(theirs, 'confirmed')).toBe('accepted by the merchant');
     expect(await said(refused, 'declined')).toBe('refused by the operator');
   });
 
   test('late and in the other coin: review, suspense, refused by the merchant', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 700n, { currency: 'LTC' });
-    await house.mine(12, 'LTC');
-    await house.judge();
-    expect(await house.path(transactionId)).toEqual(['started', 'review']);
-    expect(await house.balance(`suspense:${transactionId}:LTC`)).toBe(700n);
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 700n, { currency: 'LTC' });
+    await service.mine(12, 'LTC');
+    await service.judge();
+    expect(await service.path(transactionId)).toEqual(['started', 'review']);
+    expect(await service.balance(`suspense:${transactionId}:LTC`)).toBe(700n);
     expect(await view(transactionId)).toMatchObject({ receivedMinor: 0n, confirmations: 12 });
     await resolve(transactionId, 'decline');
     expect((await view(transactionId)).status).toBe('declined');
   });
 
   test('a payment that is lost is taken back, and what was lost and is back restores it', async () => {
-    const { transactionId } = await house.create();
-    const sent = await house.pay(transactionId, 60_000n);
-    await house.mine();
-    await house.judge();
-    const before = await house.available();
-    await house.reorganise([sent]);
-    await house.judge();
+    const { transactionId } = await service.create();
+    const sent = await service.pay(transactionId, 60_000n);
+    await service.mine();
+    await service.judge();
+    const before = await service.available();
+    await service.reorganise([sent]);
+    await service.judge();
     expect(await view(transactionId)).toMatchObject({ status: 'review', receivedMinor: 0n, confirmedAtMs: null });
-    expect(await house.available()).toBe(before - 50_000n);
-    expect(await house.balance(`suspense:${transactionId}:BTC`)).toBe(0n);
-    expect(await house.findings()).toEqual([]);
-    await house.reorganise([]);
-    await house.pay(transactionId, 60_000n, { inputs: sent.facts.inputs });
-    await house.mine();
-    await house.judge();
-    expect(await house.path(transactionId)).toEqual([
+    expect(await service.available()).toBe(before - 50_000n);
+    expect(await service.balance(`suspense:${transactionId}:BTC`)).toBe(0n);
+    expect(await service.findings()).toEqual([]);
+    await service.reorganise([]);
+    await service.pay(transactionId, 60_000n, { inputs: sent.facts.inputs });
+    await service.mine();
+    await service.judge();
+    expect(await service.path(transactionId)).toEqual([
       'started',
       'pending',
       'confirmed',
@@ -143,86 +143,86 @@ describe('from started to settled', () => {
       'confirmed',
       'succeeded',
     ]);
-    expect(await house.available()).toBe(before);
+    expect(await service.available()).toBe(before);
   });
 });
 
 describe('the merchant’s word', () => {
   test('cancel: twice is the same, and coins in flight go to review', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 50_000n);
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 50_000n);
     const answer = { transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
     expect(await cancel(transactionId)).toEqual(answer);
     expect(await cancel(transactionId)).toEqual(answer);
-    expect(await house.path(transactionId)).toEqual(['started', 'pending', 'cancelled', 'review']);
+    expect(await service.path(transactionId)).toEqual(['started', 'pending', 'cancelled', 'review']);
   });
 
   test('of another merchant, or of nothing: not found', async () => {
-    const { transactionId } = await house.create();
+    const { transactionId } = await service.create();
     for (const input of [
-      { merchantId: house.merchantId + 1n, transactionId },
-      { merchantId: house.merchantId, transactionId: 'txn_nothing' },
+      { merchantId: service.merchantId + 1n, transactionId },
+      { merchantId: service.merchantId, transactionId: 'txn_nothing' },
     ]) {
-      await expect(cancelTransaction(house.ctx, input)).rejects.toMatchObject({ code: 'transaction_not_found' });
+      await expect(cancelTransaction(service.ctx, input)).rejects.toMatchObject({ code: 'transaction_not_found' });
       await expect(
-        resolveTransaction(house.ctx, { ...input, action: 'accept', part: null, destination: null }),
+        resolveTransaction(service.ctx, { ...input, action: 'accept', part: null, destination: null }),
       ).rejects.toMatchObject({ code: 'transaction_not_found' });
     }
     expect((await view(transactionId)).status).toBe('started');
   });
 
   test('a refusal leaves nothing behind, not even what was due; the job writes that', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 50_000n);
-    await house.mine();
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 50_000n);
+    await service.mine();
     await expect(cancel(transactionId)).rejects.toMatchObject({ code: 'transaction_not_cancellable' });
-    expect(await house.path(transactionId)).toEqual(['started']);
-    await house.judge();
+    expect(await service.path(transactionId)).toEqual(['started']);
+    await service.judge();
     expect((await view(transactionId)).status).toBe('succeeded');
   });
 
   test('the operator resolves for every merchant', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 700n, { currency: 'LTC' });
-    await house.judge();
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 700n, { currency: 'LTC' });
+    await service.judge();
     const input = { merchantId: null, transactionId, action: 'decline' as const, part: null, destination: null };
-    expect(await resolveTransaction(house.ctx, input)).toEqual({ transactionId, status: 'declined' });
+    expect(await resolveTransaction(service.ctx, input)).toEqual({ transactionId, status: 'declined' });
   });
 });
 
 describe('at once', () => {
   test('ten workers decide the same transaction: one credit', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 50_000n);
-    await house.mine();
-    const before = await house.available();
-    await Promise.all(Array.from({ length: 10 }, () => reconsider(house.ctx, transactionId)));
-    expect(await house.available()).toBe(before + 50_000n);
-    expect(await house.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 50_000n);
+    await service.mine();
+    const before = await service.available();
+    await Promise.all(Array.from({ length: 10 }, () => reconsider(service.ctx, transactionId)));
+    expect(await service.available()).toBe(before + 50_000n);
+    expect(await service.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
   });
 
   test('many transactions of one merchant at once: each is credited, none waits for ever', async () => {
-    const made = await Promise.all(Array.from({ length: 20 }, (_, n) => house.create(50_00n, n % 2 === 0 ? 'BTC' : 'LTC')));
-    for (const { transactionId, currency } of made) await house.pay(transactionId, 50_000n, { currency: currency as 'BTC' });
-    await house.mine();
-    await house.mine(2, 'LTC');
-    const before = [await house.available(), await house.available('LTC')] as const;
-    await Promise.all(made.map(({ transactionId }) => reconsider(house.ctx, transactionId)));
-    expect([await house.available(), await house.available('LTC')]).toEqual([before[0] + 500_000n, before[1] + 500_000n]);
+    const made = await Promise.all(Array.from({ length: 20 }, (_, n) => service.create(50_00n, n % 2 === 0 ? 'BTC' : 'LTC')));
+    for (const { transactionId, currency } of made) await service.pay(transactionId, 50_000n, { currency: currency as 'BTC' });
+    await service.mine();
+    await service.mine(2, 'LTC');
+    const before = [await service.available(), await service.available('LTC')] as const;
+    await Promise.all(made.map(({ transactionId }) => reconsider(service.ctx, transactionId)));
+    expect([await service.available(), await service.available('LTC')]).toEqual([before[0] + 500_000n, before[1] + 500_000n]);
   });
 
   test('cancel against the last confirmation: the row lock decides, and only one of them happens', async () => {
     let cancelled = 0;
     for (let n = 0; n < 12; n++) {
-      const { transactionId } = await house.create();
-      await house.pay(transactionId, 50_000n);
-      await house.judge();
+      const { transactionId } = await service.create();
+      await service.pay(transactionId, 50_000n);
+      await service.judge();
       const [word] = await Promise.allSettled([
         cancel(transactionId),
-        house.mine().then(() => reconsider(house.ctx, transactionId)),
+        service.mine().then(() => reconsider(service.ctx, transactionId)),
       ]);
-      await house.judge();
-      const path = await house.path(transactionId);
+      await service.judge();
+      const path = await service.path(transactionId);
       if (word.status === 'fulfilled') {
         cancelled++;
         expect(path).toEqual(['started', 'pending', 'cancelled', 'review']);
@@ -235,80 +235,80 @@ describe('at once', () => {
   });
 
   test('a worker that dies in the middle has done nothing; the next one does it once', async () => {
-    const { transactionId } = await house.create();
-    await house.pay(transactionId, 50_000n);
-    await house.mine();
-    const before = await house.available();
+    const { transactionId } = await service.create();
+    await service.pay(transactionId, 50_000n);
+    await service.mine();
+    const before = await service.available();
     const dying = {
-      ...house.ctx,
+      ...service.ctx,
       db: {
-        ...house.db,
-        transaction: <T>(work: (sql: typeof house.db) => Promise<T>) =>
-          house.db.transaction(async (sql) => {
-            await work(sql as typeof house.db);
+        ...service.db,
+        transaction: <T>(work: (sql: typeof service.db) => Promise<T>) =>
+          service.db.transaction(async (sql) => {
+            await work(sql as typeof service.db);
             await sql.query({ text: 'select pg_terminate_backend(pg_backend_pid())' });
             throw new Error('unreachable');
           }),
       },
     };
     await expect(reconsider(dying as never, transactionId)).rejects.toThrow();
-    expect(await house.path(transactionId)).toEqual(['started']);
-    expect(await house.available()).toBe(before);
-    await house.judge();
-    expect(await house.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
-    expect(await house.available()).toBe(before + 50_000n);
+    expect(await service.path(transactionId)).toEqual(['started']);
+    expect(await service.available()).toBe(before);
+    await service.judge();
+    expect(await service.path(transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+    expect(await service.available()).toBe(before + 50_000n);
   });
 });
 
 test('a thousand dust payments on one transaction are judged in seconds, and the next one as fast as ever', {
   timeout: 60_000,
 }, async () => {
-  const { transactionId } = await house.create();
-  await house.pay(transactionId, 50_000n);
-  await house.mine();
-  await house.judge();
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, 50_000n);
+  await service.mine();
+  await service.judge();
   for (let n = 0; n < 10; n++)
-    await house.pay(
+    await service.pay(
       transactionId,
       Array.from({ length: 100 }, (_, at) => BigInt(600 + n * 100 + at)),
     );
   const began = performance.now();
-  await house.judge();
-  await house.mine();
-  await house.judge();
+  await service.judge();
+  await service.mine();
+  await service.judge();
   const flood = performance.now() - began;
-  const { rows } = await house.admin.query(
+  const { rows } = await service.admin.query(
     'select count(*)::int as n from payments where transaction_id = $1 and deposit_key is not null',
     [transactionId],
   );
   expect(rows[0].n).toBe(1001);
-  await house.pay(transactionId, 999n);
+  await service.pay(transactionId, 999n);
   const again = performance.now();
-  await reconsider(house.ctx, transactionId);
+  await reconsider(service.ctx, transactionId);
   const next = performance.now() - again;
   expect(flood).toBeLessThan(20_000);
   expect(next).toBeLessThan(1_000);
-  const before = await house.available();
+  const before = await service.available();
   await resolve(transactionId, 'accept', 'excess').catch((error) => expect(error).toMatchObject({ code: 'not_resolvable' }));
   // together they are worth more than 1,000 USD
-  await house.mine(3);
-  await house.judge();
+  await service.mine(3);
+  await service.judge();
   await resolve(transactionId, 'accept', 'excess');
-  expect(await house.available()).toBeGreaterThan(before);
+  expect(await service.available()).toBeGreaterThan(before);
 });
 
 test('the list shows them newest first, page by page', async () => {
   const filter = {
-    merchantId: house.merchantId,
+    merchantId: service.merchantId,
     status: null,
     currency: null,
     label: null,
     createdGteMs: null,
     createdLtMs: null,
   };
-  const all = await listTransactions(house.ctx, { ...filter, limit: 100, startingAfter: null });
-  const first = await listTransactions(house.ctx, { ...filter, limit: 5, startingAfter: null });
-  const second = await listTransactions(house.ctx, { ...filter, limit: 5, startingAfter: first.data[4]!.transactionId });
+  const all = await listTransactions(service.ctx, { ...filter, limit: 100, startingAfter: null });
+  const first = await listTransactions(service.ctx, { ...filter, limit: 5, startingAfter: null });
+  const second = await listTransactions(service.ctx, { ...filter, limit: 5, startingAfter: first.data[4]!.transactionId });
   expect([...first.data, ...second.data].map((row) => row.transactionId)).toEqual(
     all.data.slice(0, 10).map((row) => row.transactionId),
   );

@@ -8,15 +8,15 @@ import pg from 'pg';
 import { type Network, type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
-import { createBatched } from '../../src/flow/batched.ts';
+import { createTransactionBatches } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
 import type { ConnectionLimits } from '../../src/http/connections.ts';
-import type { SandboxForward } from '../../src/http/house.ts';
-import { type Neighbours, NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createServer } from '../../src/http/server.ts';
-import { openStatusBell } from '../../src/main/status-bell.ts';
+import type { SandboxForward } from '../../src/http/server-context.ts';
+import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
+import { openStatusNotifier } from '../../src/main/status-notifier.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
 import { addSignerKey } from '../../src/store/xpubs.ts';
@@ -36,13 +36,13 @@ export type Reply = {
   // biome-ignore lint/suspicious/noExplicitAny: whatever the server said, for the test to look at
   readonly json: any;
 };
-export type ApiWorld = Awaited<ReturnType<typeof makeApi>>;
+export type ApiServer = Awaited<ReturnType<typeof makeApi>>;
 export type ApiOptions = {
   readonly network?: Network;
   readonly rateLimitScale?: number;
   readonly trustedProxies?: readonly string[];
   readonly sandbox?: SandboxForward | null;
-  readonly neighbours?: Neighbours;
+  readonly sharedLimits?: SharedLimits;
   readonly connectionLimits?: ConnectionLimits;
 };
 
@@ -53,8 +53,8 @@ async function context(network: Network, now: () => number) {
   const pools = new Map<UtxoCode, AddressPool>(
     WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
   );
-  const batched = createBatched(db, async (currency) => pools.get(currency)!.next());
-  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batched };
+  const batches = createTransactionBatches(db, async (currency) => pools.get(currency)!.next());
+  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batches };
   const signer = await openSigner(db);
   const drop = async () => {
     await signer.close();
@@ -107,17 +107,17 @@ export async function makeApi(options: ApiOptions = {}) {
   const bugs: unknown[] = [];
   const authenticator = createAuthenticator(ctx);
   await authenticator.listen();
-  const opened = await openStatusBell(ctx.db);
-  const { bell } = opened;
+  const opened = await openStatusNotifier(ctx.db);
+  const { notifier: statusNotifier } = opened;
   const app = createServer({
     ctx,
     authenticator,
-    bell,
+    statusNotifier,
     network,
     publicUrl: null,
     coins: ['BTC', 'LTC'],
     rateLimitScale: options.rateLimitScale ?? 10_000,
-    neighbours: options.neighbours ?? NO_NEIGHBOURS,
+    sharedLimits: options.sharedLimits ?? NOT_SHARED,
     trustedProxies: options.trustedProxies ?? [],
     sandbox: options.sandbox ?? null,
     report: ({ error }) => bugs.push(error),

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalsOf } from '../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../src/contract/merchant-api.ts';
-import { type ApiWorld, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-world.ts';
 
 const NAMES = (Object.keys(MERCHANT_API) as (keyof MerchantApi)[]).filter((name) => name !== 'signOut');
-let api: ApiWorld;
+let api: ApiServer;
 let known: string;
 beforeAll(async () => {
   api = await makeApi();

@@ -7,9 +7,9 @@ import { createAuthenticator, signOut } from '../../src/flow/sign-in.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
 import type { Database } from '../../src/store/connect.ts';
 import { pruneKeys } from '../../src/store/idempotency.ts';
-import { type ApiWorld, makeApi, PASSWORD } from './api-world.ts';
+import { type ApiServer, makeApi, PASSWORD } from './api-world.ts';
 
-let api: ApiWorld;
+let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi();
 });

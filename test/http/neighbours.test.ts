@@ -2,11 +2,11 @@
 // that is alone counts at once and leaves the database in peace.
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { guardedSignIn } from '../../src/flow/guarded-sign-in.ts';
-import { NO_NEIGHBOURS } from '../../src/http/neighbours.ts';
 import { createLimiter, type Limiter } from '../../src/http/rate-limit.ts';
-import { openNeighbours } from '../../src/main/neighbours.ts';
+import { NOT_SHARED } from '../../src/http/shared-limits.ts';
+import { openApiPeers } from '../../src/main/api-peers.ts';
 import { connect } from '../../src/store/connect.ts';
-import { makeWorld, PASSWORD, refusalOf, type World } from '../flow/sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from '../flow/sign-in-world.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 import { makeApi } from './api-world.ts';
@@ -29,15 +29,15 @@ afterEach(async () => {
 
 async function open(): Promise<Server> {
   const db = connect({ url: database.url, role: 'bursar_app', maxConnections: 4, applicationName: 'test server' });
-  const { neighbours, join, leave } = openNeighbours(
+  const { sharedLimits, join, leave } = openApiPeers(
     db,
     () => nowMs,
     (error) => troubles.push(error),
   );
   const server: Server = {
-    auth: createLimiter<string>('auth', { perMinute: 20 }, 1, neighbours),
-    create: createLimiter<bigint>('create', { perMinute: 120, burst: 60 }, 1, neighbours, BigInt),
-    isAlone: () => neighbours.alone,
+    auth: createLimiter<string>('auth', { perMinute: 20 }, 1, sharedLimits),
+    create: createLimiter<bigint>('create', { perMinute: 120, burst: 60 }, 1, sharedLimits, BigInt),
+    isAlone: () => sharedLimits.alone,
     async leave() {
       servers = servers.filter((other) => other !== server);
       await leave();
@@ -145,7 +145,7 @@ async function operator(text: string): Promise<void> {
 }
 
 test('what another server revoked is refused by the next call, before any word of it has come', async () => {
-  const api = await makeApi({ neighbours: { ...NO_NEIGHBOURS, alone: false } });
+  const api = await makeApi({ sharedLimits: { ...NOT_SHARED, alone: false } });
   expect((await api.call('/get_account_info', {})).status).toBe(200);
   await api.sql('alter table sign_ins disable trigger announce');
   await api.sql(`update sign_ins set revoked_at = now(), revoked_because = 'signed_out'`);
@@ -154,9 +154,9 @@ test('what another server revoked is refused by the next call, before any word o
 });
 
 describe('failed sign-ins', () => {
-  let world: World;
+  let world: SignInSetup;
   beforeAll(async () => {
-    world = await makeWorld();
+    world = await makeSignInSetup();
     return () => world.end();
   });
   const from = (place: string) => ({ place, allowed: 5 });

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { readiness } from '../../src/contract/system-api.ts';
 import { fits, type Schema } from '../support/fits.ts';
-import { type ApiWorld, BTC_RATE, makeApi, PASSWORD } from './api-world.ts';
+import { type ApiServer, BTC_RATE, makeApi, PASSWORD } from './api-world.ts';
 
-let api: ApiWorld;
+let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi();
 });
@@ -249,7 +249,7 @@ describe('account, settings, lists', () => {
   });
   test('/resolve_transaction declines what is in review', async () => {
     const id = await newTransaction();
-    await api.sql(`update transactions set status = 'review', why = 'late' where id = $1`, [id]);
+    await api.sql(`update transactions set status = 'review', review_cause = 'late' where id = $1`, [id]);
     const { json } = await api.call('/resolve_transaction', { transaction_id: id, action: 'decline' });
     expect(json).toEqual({ success: true, transaction: { transaction_id: id, status: 'declined' } });
   });

@@ -4,7 +4,7 @@ import jsqrModule from 'jsqr';
 import { PNG } from 'pngjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { qrDataUri } from '../../src/http/qr.ts';
-import { type ApiWorld, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-world.ts';
 
 // the package is CommonJS with a default export inside
 const jsqr = ((jsqrModule as unknown as { default?: typeof jsqrModule }).default ?? jsqrModule) as unknown as (
@@ -13,7 +13,7 @@ const jsqr = ((jsqrModule as unknown as { default?: typeof jsqrModule }).default
   height: number,
 ) => { data: string } | null;
 
-let api: ApiWorld;
+let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi();
 });

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseRate } from '../../src/core/rate.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
 import { saveRates } from '../../src/store/rates.ts';
-import { type ApiWorld, BTC_RATE, makeApi } from './api-world.ts';
+import { type ApiServer, BTC_RATE, makeApi } from './api-world.ts';
 
-let api: ApiWorld;
+let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi();
 });
@@ -42,7 +42,7 @@ test('a price that has changed is the price of the next create, with its amount,
     await price(usd);
     const { json } = await create(headers);
     expect([json.exchange_rate, json.crypto_amount]).toEqual([usd, crypto]);
-    const stored = await api.sql('select need, rate, rate_at, rate_sources from transactions where id = $1', [
+    const stored = await api.sql('select amount_due, rate, rate_at, rate_sources from transactions where id = $1', [
       json.transaction_id,
     ]);
     expect(stored).toMatchObject([{ rate: usd, rate_at: new Date(api.now()), rate_sources: [{ source: 'kraken', usd }] }]);

@@ -6,9 +6,9 @@ import { refusesInTheEnd } from './refusals/end.ts';
 import { refusesFields } from './refusals/fields.ts';
 import { refusesKeys } from './refusals/idempotency-key.ts';
 import { refusesTokens } from './refusals/token.ts';
-import { openRefusalWorld } from './refusals/world.ts';
+import { openRefusedCalls } from './refusals/world.ts';
 
-const world = openRefusalWorld();
+const world = openRefusedCalls();
 
 describe('the body', () => refusesBodies(world));
 describe('the token', () => refusesTokens(world));

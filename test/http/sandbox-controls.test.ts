@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { sandboxForward } from '../../src/main/sandbox-forward.ts';
 import { eventually } from '../support/service.ts';
-import { type ApiWorld, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-world.ts';
 
 let sandbox: Server | null = null;
-let api: ApiWorld | null = null;
+let api: ApiServer | null = null;
 afterEach(async () => {
   await api?.end();
   sandbox?.closeAllConnections();
@@ -24,12 +24,12 @@ async function sandboxThat(answers: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(sandbox.address() as AddressInfo).port}`;
 }
 
-async function apiInFrontOf(url: string): Promise<ApiWorld> {
+async function apiInFrontOf(url: string): Promise<ApiServer> {
   api = await makeApi({ sandbox: sandboxForward(async () => ({ url, secret: '' })) });
   return api;
 }
 
-const told = ({ status, headers, json }: Awaited<ReturnType<ApiWorld['send']>>) => [
+const told = ({ status, headers, json }: Awaited<ReturnType<ApiServer['send']>>) => [
   status,
   json.error,
   headers.get('retry-after'),

@@ -5,10 +5,10 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/http/read-body.ts';
-import { type ApiWorld, makeApi, speak } from './api-world.ts';
+import { type ApiServer, makeApi, speak } from './api-world.ts';
 
 const controls: { control: string; body: JsonObject }[] = [];
-let api: ApiWorld;
+let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi({
     async sandbox(control, body) {

@@ -7,7 +7,7 @@ import type { UtxoCode } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
-import { createBatched } from '../../src/flow/batched.ts';
+import { createTransactionBatches } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
@@ -50,7 +50,7 @@ export async function openBursar(
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
-    batched: createBatched(db, async () => pool.next()),
+    batches: createTransactionBatches(db, async () => pool.next()),
   };
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
   await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });

@@ -24,7 +24,7 @@ describe.each(PEERS)('$currency', ({ currency, account, start }) => {
       await bursar.settle(worker);
       const made = await bursar.owe(25_00n);
       expect(await daemon.rpc('validateaddress', made.address)).toMatchObject({ isvalid: true });
-      const txid = await daemon.pay(made.address, formatAmount(made.cryptoMinor, currency));
+      const txid = await daemon.pay(made.address, formatAmount(made.amountDue, currency));
       await bursar.settle(worker);
       expect((await bursar.story(made.transactionId)).statuses).toEqual(['started', 'pending']);
       // the worker dies, blocks come, the next one stops in the middle of the catch-up, the daemon is restarted as well
@@ -40,7 +40,7 @@ describe.each(PEERS)('$currency', ({ currency, account, start }) => {
       await bursar.settle(rival);
       const story = await bursar.story(made.transactionId);
       expect(story).toEqual({ statuses: ['started', 'pending', 'confirmed', 'succeeded'], entries: 1 });
-      expect(await bursar.available()).toBe(made.cryptoMinor);
+      expect(await bursar.available()).toBe(made.amountDue);
       // the blocks that held it are replaced, and it is mined again: same status, same entry
       const { blockhash } = await daemon.rpc<{ blockhash: string }>('getrawtransaction', txid, true);
       await daemon.rpc('invalidateblock', blockhash);
@@ -50,7 +50,7 @@ describe.each(PEERS)('$currency', ({ currency, account, start }) => {
       await bursar.settle(rival);
       expect(await bursar.story(made.transactionId)).toMatchObject({ entries: 1 });
       expect((await bursar.story(made.transactionId)).statuses.at(-1)).toBe('succeeded');
-      expect(await bursar.available()).toBe(made.cryptoMinor);
+      expect(await bursar.available()).toBe(made.amountDue);
       expect(await bursar.findings()).toEqual([]);
     } finally {
       await bursar.close();

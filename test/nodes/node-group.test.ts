@@ -150,7 +150,7 @@ test('nodes that tell different histories: nothing above the limit is booked unt
     const worker = bursar.worker(100);
     await bursar.settle(worker);
     const [large, small] = [await bursar.owe(2_500_00n), await bursar.owe(900_00n)];
-    for (const made of [large, small]) await a.pay(made.address, formatAmount(made.cryptoMinor, 'BTC'));
+    for (const made of [large, small]) await a.pay(made.address, formatAmount(made.amountDue, 'BTC'));
     // b has another block at the same height
     await b.rpc('generateblock', await b.address(), []);
     await a.mine(4);
@@ -176,10 +176,10 @@ test('nodes that tell different histories: nothing above the limit is booked unt
     await bursar.settle(worker);
     expect((await readChainStatus(bursar.ctx.db))[0]).toMatchObject({ contested: null });
     expect((await bursar.story(large.transactionId)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
-    expect(await bursar.available()).toBe(large.cryptoMinor + small.cryptoMinor);
+    expect(await bursar.available()).toBe(large.amountDue + small.amountDue);
     // the one that is read dies in the middle of a payment; the other goes on, nothing is booked twice
     const third = await bursar.owe(50_00n);
-    const txid = await a.pay(third.address, formatAmount(third.cryptoMinor, 'BTC'));
+    const txid = await a.pay(third.address, formatAmount(third.amountDue, 'BTC'));
     await b.rpc('sendrawtransaction', await a.rpc('getrawtransaction', txid));
     await bursar.settle(worker);
     await a.stop();
@@ -213,7 +213,7 @@ test('a contradiction is known before the blocks over it: a judge that looks aft
   try {
     await bursar.settle(worker);
     const large = await bursar.owe(2_500_00n);
-    await a.pay(large.address, formatAmount(large.cryptoMinor, 'BTC'));
+    await a.pay(large.address, formatAmount(large.amountDue, 'BTC'));
     await a.mine(2);
     await copyBlocks(a, b);
     await worker.pass();
@@ -256,7 +256,7 @@ test('the winning branch arrives block by block: nothing above the limit is book
   try {
     await bursar.settle(worker);
     const large = await bursar.owe(2_500_00n);
-    const txid = await a.pay(large.address, formatAmount(large.cryptoMinor, 'BTC'));
+    const txid = await a.pay(large.address, formatAmount(large.amountDue, 'BTC'));
     const fork = await b.rpc<number>('getblockcount');
     await a.mine(4);
     for (let i = 0; i < 9; i++) await b.rpc('generateblock', await b.address(), []);

@@ -16,14 +16,14 @@ test('an empty mempool, an old copy, and far ahead', async () => {
     let worker = bursar.worker(100);
     await bursar.settle(worker);
     const [booked, waiting] = [await bursar.owe(50_00n), await bursar.owe(60_00n)];
-    await daemon.pay(booked.address, formatAmount(booked.cryptoMinor, 'BTC'));
+    await daemon.pay(booked.address, formatAmount(booked.amountDue, 'BTC'));
     await daemon.mine(3);
     await bursar.settle(worker);
     const done = { statuses: ['started', 'pending', 'confirmed', 'succeeded'], entries: 1 };
     expect(await bursar.story(booked.transactionId)).toEqual(done);
 
     // the mempool is empty after the restart: the payment waits, and is the same one when it is sent again
-    const txid = await daemon.pay(waiting.address, formatAmount(waiting.cryptoMinor, 'BTC'));
+    const txid = await daemon.pay(waiting.address, formatAmount(waiting.amountDue, 'BTC'));
     const raw = await daemon.rpc<string>('getrawtransaction', txid);
     await bursar.settle(worker);
     await daemon.stop();
@@ -57,7 +57,7 @@ test('an empty mempool, an old copy, and far ahead', async () => {
     await bursar.settle(worker);
     expect(await bursar.story(booked.transactionId)).toEqual(done);
     expect(await bursar.story(waiting.transactionId)).toEqual(done);
-    expect(await bursar.available()).toBe(booked.cryptoMinor + waiting.cryptoMinor);
+    expect(await bursar.available()).toBe(booked.amountDue + waiting.amountDue);
     expect(await bursar.findings()).toEqual([]);
   } finally {
     await bursar.close();
@@ -80,8 +80,8 @@ test('a node that lost its newest blocks: it is told, its mempool is recorded, n
   try {
     const worker = bursar.worker(100);
     await bursar.settle(worker);
-    const pay = async (owed: { transactionId: string; cryptoMinor: bigint }) =>
-      node.pay([{ minor: owed.cryptoMinor, script: await bursar.scriptOf(owed.transactionId) }]);
+    const pay = async (owed: { transactionId: string; amountDue: bigint }) =>
+      node.pay([{ minor: owed.amountDue, script: await bursar.scriptOf(owed.transactionId) }]);
     const payment = async (id: string) => {
       const text = 'select state, caught_up_at from payments where transaction_id = $1';
       const { rows } = await bursar.ctx.db.query<{ state: string; caught_up_at: Date }>({ text, values: [id] });

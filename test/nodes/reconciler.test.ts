@@ -39,7 +39,7 @@ afterEach(async () => {
 
 async function paid(blocks: number, minor?: bigint): Promise<{ id: string; txid: string; minor: bigint; height: number }> {
   const made = await bursar.owe(50_00n);
-  const amount = minor ?? made.cryptoMinor;
+  const amount = minor ?? made.amountDue;
   const sent = node.pay([{ minor: amount, script: await bursar.scriptOf(made.transactionId) }]);
   node.mine(1);
   const height = node.state.active.length - 1;
@@ -225,12 +225,12 @@ describe('the second reading', () => {
     const made = await bursar.owe(50_00n);
     node.rewind(10);
     node.mine(1);
-    node.pay([{ minor: made.cryptoMinor, script: await bursar.scriptOf(made.transactionId) }]);
+    node.pay([{ minor: made.amountDue, script: await bursar.scriptOf(made.transactionId) }]);
     node.mine(10);
     await bursar.settle(worker);
     expect(await readOn()).toBe(isForgotten ? node.state.active.length - 5 - before.height + 1 : 11 - 5);
     expect(await bursar.findings()).toEqual([]);
-    const all = before.minor + moved.minor + made.cryptoMinor;
+    const all = before.minor + moved.minor + made.amountDue;
     expect((await readChainTotals(bursar.ctx.db))[0]).toMatchObject({ received: all, booked: all });
   });
 

@@ -224,9 +224,9 @@ test('a transaction whose database transaction commits late is watched when it i
   });
   const late = chain.db.transaction(async (sql) => {
     await sql.query({
-      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                        address, script, created_at, window_ends_at)
-               select id || 'x', merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments, id || 'x', $2, created_at, window_ends_at
+               select id || 'x', merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments, id || 'x', $2, created_at, window_ends_at
                  from transactions where id = $1`,
       values: [model.id, script],
     });

@@ -45,7 +45,7 @@ async function owe(bursar: Bursar, count: number): Promise<Owed[]> {
   for (let n = 0; n < count; n++) {
     const made = await bursar.owe(50_00n);
     const script = Buffer.from(await bursar.scriptOf(made.transactionId));
-    owed.push({ id: made.transactionId, address: made.address, script, minor: made.cryptoMinor });
+    owed.push({ id: made.transactionId, address: made.address, script, minor: made.amountDue });
   }
   return owed;
 }

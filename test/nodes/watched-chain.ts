@@ -135,7 +135,7 @@ async function addTransaction(
   const { merchant, currency, createdMs, address, script } = row;
   const id = sortableId('txn_', createdMs, randomBytes(10));
   await db.query({
-    text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+    text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
              values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $7, $4, $5, $6)`,
     values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000), address],

@@ -4,10 +4,10 @@ import { outpointKey, sealed, type Transaction } from '../../src/sandbox/transac
 import type { Chance } from './chance.ts';
 import { type Coin, maturityOf } from './law.ts';
 import type { Model, Purchase, Sent } from './model.ts';
-import type { World } from './world.ts';
+import type { SimulatedService } from './world.ts';
 
 export type Stage = {
-  readonly world: World;
+  readonly world: SimulatedService;
   readonly model: Model;
   readonly chance: Chance;
   readonly coin: Coin;
@@ -18,10 +18,10 @@ type Output = { readonly minor: bigint; readonly script: Buffer };
 type Move = (stage: Stage) => boolean;
 
 const short = (tx: { readonly txid: string }): string => tx.txid.slice(0, 6);
-const blockStart = new WeakMap<World, Map<Coin, number>>();
+const blockStart = new WeakMap<SimulatedService, Map<Coin, number>>();
 
 /** From here on blocks may be taken back: nothing deeper belongs to this round. */
-export function markGround(world: World, coin: Coin): void {
+export function markGround(world: SimulatedService, coin: Coin): void {
   const grounds = blockStart.get(world) ?? new Map<Coin, number>();
   blockStart.set(world, grounds);
   grounds.set(coin, world.node(coin).state.active.length);
@@ -40,13 +40,13 @@ function payee({ model, chance, coin }: Stage): Purchase | null {
 
 function amountFor({ world, model, chance, coin }: Stage, to: Purchase): bigint {
   // a coin of another chain: about the same worth
-  const need = to.coin === coin ? to.need : (to.cents * 10n ** 8n) / (world.prices.get(coin) as bigint) + 1n;
+  const amountDue = to.coin === coin ? to.amountDue : (to.cents * 10n ** 8n) / (world.prices.get(coin) as bigint) + 1n;
   const paid = model.sent
     .filter((one) => one.coin === coin && ['pool', 'chain'].includes(model.placeOf(one).where))
     .flatMap((one) => one.outputs.filter(({ purchase }) => purchase === to).map(({ amount }) => amount))
     .reduce((sum, amount) => sum + amount, 0n);
-  const rest = need > paid ? need - paid : need;
-  const share = (from: number, until: number): bigint => (need * BigInt(chance.whole(from, until))) / 1000n;
+  const rest = amountDue > paid ? amountDue - paid : amountDue;
+  const share = (from: number, until: number): bigint => (amountDue * BigInt(chance.whole(from, until))) / 1000n;
   const kind = chance.weighted({ rest: 45, nearly: 12, part: 20, over: 12, tiny: 5, double: 6 });
   const amount = {
     rest,
@@ -54,7 +54,7 @@ function amountFor({ world, model, chance, coin }: Stage, to: Purchase): bigint 
     part: share(200, 900),
     over: share(1020, 1500),
     tiny: 700n,
-    double: 2n * need,
+    double: 2n * amountDue,
   }[kind];
   return amount < 700n ? 700n : amount;
 }

@@ -7,16 +7,16 @@ import { wrongEntries } from './entries.ts';
 import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
 import type { Model, Purchase } from './model.ts';
 import { wrongSteps } from './paths.ts';
-import type { World } from './world.ts';
+import type { SimulatedService } from './world.ts';
 
 export type Checked = {
-  readonly world: World;
+  readonly world: SimulatedService;
   readonly model: Model;
   readonly wrong: string[];
   lastEntry: bigint;
 };
 /** Money that was here before this round. */
-const buried = new WeakMap<World, Map<Coin, bigint>>();
+const buried = new WeakMap<SimulatedService, Map<Coin, bigint>>();
 
 type Line = {
   id: bigint;
@@ -34,7 +34,7 @@ const LINES = `select e.id, e.key, e.kind, e.transaction_id as of, a.kind as acc
                          from ledger.part d where d.entry_id = e.id) as parts
                  from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id`;
 
-export async function newChecks(world: World, model: Model): Promise<Checked> {
+export async function newChecks(world: SimulatedService, model: Model): Promise<Checked> {
   const { rows } = await world.db.query<{ id: bigint | null }>({ text: 'select max(id) as id from ledger.entry' });
   return { world, model, wrong: [], lastEntry: rows[0]?.id ?? 0n };
 }
@@ -173,7 +173,7 @@ function wrongReceived(model: Model, purchase: Purchase, life: Life): string[] {
   return found;
 }
 
-/** Σ of the house's coins is Σ of what lies on the chain, this round's and that of the rounds before. */
+/** Σ of the service's coins is Σ of what lies on the chain, this round's and that of the rounds before. */
 async function wrongTotals({ world, model }: Checked): Promise<string[]> {
   const { rows } = await world.db.query<{ currency: Coin; amount: string }>({
     text: `select currency, amount from ledger.account_balance where kind = 'asset_chain'`,
@@ -219,7 +219,7 @@ async function restless(checks: Checked): Promise<string[]> {
   return checks.lastEntry === lastEntry ? [] : ['judged again at rest, something was booked'];
 }
 
-async function readLives(world: World, ids: readonly string[]): Promise<ReadonlyMap<string, Life>> {
+async function readLives(world: SimulatedService, ids: readonly string[]): Promise<ReadonlyMap<string, Life>> {
   const { rows } = await world.db.query<{ id: string; status: string; received: string }>({
     text: 'select id, status, crypto_received as received from transactions where id = any ($1)',
     values: [ids],
@@ -243,7 +243,7 @@ async function readLives(world: World, ids: readonly string[]): Promise<Readonly
 export async function evidence({ world, wrong }: Checked): Promise<string[]> {
   const ids = [...new Set(wrong.flatMap((what) => what.match(/txn_\w+/g) ?? []))];
   const { rows } = await world.db.query<{ line: string }>({
-    text: `select t.id || ' ' || t.status || ' ' || t.word || ' ' || coalesce(t.why, '-') || ': ' || p.currency || ' ' || p.txid || ':' || p.vout || ' '
+    text: `select t.id || ' ' || t.status || ' ' || t.merchant_decision || ' ' || coalesce(t.review_cause, '-') || ': ' || p.currency || ' ' || p.txid || ':' || p.vout || ' '
                   || p.amount || ' ' || p.state || ' seen ' || p.seen_at || coalesce(' gone ' || p.gone_since, '') || coalesce(' for ' || p.conflict_txid, '')
                   || ' noticed ' || coalesce(p.noticed_at::text, '-') || ' present ' || p.present || ' credited ' || p.credited || ' suspense ' || p.in_suspense
                   || ' key ' || coalesce(p.deposit_key, '-') as line

@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { COINS, HOUR, MINUTE } from './law.ts';
 import { openScene } from './scene.ts';
-import { openWorld, type World } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './world.ts';
 
-let world: World;
+let world: SimulatedService;
 beforeAll(async () => {
-  world = await openWorld({ feeBps: 0 });
+  world = await openSimulatedService({ feeBps: 0 });
 });
 afterAll(() => world?.close());
 
@@ -33,7 +33,7 @@ test('cancelled_is_late: after a cancel every payment follows rule 9, on time or
   expect(await it.path(purchase)).toBe('started cancelled review');
   await it.rest();
   expect(await it.path(purchase)).toBe('started cancelled review');
-  expect(await it.suspense(purchase)).toBe(purchase.need);
+  expect(await it.suspense(purchase)).toBe(purchase.amountDue);
 });
 
 test('rule22_not_18: a review that holds other coins only goes on with the first on-time payment', async () => {
@@ -78,26 +78,26 @@ test('rule23_rate: a late payment completes a pending one only if it is still wo
   for (const falls of [false, true]) {
     const it = await openScene(world);
     const purchase = await it.buy(500_00n);
-    it.pay(purchase, [purchase.need / 2n]);
+    it.pay(purchase, [purchase.amountDue / 2n]);
     await it.wait(it.afterWindow(purchase, -MINUTE));
     if (falls) it.price((purchase.price * 80n) / 100n);
     await it.wait(4 * MINUTE);
-    it.pay(purchase, [purchase.need / 2n + 1n]);
+    it.pay(purchase, [purchase.amountDue / 2n + 1n]);
     await it.rest();
     expect(await it.path(purchase)).toBe(falls ? 'started pending declined' : 'started pending confirmed succeeded settled');
-    expect(await it.available()).toBe(falls ? 0n : (purchase.need / 2n) * 2n + 1n);
+    expect(await it.available()).toBe(falls ? 0n : (purchase.amountDue / 2n) * 2n + 1n);
   }
 });
 
 test('outage_decline: rule 6 waits for the watcher as 7 and 8 do', async () => {
   const it = await openScene(world);
   const purchase = await it.buy(40_00n);
-  it.pay(purchase, [purchase.need / 2n]);
+  it.pay(purchase, [purchase.amountDue / 2n]);
   it.mine();
   await it.look();
   it.down(true);
   await it.wait(it.afterWindow(purchase, -MINUTE));
-  it.pay(purchase, [purchase.need / 2n + 1n]);
+  it.pay(purchase, [purchase.amountDue / 2n + 1n]);
   await it.wait(20 * MINUTE);
   expect(await it.path(purchase)).toBe('started pending');
   it.down(false);
@@ -130,11 +130,11 @@ test('suspense_everywhere: a coin at R is booked in every status but started, pe
   expect(await it.path(waiting)).toBe('started pending');
   expect([await it.suspense(waiting), await it.suspense(waiting, 'LTC')]).toEqual([0n, 30_000_000n]);
   await it.wait(it.afterWindow(closed, 25 * HOUR));
-  it.pay(closed, [closed.need / 3n]);
+  it.pay(closed, [closed.amountDue / 3n]);
   it.mine();
   await it.look();
   expect(await it.path(closed)).toBe('started timedout timedout_checked review');
-  expect(await it.suspense(closed)).toBe(closed.need / 3n);
+  expect(await it.suspense(closed)).toBe(closed.amountDue / 3n);
   await it.rest();
 });
 
@@ -180,6 +180,6 @@ test('unique_key: two workers that judge at once credit once', async () => {
   await world.passBoth('BTC');
   await Promise.all([world.judgeBoth(), world.judgeBoth()]);
   await it.look();
-  expect(await it.available()).toBe(purchases.reduce((sum, purchase) => sum + purchase.need, 0n));
+  expect(await it.available()).toBe(purchases.reduce((sum, purchase) => sum + purchase.amountDue, 0n));
   await it.rest();
 });

@@ -4,18 +4,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MINUTE } from './law.ts';
 import type { Purchase } from './model.ts';
 import { openScene, type Scene } from './scene.ts';
-import { openWorld, type World } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './world.ts';
 
-let world: World;
+let world: SimulatedService;
 beforeAll(async () => {
-  world = await openWorld({ feeBps: 0 });
+  world = await openSimulatedService({ feeBps: 0 });
 });
 afterAll(() => world?.close());
 
 const PAID = 'started pending confirmed succeeded';
 async function paid(it: Scene, cents = 40_00n, amounts?: readonly bigint[]): Promise<Purchase> {
   const purchase = await it.buy(cents);
-  it.pay(purchase, amounts ?? [purchase.need]);
+  it.pay(purchase, amounts ?? [purchase.amountDue]);
   it.mine();
   await it.look();
   expect(await it.path(purchase)).toBe(PAID);
@@ -25,18 +25,18 @@ async function paid(it: Scene, cents = 40_00n, amounts?: readonly bigint[]): Pro
 test('reverse_in_place: a loss is taken from where each unit lies now, and the watcher goes on', async () => {
   const it = await openScene(world);
   const purchase = await it.buy(40_00n);
-  it.pay(purchase, [purchase.need * 2n]);
+  it.pay(purchase, [purchase.amountDue * 2n]);
   it.mine();
   await it.look();
-  expect([await it.available(), await it.suspense(purchase)]).toEqual([purchase.need, purchase.need]);
+  expect([await it.available(), await it.suspense(purchase)]).toEqual([purchase.amountDue, purchase.amountDue]);
   await it.resolve(purchase, 'accept', 'excess');
   await it.spendAll();
   it.reorg(1, true);
   await it.look();
   expect(await it.path(purchase)).toBe(`${PAID} review`);
-  expect([await it.available(), await it.suspense(purchase), await it.receivable()]).toEqual([0n, 0n, purchase.need * 2n]);
+  expect([await it.available(), await it.suspense(purchase), await it.receivable()]).toEqual([0n, 0n, purchase.amountDue * 2n]);
   const next = await paid(it);
-  expect(await it.receivable()).toBe(purchase.need * 2n - next.need);
+  expect(await it.receivable()).toBe(purchase.amountDue * 2n - next.amountDue);
   await it.rest();
 });
 
@@ -54,7 +54,7 @@ test('accept_needs_coins: accept with nothing in suspense is refused', async () 
 test('back_needs_sum: back from rule 17 only when what is credited is enough, or all is back', async () => {
   const it = await openScene(world);
   const purchase = await it.buy(40_00n);
-  const halves = [it.pay(purchase, [purchase.need / 2n]), it.pay(purchase, [purchase.need / 2n + 1n])] as const;
+  const halves = [it.pay(purchase, [purchase.amountDue / 2n]), it.pay(purchase, [purchase.amountDue / 2n + 1n])] as const;
   it.mine();
   await it.look();
   it.reorg(1, false);
@@ -78,10 +78,10 @@ test('extra_cannot_reopen: losing a coin that was only in suspense leaves succee
   it.pay(purchase);
   it.mine();
   await it.look();
-  expect(await it.suspense(purchase)).toBe(purchase.need);
+  expect(await it.suspense(purchase)).toBe(purchase.amountDue);
   it.reorg(1, true);
   await it.look();
-  expect([await it.path(purchase), await it.suspense(purchase), await it.available()]).toEqual([PAID, 0n, purchase.need]);
+  expect([await it.path(purchase), await it.suspense(purchase), await it.available()]).toEqual([PAID, 0n, purchase.amountDue]);
   await it.rest();
   expect(await it.path(purchase)).toBe(`${PAID} settled`);
 });
@@ -98,19 +98,19 @@ test('back_restores: a coin that is back restores what its loss took: receivable
   await it.look();
   await it.wait(11 * MINUTE);
   expect(await it.path(purchase)).toBe(`${PAID} review`);
-  expect([await it.available(), await it.receivable()]).toEqual([0n, purchase.need - other.need]);
+  expect([await it.available(), await it.receivable()]).toEqual([0n, purchase.amountDue - other.amountDue]);
   it.hidden(lost, false);
   it.mine(2);
   await it.look();
   expect(await it.path(purchase)).toBe(`${PAID} review confirmed succeeded`);
-  expect([await it.available(), await it.receivable()]).toEqual([other.need, 0n]);
+  expect([await it.available(), await it.receivable()]).toEqual([other.amountDue, 0n]);
   await it.rest();
 });
 
 test('gone_not_waited: rule 6 does not wait for payments that are gone', async () => {
   const it = await openScene(world);
   const purchase = await it.buy(40_00n);
-  const [, gone] = [it.pay(purchase, [purchase.need / 2n]), it.pay(purchase, [purchase.need / 2n + 1n])];
+  const [, gone] = [it.pay(purchase, [purchase.amountDue / 2n]), it.pay(purchase, [purchase.amountDue / 2n + 1n])];
   await it.look();
   it.doubleSpend(gone);
   it.mine();
@@ -122,7 +122,7 @@ test('gone_not_waited: rule 6 does not wait for payments that are gone', async (
 test('twin_is_same: a malleated twin takes over the original entry and place, booked or not', async () => {
   const it = await openScene(world);
   const purchase = await it.buy(40_00n);
-  const one = it.pay(purchase, [purchase.need - 1_000n, 1_000n]);
+  const one = it.pay(purchase, [purchase.amountDue - 1_000n, 1_000n]);
   await it.look();
   it.malleate(one);
   await it.look();
@@ -141,7 +141,7 @@ test('twin_is_same: a malleated twin takes over the original entry and place, bo
   it.mine();
   await it.wait(20 * MINUTE);
   expect(await it.path(purchase)).toBe(PAID);
-  expect(await it.available()).toBe(purchase.need);
+  expect(await it.available()).toBe(purchase.amountDue);
   const { rows } = await world.db.query({
     text: 'select 1 from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1',
     values: [purchase.id],
@@ -156,11 +156,11 @@ test('a booked payment replaced by one of another amount is credited with that a
   const [old] = it.model.sent;
   if (old === undefined) throw new Error('nothing was sent');
   it.reorg(1, false);
-  it.replace(old, purchase.need + 500n);
+  it.replace(old, purchase.amountDue + 500n);
   await it.look();
   expect(await it.path(purchase)).toBe(`${PAID} review`);
   expect(await it.available()).toBe(0n);
   await it.rest();
   expect(await it.path(purchase)).toBe(`${PAID} review confirmed succeeded settled`);
-  expect(await it.available()).toBe(purchase.need + 500n);
+  expect(await it.available()).toBe(purchase.amountDue + 500n);
 });

@@ -20,9 +20,9 @@ export async function oweAndRepay(counter: Counter, coin: Coin): Promise<void> {
   await world.pollRates();
   await lookAgain();
   const purchase = await buy({ world, model }, { coin, merchant, cents: 50_00n });
-  const tx = node.pay([{ script: purchase.script, minor: purchase.need }]);
+  const tx = node.pay([{ script: purchase.script, minor: purchase.amountDue }]);
   if (tx === null) return;
-  model.send(coin, tx, [{ purchase, amount: purchase.need }]);
+  model.send(coin, tx, [{ purchase, amount: purchase.amountDue }]);
   note(`${purchase.id} is booked, paid out, lost and back`);
   mineBlocks({ ...counter, coin }, BLOCKS);
   await lookAgain();

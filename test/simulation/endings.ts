@@ -15,11 +15,11 @@ export type Given = { readonly credited: bigint; readonly creditedRight: bigint 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const total = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, amount) => sum + amount, 0n);
 
-/** 1 % (or what the merchant has set) of need, at most what 5 USD buy. */
-function enoughOf({ need, price, merchant }: Purchase): { enough: bigint; most: bigint; cents: bigint } {
+/** 1 % (or what the merchant has set) of amountDue, at most what 5 USD buy. */
+function enoughOf({ amountDue, price, merchant }: Purchase): { enough: bigint; most: bigint; cents: bigint } {
   const bps = BigInt(merchant.toleranceBps);
-  const tolerance = least((need * bps) / 10_000n, (5_00n * 10n ** 8n) / price);
-  return { enough: need - tolerance, most: need + tolerance, cents: bps };
+  const tolerance = least((amountDue * bps) / 10_000n, (5_00n * 10n ** 8n) / price);
+  return { enough: amountDue - tolerance, most: amountDue + tolerance, cents: bps };
 }
 /** usd − tol as base units × price in cents for one coin: nothing is rounded. */
 const enoughExactly = ({ cents, merchant }: Purchase): bigint =>
@@ -44,7 +44,7 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
       found.push(`it is settled with ${creditedRight} credited of ${enough} at least`);
     }
     if (!rules.has(11) && creditedRight > enoughOf(purchase).most)
-      found.push(`${creditedRight} was credited, the price is ${purchase.need}`);
+      found.push(`${creditedRight} was credited, the price is ${purchase.amountDue}`);
   }
   if (life.status === 'settled' && creditedRight === 0n && !words.accepted) found.push('it is settled without money');
   if (['timedout_checked', 'cancelled'].includes(life.status)) {
@@ -91,7 +91,7 @@ function ending(model: Model, purchase: Purchase, life: Life, { creditedRight }:
   if (life.steps.some((step) => step.rule === 24)) return must('review', 'settled');
   const found = must('settled');
   const single = new Set(right.map((one) => one.tx.txid)).size === 1;
-  const expected = total(amounts) > most ? purchase.need : total(amounts);
+  const expected = total(amounts) > most ? purchase.amountDue : total(amounts);
   if (single && !words.acceptedExcess && creditedRight !== expected) found.push(`${creditedRight} was credited, not ${expected}`);
   return found;
 }

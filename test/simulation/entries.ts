@@ -2,16 +2,16 @@
 // whatever enters a merchant's available balance has repaid the receivable first. Asked by checks.ts after each look of a judge.
 import { MINUTE } from './law.ts';
 import type { Model } from './model.ts';
-import type { World } from './world.ts';
+import type { SimulatedService } from './world.ts';
 
 const BOOKED_GONE = 10 * MINUTE;
 
 /** What is wrong with the entries after this one. */
-export async function wrongEntries(world: World, model: Model, afterEntry: bigint): Promise<string[]> {
+export async function wrongEntries(world: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
   return [...(await lostTooEarly(world, model, afterEntry)), ...(await notRepaid(world, afterEntry))];
 }
 
-async function lostTooEarly(world: World, model: Model, afterEntry: bigint): Promise<string[]> {
+async function lostTooEarly(world: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
   const { rows } = await world.db.query<{ key: string; of: string; at: Date }>({
     text: `select d.key, e.transaction_id as of, e.created_at as at from ledger.entry e join ledger.part d on d.entry_id = e.id
             where e.id > $1 and e.kind = 'deposit_lost' order by e.id`,
@@ -27,7 +27,7 @@ async function lostTooEarly(world: World, model: Model, afterEntry: bigint): Pro
   });
 }
 
-async function notRepaid(world: World, afterEntry: bigint): Promise<string[]> {
+async function notRepaid(world: SimulatedService, afterEntry: bigint): Promise<string[]> {
   const { rows } = await world.db.query<{ key: string; owes: string; entered: string }>({
     text: `select e.key, r.balance_after as owes, -p.amount as entered
              from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id and a.kind = 'available'

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { HISTORIES_IN_A_SEED, runSeed } from './history.ts';
-import { openWorld, type World } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './world.ts';
 
 const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 100);
 const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);
@@ -17,13 +17,13 @@ const failedOnce = readFileSync(join(import.meta.dirname, 'seeds.txt'), 'utf8')
   .filter((line) => line !== '')
   .map(Number);
 
-let world: World | null = null;
+let world: SimulatedService | null = null;
 let used = 0;
-async function worldFor(seed: number): Promise<World> {
+async function worldFor(seed: number): Promise<SimulatedService> {
   if (world !== null && used++ < IN_A_WORLD) return world;
   await world?.close();
   used = 1;
-  world = await openWorld({ feeBps: seed % 2 === 0 ? 75 : 0 });
+  world = await openSimulatedService({ feeBps: seed % 2 === 0 ? 75 : 0 });
   return world;
 }
 afterAll(() => world?.close());

@@ -8,7 +8,7 @@ import { oweAndRepay } from './debt.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
 import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
-import type { World } from './world.ts';
+import type { SimulatedService } from './world.ts';
 
 const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, number> = {
   create: 60,
@@ -52,7 +52,7 @@ const STEPS = 26;
 export type Told = { readonly seed: number; readonly wrong: readonly string[]; readonly story: readonly string[] };
 
 /** Runs one seed. `wrong` is empty when all is right; `story` is what happened. */
-export async function runSeed(world: World, seed: number): Promise<Told> {
+export async function runSeed(world: SimulatedService, seed: number): Promise<Told> {
   const chance = chanceOf(seed);
   const model = newModel(world);
   const checks = await newChecks(world, model);

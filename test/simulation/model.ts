@@ -2,7 +2,7 @@
 // of it since the watchers last read it to the end. Takes nothing from the product but the ids; reads the simulated chains themselves.
 import type { Transaction } from '../../src/sandbox/transaction.ts';
 import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './law.ts';
-import type { Merchant, World } from './world.ts';
+import type { Merchant, SimulatedService } from './world.ts';
 
 export type Purchase = {
   readonly id: string;
@@ -12,7 +12,7 @@ export type Purchase = {
   readonly cents: bigint;
   /** Cents for one coin when it was quoted. */
   readonly price: bigint;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   readonly createdAt: number;
   readonly windowEnd: number;
   /** What the merchant said and was not refused. */
@@ -46,7 +46,7 @@ const NOTHING: Seen = { confirmations: 0, instant: false, chain: false };
 
 export type Model = ReturnType<typeof newModel>;
 
-export function newModel(world: World) {
+export function newModel(world: SimulatedService) {
   const purchases: Purchase[] = [];
   let sent: Sent[] = [];
   /** Also the ids that a malleated twin took over. */
@@ -193,7 +193,7 @@ function isProtected(purchase: Purchase, coin: Coin): boolean {
 }
 
 /** On time: seen by W + 1 min; or, when the watcher had not caught up by then, dated (or in the mempool) by W + 2 h. */
-function firstSeen(world: World, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
+function firstSeen(world: SimulatedService, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
   const { alive, mempool } = world.node(one.coin).state;
   const block = alive.get(one.tx.txid)?.block ?? null;
   const enteredAt = (mempool.get(one.tx.txid)?.time ?? 0) * SECOND;

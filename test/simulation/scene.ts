@@ -9,11 +9,11 @@ import { bookedThoughSpent, bookedTooEarly, newChecks, wrongAtRest } from './che
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel, type Purchase, type Sent } from './model.ts';
 import { buy, type Counter, lookAtAll, putAside } from './service-moves.ts';
-import type { World } from './world.ts';
+import type { SimulatedService } from './world.ts';
 
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 
-export async function openScene(world: World, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
+export async function openScene(world: SimulatedService, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
   const coin = options.coin ?? 'BTC';
   const model = newModel(world);
   const checks = await newChecks(world, model);
@@ -47,7 +47,7 @@ export async function openScene(world: World, options: { coin?: Coin; policy?: '
     buy: (cents: bigint) => buy(counter, { coin, merchant, cents }),
     look: () => lookAtAll(counter),
     /** Sends coins to a purchase; the default is its price in its coin. */
-    pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.need], on: Coin = coin): Sent {
+    pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.amountDue], on: Coin = coin): Sent {
       const tx = world.node(on).pay(amounts.map((minor) => ({ minor, script: purchase.script }))) as Transaction;
       model.send(
         on,

@@ -8,10 +8,10 @@ import { CHAIN_MOVES } from './chain-moves.ts';
 import type { Chance } from './chance.ts';
 import { COINS, type Coin, HOUR, MINUTE, SECOND } from './law.ts';
 import type { Model, Purchase } from './model.ts';
-import type { Merchant, World } from './world.ts';
+import type { Merchant, SimulatedService } from './world.ts';
 
 export type Counter = {
-  readonly world: World;
+  readonly world: SimulatedService;
   readonly model: Model;
   readonly chance: Chance;
   readonly coin: Coin;
@@ -40,13 +40,13 @@ const create: Move = async ({ world, model, chance, coin, merchants, note }) => 
   const cents = BigInt(chance.whole(from, until));
   const purchase = await orRefused(buy({ world, model }, { coin, merchant, cents }));
   if (purchase === null) return false;
-  note(`${purchase.id.slice(-6)} ${cents} cents, ${purchase.need}, ${merchant.policy} ${merchant.toleranceBps}`);
+  note(`${purchase.id.slice(-6)} ${cents} cents, ${purchase.amountDue}, ${merchant.policy} ${merchant.toleranceBps}`);
   return true;
 };
 
 /** A purchase through the product, and what the model must know of it. */
 export async function buy(
-  { world, model }: { readonly world: World; readonly model: Model },
+  { world, model }: { readonly world: SimulatedService; readonly model: Model },
   what: { readonly coin: Coin; readonly merchant: Merchant; readonly cents: bigint },
 ): Promise<Purchase> {
   const { coin, merchant, cents } = what;
@@ -59,7 +59,7 @@ export async function buy(
   });
   const script = rows[0]?.script as Buffer;
   const price = world.prices.get(coin) as bigint;
-  return model.ask({ id, coin, script, merchant, cents, price, need: asked.cryptoMinor, createdAt: world.now() });
+  return model.ask({ id, coin, script, merchant, cents, price, amountDue: asked.amountDue, createdAt: world.now() });
 }
 
 /** What a verb answered; null when it was refused. */
@@ -178,7 +178,7 @@ const goneForAWhile: Move = async (counter) => {
 };
 
 const word =
-  (say: (world: World, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
+  (say: (world: SimulatedService, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
   async (counter) => {
     const { world, model, chance, coin, note } = counter;
     const own = model.purchases.filter((one) => one.coin === coin);
@@ -190,7 +190,7 @@ const word =
     if (answer !== null) purchase.words[heard] = true;
     return answer !== null;
   };
-const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (world: World, purchase: Purchase) =>
+const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (world: SimulatedService, purchase: Purchase) =>
   resolveTransaction(world.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
 
 const spend: Move = async ({ world, chance, coin, merchants, note }) => {
@@ -202,7 +202,7 @@ const spend: Move = async ({ world, chance, coin, merchants, note }) => {
 
 /** The merchant puts some of the balance aside for a payout: a loss finds less than it looks for. */
 export function putAside(
-  world: World,
+  world: SimulatedService,
   what: { readonly merchant: Merchant; readonly coin: Coin; readonly percent: number; readonly nonce: number },
 ): Promise<bigint> {
   const { merchant, coin, percent, nonce } = what;
@@ -214,12 +214,12 @@ export function putAside(
     });
     const amount = (BigInt(rows[0]?.amount ?? 0) * BigInt(percent)) / 100n;
     if (amount === 0n) return amount;
-    const lines = [
+    const postings = [
       { account: code, amount },
       { account: `merchant:${merchant.id}:held:${coin}`, amount: -amount },
     ];
     const key = `sim:${merchant.id}:${coin}:${world.now()}:${nonce}`;
-    const entry = { key, kind: 'payout_held', lines, parts: [] };
+    const entry = { key, kind: 'payout_held', postings, parts: [] };
     await postEntries(sql, [{ entry, transactionId: null, atMs: world.now() }]);
     return amount;
   });

@@ -4,7 +4,7 @@ import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import type { RateFeed } from '../../src/core/ports.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
-import { createBatched } from '../../src/flow/batched.ts';
+import { createTransactionBatches } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { setSettings } from '../../src/flow/settings.ts';
 import { createChainNodes } from '../../src/outside/by-currency.ts';
@@ -25,7 +25,7 @@ import { openSigner } from '../support/signer.ts';
 import { COINS, type Coin } from './law.ts';
 
 export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
-export type World = Awaited<ReturnType<typeof openWorld>>;
+export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
 /** What a worker dies of. */
 class Crash extends Error {}
 type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
@@ -35,7 +35,7 @@ type Worker = {
   death: Death | null;
 };
 
-export async function openWorld(options: { readonly feeBps: number }) {
+export async function openSimulatedService(options: { readonly feeBps: number }) {
   const { db, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 0, 5);
   const clock = { now: () => nowMs };
@@ -68,7 +68,7 @@ export async function openWorld(options: { readonly feeBps: number }) {
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
-      batched: createBatched(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
+      batches: createTransactionBatches(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
     };
   };
   const ctx = contextOn(db);

@@ -1,35 +1,37 @@
 // The judge's cases in the database: what is written is what is read again, field by field; statuses are guarded by the old one; balances
 // are locked before a posting depends on them.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BalancesNeeded, type Case, type Coin } from '../../src/core/judge/case.ts';
+import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { decide } from '../../src/flow/decide.ts';
 import { readBlocks, readChainFacts } from '../../src/store/case-facts.ts';
 import { type LockedTransaction, lockTransactions } from '../../src/store/cases.ts';
 import { lockBalances } from '../../src/store/ledger.ts';
 import { writeCases } from '../../src/store/verdicts.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const MINUTE = 60_000;
-let house: House;
+let service: ServiceOnDatabase;
 beforeAll(async () => {
-  house = await openHouse({ feeBps: 100 });
+  service = await openServiceOnDatabase({ feeBps: 100 });
 });
 afterAll(async () => {
-  expect(await house.findings()).toEqual([]);
-  await house.drop();
+  expect(await service.findings()).toEqual([]);
+  await service.drop();
 });
 
-const lock = async (id: string): Promise<LockedTransaction> => (await lockTransactions(house.db, [id], { wait: true }))[0]!;
-const coinsOf = async (id: string): Promise<Coin[]> => [...(await readChainFacts(house.db, [id], 1_000_00n)).coins.get(id)!];
+const lock = async (id: string): Promise<LockedTransaction> => (await lockTransactions(service.db, [id], { wait: true }))[0]!;
+const coinsOf = async (id: string): Promise<Payment[]> => [
+  ...(await readChainFacts(service.db, [id], 1_000_00n)).payments.get(id)!,
+];
 
 async function load(id: string): Promise<Case> {
   const { transaction } = await lock(id);
-  const { chains, coins } = await readChainFacts(house.db, [id], 1_000_00n);
+  const { chains, payments } = await readChainFacts(service.db, [id], 1_000_00n);
   return {
     transaction,
-    coins: coins.get(id)!,
-    nowMs: house.now(),
+    payments: payments.get(id)!,
+    nowMs: service.now(),
     chains,
     blocks: new Map(),
     feeBps: 100,
@@ -40,40 +42,42 @@ async function load(id: string): Promise<Case> {
   };
 }
 
-test('a verdict comes back as it was written, every field of the transaction and its coins', async () => {
-  const { transactionId } = await house.create();
-  await house.pay(transactionId, [40_000n, 30_000n]);
-  await house.pay(transactionId, 5n, { currency: 'LTC' });
-  await house.mine();
-  await house.mine(2, 'LTC');
+test('a verdict comes back as it was written, every field of the transaction and its payments', async () => {
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, [40_000n, 30_000n]);
+  await service.pay(transactionId, 5n, { currency: 'LTC' });
+  await service.mine();
+  await service.mine(2, 'LTC');
   const it = await load(transactionId);
   expect(() => judge(structuredClone(it))).toThrow(BalancesNeeded);
-  const ready: Case = { ...it, balances: await lockBalances(house.db, house.merchantId, ['BTC', 'LTC']) };
+  const ready: Case = { ...it, balances: await lockBalances(service.db, service.merchantId, ['BTC', 'LTC']) };
   const before = await lock(transactionId);
   const verdict = judge(ready);
-  const { transaction, coins, steps } = ready;
-  await house.db.transaction((sql) => writeCases(sql, [{ before, transaction, coins, steps, verdict, nowMs: house.now() }]));
+  const { transaction, payments, steps } = ready;
+  await service.db.transaction((sql) =>
+    writeCases(sql, [{ before, transaction, payments, steps, verdict, nowMs: service.now() }]),
+  );
   const again = await load(transactionId);
   expect(again.transaction).toEqual(ready.transaction);
-  expect(again.coins).toEqual(ready.coins);
-  expect(again.coins.map((coin) => [coin.currency, coin.credited, coin.fee, coin.inSuspense])).toEqual([
+  expect(again.payments).toEqual(ready.payments);
+  expect(again.payments.map((payment) => [payment.currency, payment.credited, payment.fee, payment.inSuspense])).toEqual([
     ['BTC', 40_000n, 400n, 0n],
     ['BTC', 10_000n, 100n, 20_000n],
     ['LTC', 0n, 0n, 5n],
   ]);
-  const row = await house.row(transactionId);
+  const row = await service.row(transactionId);
   expect([row.crypto_received, row.confirmed_from_height, row.confirmed_from_currency]).toEqual(['70000', 101, 'BTC']);
   expect(judge(again), 'asked again, nothing is added').toEqual(verdict);
   expect(again.steps).toEqual([]);
 });
 
-test('a coin that the verdict takes back and books anew keeps its history of keys', async () => {
-  const { transactionId } = await house.create();
-  const sent = await house.pay(transactionId, 50_000n);
-  await house.mine();
-  await house.judge();
-  await house.reorganise([sent]);
-  await house.judge();
+test('a payment that the verdict takes back and books anew keeps its history of keys', async () => {
+  const { transactionId } = await service.create();
+  const sent = await service.pay(transactionId, 50_000n);
+  await service.mine();
+  await service.judge();
+  await service.reorganise([sent]);
+  await service.judge();
   const [lost] = await coinsOf(transactionId);
   expect(lost).toMatchObject({
     generation: 1,
@@ -83,7 +87,7 @@ test('a coin that the verdict takes back and books anew keeps its history of key
     depositEntryKey: null,
     inAvailable: 0n,
   });
-  const { rows } = await house.admin.query(
+  const { rows } = await service.admin.query(
     `select e.kind, d.reverses from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1 order by e.id`,
     [transactionId],
   );
@@ -94,23 +98,23 @@ test('a coin that the verdict takes back and books anew keeps its history of key
 });
 
 test('the status is guarded by the old one: a verdict on an old case is not written', async () => {
-  const { transactionId } = await house.create();
+  const { transactionId } = await service.create();
   const it = await load(transactionId);
   const verdict = judge(it);
   const locked = await lock(transactionId);
   const before = { ...locked, transaction: { ...locked.transaction, status: 'pending' as const } };
-  const stale = { before, transaction: it.transaction, coins: [], steps: [], verdict, nowMs: house.now() };
-  await expect(house.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no more pending');
+  const stale = { before, transaction: it.transaction, payments: [], steps: [], verdict, nowMs: service.now() };
+  await expect(service.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no more pending');
 });
 
 test('the events are numbered without gaps, with what was before, and both statuses of a booking', async () => {
-  const { transactionId } = await house.create();
-  await house.pay(transactionId, 50_000n);
-  await house.pay(transactionId, 10_000n);
-  await house.judge();
-  await house.mine();
-  await house.judge();
-  const { rows } = await house.admin.query(
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, 50_000n);
+  await service.pay(transactionId, 10_000n);
+  await service.judge();
+  await service.mine();
+  await service.judge();
+  const { rows } = await service.admin.query(
     'select sequence, type, status, previous, data from events where object_id = $1 order by sequence',
     [transactionId],
   );
@@ -121,9 +125,9 @@ test('the events are numbered without gaps, with what was before, and both statu
     [4, 'transaction.succeeded', 'succeeded', 'confirmed'],
   ]);
   expect(rows[3].data).toEqual({ rule: 5 });
-  await house.pay(transactionId, 700n);
-  await house.judge();
-  const last = await house.admin.query(
+  await service.pay(transactionId, 700n);
+  await service.judge();
+  const last = await service.admin.query(
     'select sequence, type, status, data from events where object_id = $1 order by sequence desc limit 1',
     [transactionId],
   );
@@ -137,65 +141,67 @@ test('the events are numbered without gaps, with what was before, and both statu
 
 test('a change of status is told to those who wait, once it is committed', async () => {
   const told: string[] = [];
-  const { transactionId } = await house.create();
-  const stop = await house.db.listen(
+  const { transactionId } = await service.create();
+  const stop = await service.db.listen(
     ['transaction_changed'],
     (_channel, payload) => told.push(payload),
     () => undefined,
   );
-  await house.pay(transactionId, 50_000n);
-  await house.db
+  await service.pay(transactionId, 50_000n);
+  await service.db
     .transaction(async (sql) => {
-      await decide(house.ctx, sql, transactionId);
+      await decide(service.ctx, sql, transactionId);
       throw new Error('undo');
     })
     .catch(() => undefined);
-  await house.judge();
+  await service.judge();
   const deadline = Date.now() + 5_000;
-  while (told.length === 0 && Date.now() < deadline) await house.db.query({ text: 'select pg_sleep(0.01)' });
+  while (told.length === 0 && Date.now() < deadline) await service.db.query({ text: 'select pg_sleep(0.01)' });
   expect(told).toEqual([transactionId]);
   await stop();
 });
 
 test('the rate of arrival is the last one before, at most ten minutes old, else the first one after', async () => {
-  await house.rate('90000.00');
-  const { transactionId } = await house.create();
-  await house.pay(transactionId, 5_000n);
-  await house.rate('100000.00');
+  await service.rate('90000.00');
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, 5_000n);
+  await service.rate('100000.00');
   const [first] = await coinsOf(transactionId);
   expect(first!.arrivalRate).toBeDefined();
-  await house.admin.query('delete from rate_history');
+  await service.admin.query('delete from rate_history');
   const [none] = await coinsOf(transactionId);
   expect(none!.arrivalRate).toBeNull();
-  await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 70000)`, [
-    new Date(house.now() + MINUTE),
+  await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 70000)`, [
+    new Date(service.now() + MINUTE),
   ]);
   const [after] = await coinsOf(transactionId);
   expect(after!.arrivalRate).toBe(70_000n * 10n ** 8n);
-  await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
-    new Date(house.now() - 9 * MINUTE),
+  await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
+    new Date(service.now() - 9 * MINUTE),
   ]);
   const [before] = await coinsOf(transactionId);
   expect(before!.arrivalRate).toBe(60_000n * 10n ** 8n);
-  await house.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(house.now() - 11 * MINUTE)]);
+  await service.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(service.now() - 11 * MINUTE)]);
   expect((await coinsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
 test('dates of blocks are told for the heights that are asked, and of late ones the rate of their date', async () => {
-  const { rows } = await house.admin.query(`select height, time from blocks where currency = 'BTC' order by height desc limit 1`);
+  const { rows } = await service.admin.query(
+    `select height, time from blocks where currency = 'BTC' order by height desc limit 1`,
+  );
   const [{ height, time }] = rows as [{ height: number; time: Date }];
   const timeMs = time.getTime();
-  await house.admin.query('delete from rate_history');
+  await service.admin.query('delete from rate_history');
   const rates = async (offsetMs: number, ratesAfterMs: number) => {
     if (offsetMs !== 0) {
-      await house.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, $2)`, [
+      await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, $2)`, [
         new Date(timeMs + offsetMs),
         100_000 + offsetMs / MINUTE,
       ]);
     }
     const wanted = { currency: 'BTC' as const, heights: [height, 999_999], ratesAfterMs };
     const options = { tips: new Map(), nowMs: timeMs + 60 * MINUTE };
-    const [blocks] = (await readBlocks(house.db, [wanted], options))!;
+    const [blocks] = (await readBlocks(service.db, [wanted], options))!;
     expect([...blocks!.keys()]).toEqual([height]);
     expect(blocks!.get(height)?.timeMs).toBe(timeMs);
     return blocks!.get(height)?.rate;

@@ -50,7 +50,7 @@ async function owe(): Promise<{ id: string; script: string }> {
   const id = sortableId('txn_', T0, randomBytes(10));
   const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]);
   await db.query({
-    text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+    text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
              values ($1, $2, 'BTC', 'started', 1000, 100000, 1, now(), '[]', 100, 'accept', $1, $3, now(), now())`,
     values: [id, merchant, script],

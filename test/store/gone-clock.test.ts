@@ -6,90 +6,90 @@ import { checkTransaction } from '../../src/flow/transaction-reads.ts';
 import { deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
 import { takeBackAbove } from '../../src/store/chain-facts.ts';
 import { recordCondition } from '../../src/store/node-conditions.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-let house: House;
+let service: ServiceOnDatabase;
 let transactionId: string;
 beforeEach(async () => {
-  house = await openHouse();
-  await house.mine(3);
-  ({ transactionId } = await house.create());
-  await house.pay(transactionId, 50_000n);
-  await house.mine();
-  await house.judge();
+  service = await openServiceOnDatabase();
+  await service.mine(3);
+  ({ transactionId } = await service.create());
+  await service.pay(transactionId, 50_000n);
+  await service.mine();
+  await service.judge();
   expect(await status()).toBe('succeeded');
 });
-afterEach(() => house.drop());
+afterEach(() => service.drop());
 
 const hash = (): string => randomBytes(32).toString('hex');
-const status = async () => (await checkTransaction(house.ctx, { merchantId: house.merchantId, transactionId })).status;
+const status = async () => (await checkTransaction(service.ctx, { merchantId: service.merchantId, transactionId })).status;
 async function lastCursor() {
-  const cursor = await readCursor(house.db, 'BTC');
+  const cursor = await readCursor(service.db, 'BTC');
   if (cursor === null) throw new Error('no cursor');
   return cursor;
 }
 async function block(): Promise<void> {
   const cursor = await lastCursor();
-  const next = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: house.now() };
-  await house.db.transaction(async (sql) => {
-    await moveCursor(sql, 'BTC', cursor, next, house.now());
+  const next = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: service.now() };
+  await service.db.transaction(async (sql) => {
+    await moveCursor(sql, 'BTC', cursor, next, service.now());
     await insertBlock(sql, 'BTC', next);
   });
 }
 /** The last blocks give way to one empty block; the payment is in no mempool. */
-async function loseBlocks(depth: number, atMs = house.now()): Promise<void> {
+async function loseBlocks(depth: number, atMs = service.now()): Promise<void> {
   const cursor = await lastCursor();
   const height = cursor.height - depth;
-  const { rows } = await house.admin.query(`select hash from blocks where currency = 'BTC' and height = $1`, [height]);
+  const { rows } = await service.admin.query(`select hash from blocks where currency = 'BTC' and height = $1`, [height]);
   const end = { height: height + 1, hash: hash(), previousHash: rows[0].hash, timeMs: atMs };
-  await house.db.transaction(async (sql) => {
+  await service.db.transaction(async (sql) => {
     await moveCursor(sql, 'BTC', cursor, end, atMs);
     await deleteBlocksAbove(sql, 'BTC', height);
     await takeBackAbove(sql, 'BTC', { height, oldTip: cursor.height, newTip: end.height, atMs });
     await insertBlock(sql, 'BTC', end);
   });
 }
-/** Time passes, and nobody has read the chain meanwhile: what the house does at the new time is taken back. */
+/** Time passes, and nobody has read the chain meanwhile: what the service does at the new time is taken back. */
 async function unread(ms: number): Promise<void> {
   const [cursors, payments, nodes] = await Promise.all([
-    house.admin.query('select currency, caught_up_at, low_height from chain_cursors'),
-    house.admin.query('select id, gone_since from payments'),
-    house.admin.query('select currency, outage from node_conditions'),
+    service.admin.query('select currency, caught_up_at, low_height from chain_cursors'),
+    service.admin.query('select id, gone_since from payments'),
+    service.admin.query('select currency, outage from node_conditions'),
   ]);
-  await house.wait(ms);
+  await service.wait(ms);
   for (const row of cursors.rows)
-    await house.admin.query(
+    await service.admin.query(
       'update chain_cursors set caught_up_at = $2, low_height = $3 where currency = $1',
       Object.values(row),
     );
   for (const row of payments.rows)
-    await house.admin.query('update payments set gone_since = $2 where id = $1', Object.values(row));
+    await service.admin.query('update payments set gone_since = $2 where id = $1', Object.values(row));
   for (const row of nodes.rows)
-    await house.admin.query('update node_conditions set outage = $2 where currency = $1', Object.values(row));
+    await service.admin.query('update node_conditions set outage = $2 where currency = $1', Object.values(row));
 }
-const down = () => recordCondition(house.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, house.now());
+const down = () => recordCondition(service.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, service.now());
 const readToTheEnd = async () => {
-  await setCaughtUp(house.db, 'BTC', await lastCursor(), house.now());
-  await house.judge();
+  await setCaughtUp(service.db, 'BTC', await lastCursor(), service.now());
+  await service.judge();
 };
 
 test('hours below the height where it was last seen do not count; ten minutes from there on do', async () => {
   await loseBlocks(2);
   await readToTheEnd();
-  await house.wait(2 * 60 * MINUTE);
-  await house.judge();
-  await house.wait(SECOND);
+  await service.wait(2 * 60 * MINUTE);
+  await service.judge();
+  await service.wait(SECOND);
   await block(); // now as high as it was
-  await house.judge();
+  await service.judge();
   await readToTheEnd();
   expect(await status()).toBe('succeeded');
-  await house.wait(9 * MINUTE);
-  await house.judge();
+  await service.wait(9 * MINUTE);
+  await service.judge();
   expect(await status()).toBe('succeeded');
-  await house.wait(2 * MINUTE);
-  await house.judge();
+  await service.wait(2 * MINUTE);
+  await service.judge();
   expect(await status()).toBe('review');
 });
 
@@ -101,28 +101,28 @@ test('nor does the time until a branch that is taken block by block is that high
   await block();
   await readToTheEnd();
   expect(await status()).toBe('succeeded');
-  await house.wait(11 * MINUTE);
-  await house.judge();
+  await service.wait(11 * MINUTE);
+  await service.judge();
   expect(await status()).toBe('review');
 });
 
 test('an outage does not count, whether it begins in the pass that saw the payment go or after it', async () => {
-  await house.wait(SECOND);
+  await service.wait(SECOND);
   await unread(SECOND);
   await loseBlocks(1);
   await down(); // before the pass has come to its end
-  await house.judge();
+  await service.judge();
   await unread(30 * MINUTE);
   await down();
   await readToTheEnd();
   expect(await status()).toBe('succeeded');
-  await house.wait(5 * MINUTE);
+  await service.wait(5 * MINUTE);
   await down();
   await unread(30 * MINUTE);
   await readToTheEnd();
   expect(await status()).toBe('succeeded');
-  await house.wait(6 * MINUTE);
-  await house.judge();
+  await service.wait(6 * MINUTE);
+  await service.judge();
   expect(await status()).toBe('review');
 });
 
@@ -130,10 +130,10 @@ test('nor does the time in which the node had fewer blocks than we have read', a
   await loseBlocks(1);
   await readToTheEnd();
   await recordCondition(
-    house.db,
+    service.db,
     'BTC',
-    { state: 'ready', height: 50, hash: hash(), tipTimeMs: house.now(), peers: 1 },
-    house.now(),
+    { state: 'ready', height: 50, hash: hash(), tipTimeMs: service.now(), peers: 1 },
+    service.now(),
     { behind: 'behind what was read' },
   );
   await unread(30 * MINUTE);

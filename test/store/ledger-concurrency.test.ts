@@ -30,7 +30,7 @@ const at = Date.UTC(2026, 0, 1);
 const entry = (key: string, lines: readonly (readonly [string, bigint])[], parts: readonly Part[] = []) => ({
   key,
   kind: 'deposit',
-  lines: lines.map(([account, amount]) => ({ account, amount })),
+  postings: lines.map(([account, amount]) => ({ account, amount })),
   parts,
 });
 const postings = (entries: readonly ReturnType<typeof entry>[]) =>
@@ -100,7 +100,7 @@ describe('many writers', () => {
     }
   });
 
-  test('the house’s sums are exact at every moment, while entries come and roll-ups run', async () => {
+  test('the service’s sums are exact at every moment, while entries come and roll-ups run', async () => {
     const before = await balance('asset:chain:BTC');
     let running = true;
     const seen: unknown[] = [];

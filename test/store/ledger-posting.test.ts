@@ -80,7 +80,7 @@ test('the service’s role can neither write the tables nor change what is writt
   }
 });
 
-test('the roll-up moves the house’s sums without changing any balance', async () => {
+test('the roll-up moves the service’s sums without changing any balance', async () => {
   const before = await balance('asset:chain:BTC');
   const { rows } = await base.db.query<{ n: number }>({ text: 'select ledger.roll_up(1000) as n' });
   expect(rows[0]!.n).toBeGreaterThan(0);

@@ -7,20 +7,20 @@ import type { TransactionFacts } from '../../src/core/ports.ts';
 import { recordSightings } from '../../src/store/chain-facts.ts';
 import type { PlaceOfBlock } from '../../src/store/payment-facts.ts';
 import { applySighting, createPlan } from '../../src/store/sighting-plan.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const MANY = 20_000;
 const WITHIN_MS = 60_000;
-let house: House;
+let service: ServiceOnDatabase;
 let transactionId: string;
 let script: string;
 beforeEach(async () => {
-  house = await openHouse();
-  ({ transactionId } = await house.create());
-  const { rows } = await house.admin.query(`select encode(script, 'hex') as script from transactions`);
+  service = await openServiceOnDatabase();
+  ({ transactionId } = await service.create());
+  const { rows } = await service.admin.query(`select encode(script, 'hex') as script from transactions`);
   script = rows[0].script;
 });
-afterEach(() => house.drop());
+afterEach(() => service.drop());
 
 const hash = (): string => randomBytes(32).toString('hex');
 function dust(outputs: number, inputs: number): TransactionFacts {
@@ -34,16 +34,16 @@ function dust(outputs: number, inputs: number): TransactionFacts {
 }
 const block: PlaceOfBlock = { height: 101, hash: hash(), timeMs: Date.UTC(2026, 5, 1) };
 const see = (seen: readonly TransactionFacts[], where: PlaceOfBlock | null) =>
-  house.db.transaction((sql) =>
+  service.db.transaction((sql) =>
     recordSightings(
       sql,
       'BTC',
-      { block: where, caughtUpAtMs: house.now(), atMs: house.now() },
-      seen.map((facts) => ({ facts, seenAtMs: house.now() })),
+      { block: where, caughtUpAtMs: service.now(), atMs: service.now() },
+      seen.map((facts) => ({ facts, seenAtMs: service.now() })),
     ),
   );
 async function counts(): Promise<Record<string, number>> {
-  const { rows } = await house.admin.query(
+  const { rows } = await service.admin.query(
     'select state, count(*)::int as n from payments where transaction_id = $1 group by state',
     [transactionId],
   );

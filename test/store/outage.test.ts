@@ -16,7 +16,7 @@ beforeAll(async () => {
     [begin],
   );
   await run(
-    `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments, address,
+    `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments, address,
                                created_at, window_ends_at)
        values ('txn_1', 1, 'BTC', 'succeeded', 5000, 1000, 50000, $1, '[]', 100, 'accept', 'a', $1, $1)`,
     [begin],

@@ -1,4 +1,4 @@
-// The roll-up of the house's own accounts by several workers at once: its rows are locked in one order, so that no two wait for each other
+// The roll-up of the service's own accounts by several workers at once: its rows are locked in one order, so that no two wait for each other
 // in a circle.
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -17,12 +17,12 @@ afterAll(async () => {
   await base.drop();
 });
 
-/** One deposit in each of two coins, so in two accounts of the house. */
+/** One deposit in each of two coins, so in two accounts of the service. */
 async function postBoth(key: string): Promise<void> {
   const entries = ['BTC', 'LTC'].map((coin) => ({
     key: `dep:${key}:${coin}`,
     kind: 'deposit',
-    lines: [
+    postings: [
       { account: `asset:chain:${coin}`, amount: 7n },
       { account: `merchant:1:available:${coin}`, amount: -7n },
     ],

@@ -29,24 +29,24 @@ export function newBooks(): Books {
     of,
     post(entry) {
       expect(entries.has(entry.key), `the key ${entry.key} was used before`).toBe(false);
-      expect(entry.lines.length, `${entry.key} has too few lines`).toBeGreaterThanOrEqual(2);
-      expect(new Set(entry.lines.map((line) => line.account)).size, `${entry.key} touches an account twice`).toBe(
-        entry.lines.length,
+      expect(entry.postings.length, `${entry.key} has too few lines`).toBeGreaterThanOrEqual(2);
+      expect(new Set(entry.postings.map((line) => line.account)).size, `${entry.key} touches an account twice`).toBe(
+        entry.postings.length,
       );
       const sums = new Map<string, bigint>();
-      for (const line of entry.lines) {
+      for (const line of entry.postings) {
         const currency = /[A-Z]+$/.exec(line.account)?.[0] ?? '';
         expect(line.amount, `${entry.key} has an empty line`).not.toBe(0n);
         sums.set(currency, (sums.get(currency) ?? 0n) + line.amount);
         accounts.set(line.account, (accounts.get(line.account) ?? 0n) + line.amount);
       }
       for (const [currency, total] of sums) expect(total, `${entry.key} is not balanced in ${currency}`).toBe(0n);
-      for (const { account } of entry.lines)
+      for (const { account } of entry.postings)
         if (LOCKED.test(account) || LOCKED_DEBIT.test(account))
           expect(of(account) >= 0n, `${entry.key} overdraws ${account}`).toBe(true);
       for (const part of entry.parts) bookPart(parts, part);
       if (entry.parts.length > 0) {
-        const coins = entry.lines.filter((line) => line.account.startsWith('asset:chain:')).map((line) => line.amount);
+        const coins = entry.postings.filter((line) => line.account.startsWith('asset:chain:')).map((line) => line.amount);
         expect(sum(entry.parts.map((part) => part.amount)), `the parts of ${entry.key} are its coins`).toBe(sum(coins));
       }
       entries.set(entry.key, entry);

@@ -1,7 +1,7 @@
 // What really happens on a small chain, and what a watcher of it would write down: transactions that pay us, blocks, reorganisations,
 // replacements, twins, and outages of our own node. Pure; the world of the judge's tests is built on it.
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import type { ChainView, Coin } from '../../src/core/judge/case.ts';
+import type { ChainView, Payment } from '../../src/core/judge/case.ts';
 import type { Rate } from '../../src/core/rate.ts';
 
 export type Tx = {
@@ -11,7 +11,7 @@ export type Tx = {
   readonly outputs: readonly bigint[];
   readonly coinbase: boolean;
   readonly madeAtMs: number;
-  lock: Coin['lock'];
+  lock: Payment['lock'];
   place: 'mempool' | 'mined' | 'out' | 'dead';
   height: number | null;
 };
@@ -56,7 +56,7 @@ export function broadcast(
     outputs: readonly bigint[];
     inputs?: readonly string[];
     coinbase?: boolean;
-    lock?: Coin['lock'];
+    lock?: Payment['lock'];
     atMs: number;
     mined?: boolean;
   },
@@ -115,7 +115,7 @@ export function leave(chain: Chain, tx: Tx, how: 'out' | 'dead' | null, atMs: nu
 /** The watcher's pass: what the judge's facts are after it. `coins` is changed in place; true for coins whose facts changed. */
 export function watch(
   chain: Chain,
-  coins: Coin[],
+  coins: Payment[],
   options: { nowMs: number; arrivalRate: Rate | null; nextId: () => bigint },
 ): boolean {
   if (!chain.up) return false;
@@ -137,7 +137,7 @@ export function watch(
     tx.outputs.forEach((amount, vout) => {
       const at = indexOfPayment(chain, coins, tx, vout);
       if (at >= 0) {
-        const known = coins[at] as Coin;
+        const known = coins[at] as Payment;
         coins[at] = { ...known, ...place, txid: tx.txid, lastHeight: tx.height ?? known.lastHeight };
       } else {
         coins.push({
@@ -178,7 +178,7 @@ export function watch(
 }
 
 /** The row of this output: its own, or that of the payment whose malleated twin it is. */
-function indexOfPayment(chain: Chain, coins: readonly Coin[], tx: Tx, vout: number): number {
+function indexOfPayment(chain: Chain, coins: readonly Payment[], tx: Tx, vout: number): number {
   const own = coins.findIndex((coin) => coin.currency === chain.currency && coin.txid === tx.txid && coin.vout === vout);
   if (own >= 0) return own;
   return coins.findIndex((coin) => {
@@ -211,7 +211,7 @@ export function unjudged() {
     sentBack: 0n,
     owed: 0n,
     owedFee: 0n,
-    counts: false,
+    counted: false,
     wasLost: false,
     depositEntryKey: null,
     dueHeight: null,

@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';
-import { DAY, HOUR, MINUTE, newWorld, SECOND, W, type World } from './world.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './world.ts';
 
 /** A small generator of its own (mulberry32), so that a seed means the same history for ever. */
 function dice(seed: number): (below: number) => number {
@@ -17,10 +17,13 @@ function dice(seed: number): (below: number) => number {
 }
 
 /** @param each told after every move, to read a history that failed */
-export function live(seed: number, each: (world: World, move: () => void) => void = () => undefined): World {
+export function live(
+  seed: number,
+  each: (world: JudgedTransaction, move: () => void) => void = () => undefined,
+): JudgedTransaction {
   const roll = dice(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;
-  const world = newWorld({
+  const world = judgedTransaction({
     usd: pick([50_00n, 150_00n, 2_000_00n]),
     toleranceBps: pick([0, 100, 500]),
     latePolicy: pick(['accept', 'accept', 'review']),
@@ -30,7 +33,7 @@ export function live(seed: number, each: (world: World, move: () => void) => voi
   const alive = (currency: 'BTC' | 'LTC' = 'BTC'): Tx[] =>
     world.chain(currency).txs.filter((tx) => isAlive(tx) && tx.outputs.length > 0);
   const waiting = (): Tx[] => alive().filter((tx) => tx.place === 'mempool');
-  const amount = (): bigint => (world.need * BigInt(pick([1, 3, 5, 5, 9, 10, 10, 11, 20]))) / 10n + pick([0n, 0n, 1n, -1n]);
+  const amount = (): bigint => (world.amountDue * BigInt(pick([1, 3, 5, 5, 9, 10, 10, 11, 20]))) / 10n + pick([0n, 0n, 1n, -1n]);
 
   const moves: readonly (() => void)[] = [
     () => world.pay({ amount: amount() }),
@@ -94,7 +97,7 @@ function tell(word: () => void): void {
 }
 
 /** Nodes up, prices known, everything that can be mined is, and all the time in the world: no status is a dead end, the books are the chain. */
-function rest(world: World): void {
+function rest(world: JudgedTransaction): void {
   world.node('up');
   world.node('up', 'LTC');
   world.rate(100_000n);
@@ -104,9 +107,9 @@ function rest(world: World): void {
     world.mine(40, 'LTC');
     world.wait(2 * DAY);
   }
-  const { status, coins } = world;
+  const { status, payments } = world;
   expect(['started', 'pending', 'confirmed', 'timedout'], 'NoDeadStatus').not.toContain(status);
-  for (const coin of coins) {
+  for (const coin of payments) {
     const onChain = world
       .chain(coin.currency === 'BTC' ? 'BTC' : 'LTC')
       .txs.some((tx) => tx.txid === coin.txid && tx.place === 'mined');

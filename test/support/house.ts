@@ -1,4 +1,4 @@
-// A small house on a real database, without nodes: merchant, keys, rates, a clock that the test moves, and a watcher's hand that records
+// A small service on a real database, without nodes: merchant, keys, rates, a clock that the test moves, and a watcher's hand that records
 // what a chain would show, through the same functions as the real watchers. Used by the tests of the stores and of a transaction's life.
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
@@ -9,7 +9,7 @@ import type { Outpoint, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
-import { createBatched } from '../../src/flow/batched.ts';
+import { createTransactionBatches } from '../../src/flow/batched.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transaction-life.ts';
@@ -34,9 +34,9 @@ import { openSigner } from './signer.ts';
 const CHAINS = ['BTC', 'LTC'] as const;
 const hash = (): string => randomBytes(32).toString('hex');
 export type Sent = { readonly facts: TransactionFacts; readonly currency: UtxoCode };
-export type House = Awaited<ReturnType<typeof openHouse>>;
+export type ServiceOnDatabase = Awaited<ReturnType<typeof openServiceOnDatabase>>;
 
-export async function openHouse(options: { feeBps?: number; settlementSeconds?: number; also?: UtxoCode } = {}) {
+export async function openServiceOnDatabase(options: { feeBps?: number; settlementSeconds?: number; also?: UtxoCode } = {}) {
   const { db, url, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 5, 1);
   let steadyMs = 0;
@@ -51,7 +51,7 @@ export async function openHouse(options: { feeBps?: number; settlementSeconds?: 
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
-    batched: createBatched(db, async (currency) => pools.get(currency)?.next() ?? null),
+    batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const signer = await openSigner(db);
   const admin = new pg.Pool({ connectionString: url, max: 3 });

@@ -1,20 +1,20 @@
 // The invariants of the model Credit, looked at after every move of the world, in the model's names.
 import { expect } from 'vitest';
-import { requiredConfirmations } from '../../src/core/confirmations.ts';
+import { requiredDepth } from '../../src/core/confirmations.ts';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import type { CaseTransaction, Coin, Step } from '../../src/core/judge/case.ts';
+import type { CaseTransaction, Payment, Step } from '../../src/core/judge/case.ts';
 import { usdForCryptoDown } from '../../src/core/rate.ts';
 import { TRANSITIONS } from '../../src/core/transaction-states.ts';
 import type { Books } from './books.ts';
 import { type Chain, isAlive } from './chain-truth.ts';
 
-type Moment = { readonly transaction: CaseTransaction; readonly coins: readonly Coin[] };
+type Moment = { readonly transaction: CaseTransaction; readonly payments: readonly Payment[] };
 export type Move = { readonly before: Moment; readonly after: Moment; readonly steps: readonly Step[] };
 export type Around = {
   readonly books: Books;
   readonly chains: ReadonlyMap<CurrencyCode, Chain>;
   readonly nowMs: number;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   /** A payment was ever lost. */
   readonly spoilt: boolean;
   /** All steps so far. */
@@ -25,14 +25,14 @@ const total = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a
 const PAID = new Set(['confirmed', 'succeeded', 'settled']);
 
 export function checkMove(move: Move, around: Around): void {
-  const { transaction, coins } = move.after;
+  const { transaction, payments } = move.after;
   oneRule(move);
-  placesOfUnits(coins, around);
+  placesOfUnits(payments, around);
   creditAtR(move, around);
-  const enough = around.need - toleranceOf(transaction);
-  const right = coins.filter((coin) => coin.currency === transaction.currency);
+  const enough = around.amountDue - toleranceOf(transaction);
+  const right = payments.filter((payment) => payment.currency === transaction.currency);
 
-  if (PAID.has(transaction.status)) expect(['none', 'accepted'], 'WordStands').toContain(transaction.word);
+  if (PAID.has(transaction.status)) expect(['none', 'accepted'], 'WordStands').toContain(transaction.merchantDecision);
   const shown = transaction.confirmedAtMs;
   if (['started', 'timedout', 'cancelled', 'pending', 'timedout_checked'].includes(transaction.status)) expect(shown).toBeNull();
   if (PAID.has(transaction.status)) expect(shown).not.toBeNull();
@@ -40,15 +40,17 @@ export function checkMove(move: Move, around: Around): void {
   for (const step of move.steps) {
     if (step.kind !== 'status') continue;
     if (step.to === 'succeeded') {
-      expect(total(coins.map((coin) => coin.inAvailable)) > 0n, 'NoEmptySuccess').toBe(true);
+      expect(total(payments.map((payment) => payment.inAvailable)) > 0n, 'NoEmptySuccess').toBe(true);
       const byPolicy = move.steps.some((one) => one.kind === 'status' && one.rule === 11);
-      const covered = total(right.map((coin) => coin.inAvailable)) >= enough || coins.every((coin) => !coin.wasLost);
-      if (transaction.word !== 'accepted' && !byPolicy) expect(covered, 'NoEmptySuccess').toBe(true);
+      const covered =
+        total(right.map((payment) => payment.inAvailable)) >= enough || payments.every((payment) => !payment.wasLost);
+      if (transaction.merchantDecision !== 'accepted' && !byPolicy) expect(covered, 'NoEmptySuccess').toBe(true);
     }
     if ((step.from === 'succeeded' || step.from === 'settled') && step.to === 'review') {
-      const lost = move.before.coins.some(
-        (coin) =>
-          coin.inAvailable + coin.inRefund > 0n && coins.some((now) => now.id === coin.id && now.depositEntryKey === null),
+      const lost = move.before.payments.some(
+        (payment) =>
+          payment.inAvailable + payment.inRefund > 0n &&
+          payments.some((now) => now.id === payment.id && now.depositEntryKey === null),
       );
       expect(lost, 'ExtraCannotReopen').toBe(true);
     }
@@ -70,38 +72,42 @@ function oneRule({ before, after, steps }: Move): void {
     status = step.to;
   }
   expect(after.transaction.status).toBe(status);
-  expect((after.transaction.why !== null) === (status === 'review'), 'a review has a cause, nothing else has one').toBe(true);
+  expect((after.transaction.reviewCause !== null) === (status === 'review'), 'a review has a cause, nothing else has one').toBe(
+    true,
+  );
 }
 
-/** NonNegative, NeverTwice, Conservation, BackRestores, ReceivableFirst: the coins and the books tell the same story. */
-function placesOfUnits(coins: readonly Coin[], { books, chains }: Around): void {
-  for (const coin of coins) {
-    for (const [name, value] of Object.entries(coin))
+/** NonNegative, NeverTwice, Conservation, BackRestores, ReceivableFirst: the payments and the books tell the same story. */
+function placesOfUnits(payments: readonly Payment[], { books, chains }: Around): void {
+  for (const payment of payments) {
+    for (const [name, value] of Object.entries(payment))
       if (typeof value === 'bigint' && value < 0n) expect.fail(`NonNegative: ${name}`);
-    const placed = coin.inAvailable + coin.inSuspense + coin.inRefund + coin.sentBack;
-    if (coin.depositEntryKey !== null) {
-      if (placed !== coin.amount) expect.fail('NeverTwice');
-      if (coin.owed !== 0n) expect.fail('BackRestores');
-    } else if (coin.inAvailable + coin.inSuspense + coin.inRefund !== 0n) expect.fail('NeverTwice');
-    if (coin.onTimeMinor > coin.amount) expect.fail('on time beyond its amount');
+    const placed = payment.inAvailable + payment.inSuspense + payment.inRefund + payment.sentBack;
+    if (payment.depositEntryKey !== null) {
+      if (placed !== payment.amount) expect.fail('NeverTwice');
+      if (payment.owed !== 0n) expect.fail('BackRestores');
+    } else if (payment.inAvailable + payment.inSuspense + payment.inRefund !== 0n) expect.fail('NeverTwice');
+    if (payment.onTimeMinor > payment.amount) expect.fail('on time beyond its amount');
   }
   for (const [code, chain] of chains) {
-    const booked = new Set(coins.flatMap((coin) => (coin.currency === code && coin.depositEntryKey !== null ? [coin.txid] : [])));
+    const booked = new Set(
+      payments.flatMap((payment) => (payment.currency === code && payment.depositEntryKey !== null ? [payment.txid] : [])),
+    );
     const spent = chain.txs.flatMap((tx) => (booked.has(tx.txid) ? tx.inputs : []));
     if (new Set(spent).size !== spent.length) expect.fail('NeverTwicePerPayment');
   }
   for (const code of chains.keys()) {
-    const own = coins.filter((coin) => coin.currency === code);
+    const own = payments.filter((payment) => payment.currency === code);
     const available = books.of(`merchant:1:available:${code}`);
     const receivable = books.of(`asset:receivable:merchant:1:${code}`);
     const spent = books.of(`outside:${code}`);
-    expect(books.of(`suspense:txn_1:${code}`), 'Conservation').toBe(total(own.map((coin) => coin.inSuspense)));
-    expect(books.of(`refund_payable:txn_1:${code}`), 'Conservation').toBe(total(own.map((coin) => coin.inRefund)));
+    expect(books.of(`suspense:txn_1:${code}`), 'Conservation').toBe(total(own.map((payment) => payment.inSuspense)));
+    expect(books.of(`refund_payable:txn_1:${code}`), 'Conservation').toBe(total(own.map((payment) => payment.inRefund)));
     expect(available + spent - receivable, 'Conservation').toBe(
-      total(own.map((coin) => coin.inAvailable - coin.fee - (coin.depositEntryKey === null ? coin.sentBack : 0n))),
+      total(own.map((payment) => payment.inAvailable - payment.fee - (payment.depositEntryKey === null ? payment.sentBack : 0n))),
     );
     expect(books.of(`asset:chain:${code}`), 'Conservation').toBe(
-      total(own.filter((coin) => coin.depositEntryKey !== null).map((coin) => coin.amount)),
+      total(own.filter((payment) => payment.depositEntryKey !== null).map((payment) => payment.amount)),
     );
     if (receivable > 0n) expect(available, 'ReceivableFirst').toBe(0n);
   }
@@ -111,37 +117,37 @@ function placesOfUnits(coins: readonly Coin[], { books, chains }: Around): void 
 function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
   const { transaction } = after;
   const byPrice = steps.some((step) => step.kind === 'status' && step.rule === 4);
-  for (const coin of after.coins) {
-    const was = before.coins.find((one) => one.id === coin.id);
-    const gained = coin.inAvailable - (was?.inAvailable ?? 0n);
+  for (const payment of after.payments) {
+    const was = before.payments.find((one) => one.id === payment.id);
+    const gained = payment.inAvailable - (was?.inAvailable ?? 0n);
     if (gained <= 0n) continue;
-    const right = coin.currency === transaction.currency;
+    const right = payment.currency === transaction.currency;
     const restored = was !== undefined && was.owed > 0n;
-    const rate = right ? transaction.rate : coin.arrivalRate;
-    const value = rate === null ? null : usdForCryptoDown(gained, coin.currency, rate);
-    const wanted = byPrice ? [] : [requiredConfirmations(coin.currency, value)];
-    if (byPrice || (restored && right)) wanted.push(requiredConfirmations(coin.currency, transaction.usdMinor));
-    const tip = chains.get(coin.currency)?.view.tipHeight ?? 0;
-    const depth = coin.height === null ? 0 : tip - coin.height + 1;
+    const rate = right ? transaction.rate : payment.arrivalRate;
+    const value = rate === null ? null : usdForCryptoDown(gained, payment.currency, rate);
+    const wanted = byPrice ? [] : [requiredDepth(payment.currency, value)];
+    if (byPrice || (restored && right)) wanted.push(requiredDepth(payment.currency, transaction.usdMinor));
+    const tip = chains.get(payment.currency)?.view.tipHeight ?? 0;
+    const depth = payment.height === null ? 0 : tip - payment.height + 1;
     for (const required of wanted)
       expect(
-        depth >= required.depth || (required.lock !== null && coin.lock !== null),
-        `CreditAtR: ${coin.currency} ${depth} of ${required.depth}`,
+        depth >= required.depth || (required.lock !== null && payment.lock !== null),
+        `CreditAtR: ${payment.currency} ${depth} of ${required.depth}`,
       ).toBe(true);
-    if (coin.coinbase) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
+    if (payment.coinbase) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
   }
 }
 
 /** What was sent in time and lies deep on the chain is enough: then the payer is not told that it is not. */
 function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, enough: bigint): void {
-  const { transaction, coins } = after;
-  if (spoilt || transaction.word !== 'none' || transaction.why === 'other') return;
+  const { transaction, payments } = after;
+  if (spoilt || transaction.merchantDecision !== 'none' || transaction.reviewCause === 'other') return;
   if (transaction.status !== 'declined' && transaction.status !== 'review') return;
   if (steps.some((step) => step.kind === 'status' && step.rule === 24)) return;
   const chain = chains.get(transaction.currency) as Chain;
   const sent = chain.txs.filter((tx) => isAlive(tx) && tx.height !== null && tx.madeAtMs <= transaction.windowEndsAtMs + 60_000);
-  const missedByOutage = coins.some(
-    (coin) => sent.some((tx) => tx.txid === coin.txid) && coin.seenAtMs > transaction.windowEndsAtMs + 2 * 3_600_000,
+  const missedByOutage = payments.some(
+    (payment) => sent.some((tx) => tx.txid === payment.txid) && payment.seenAtMs > transaction.windowEndsAtMs + 2 * 3_600_000,
   );
   if (!missedByOutage) expect(total(sent.flatMap((tx) => tx.outputs)) < enough, 'PayerNotAtFault').toBe(true);
 }
@@ -149,19 +155,19 @@ function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, eno
 /** Late units are credited at the old price only when those booked with them were worth the dollars that were missing. */
 function oldPriceEnds({ before, after, steps }: Move, enough: bigint): void {
   if (!steps.some((step) => step.kind === 'status' && step.rule === 4)) return;
-  const { transaction, coins } = after;
-  const right = coins.filter((coin) => coin.currency === transaction.currency);
-  const booked = right.filter((coin) => !before.coins.some((was) => was.id === coin.id && was.depositEntryKey !== null));
-  const late = booked.filter((coin) => coin.depositEntryKey !== null && coin.amount > coin.onTimeMinor);
-  if (!late.some((coin) => coin.inAvailable > coin.onTimeMinor)) return;
+  const { transaction, payments } = after;
+  const right = payments.filter((payment) => payment.currency === transaction.currency);
+  const booked = right.filter((payment) => !before.payments.some((was) => was.id === payment.id && was.depositEntryKey !== null));
+  const late = booked.filter((payment) => payment.depositEntryKey !== null && payment.amount > payment.onTimeMinor);
+  if (!late.some((payment) => payment.inAvailable > payment.onTimeMinor)) return;
   const onTime = total(
-    booked.filter((coin) => coin.state === 'mined' || coin.state === 'mempool').map((coin) => coin.onTimeMinor),
+    booked.filter((payment) => payment.state === 'mined' || payment.state === 'mempool').map((payment) => payment.onTimeMinor),
   );
-  const worth = total(late.map((coin) => ((coin.valueRate ?? 0n) * (coin.amount - coin.onTimeMinor)) / 10n ** 14n));
+  const worth = total(late.map((payment) => ((payment.valueRate ?? 0n) * (payment.amount - payment.onTimeMinor)) / 10n ** 14n));
   expect(worth + 2n >= (enough - onTime) / 10n, 'OldPriceEnds').toBe(true);
 }
 
 export function toleranceOf(transaction: CaseTransaction): bigint {
-  const percent = (transaction.need * BigInt(transaction.toleranceBps)) / 10_000n;
+  const percent = (transaction.amountDue * BigInt(transaction.toleranceBps)) / 10_000n;
   return percent < 5_000n ? percent : 5_000n;
 }

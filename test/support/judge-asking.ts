@@ -1,9 +1,9 @@
 // How the world of the tests asks the judge: with a case made of what the world holds, and again with the balances where they are needed,
 // as the store does. Nothing of the world is changed by being asked; what comes of the answer is up to the world.
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Coin } from '../../src/core/judge/case.ts';
-import { isAfterDay } from '../../src/core/judge/coins.ts';
+import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Payment } from '../../src/core/judge/case.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';
+import { isAfterDay } from '../../src/core/judge/payments.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import type { Books } from './books.ts';
 import type { Chain } from './chain-truth.ts';
@@ -13,7 +13,7 @@ export type Asked = { readonly it: Case; readonly verdict: Verdict };
 /** What a world holds at the moment of asking. */
 export type Facts = {
   readonly transaction: CaseTransaction;
-  readonly coins: readonly Coin[];
+  readonly payments: readonly Payment[];
   readonly nowMs: number;
   readonly chains: ReadonlyMap<CurrencyCode, Chain>;
   /** The limit (cents) above which nothing is booked, for each chain whose nodes contradict each other. */
@@ -47,10 +47,10 @@ export function askJudge(facts: Facts, word?: (it: Case) => void): Asked {
 }
 
 function caseOf(facts: Facts, balances: Balances | null): Case {
-  const { transaction, coins, chains, contested } = facts;
+  const { transaction, payments, chains, contested } = facts;
   return {
     transaction: { ...transaction },
-    coins: coins.map((coin) => ({ ...coin })),
+    payments: payments.map((payment) => ({ ...payment })),
     nowMs: facts.nowMs,
     chains: new Map(
       [...chains].map(([code, one]) => {
@@ -67,7 +67,7 @@ function caseOf(facts: Facts, balances: Balances | null): Case {
     feeBps: facts.feeBps,
     settlementMs: facts.settlementMs,
     balances,
-    refundOpen: facts.refunding && coins.some((coin) => coin.inRefund > 0n),
+    refundOpen: facts.refunding && payments.some((payment) => payment.inRefund > 0n),
     steps: [],
   };
 }

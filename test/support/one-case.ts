@@ -1,6 +1,6 @@
 // One case for the judge, put together by hand: for tests that ask about a single function, and for the bench. What a history leads to is
 // the matter of world.ts.
-import type { Case, CaseTransaction, Coin } from '../../src/core/judge/case.ts';
+import type { Case, CaseTransaction, Payment } from '../../src/core/judge/case.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import { unjudged } from './chain-truth.ts';
 
@@ -10,7 +10,7 @@ const PRICE: Rate = 100_000n * 10n ** 8n;
 export const TIP = 1000;
 
 /** A payment in the mempool, on time, that the judge has not seen yet. */
-export function newCoin(id: number, known: Partial<Coin> = {}): Coin {
+export function newCoin(id: number, known: Partial<Payment> = {}): Payment {
   return {
     ...unjudged(),
     id: BigInt(id),
@@ -43,16 +43,16 @@ export function newTransaction(known: Partial<CaseTransaction> = {}): CaseTransa
     merchantId: 1n,
     currency: 'BTC',
     usdMinor: 50_00n,
-    need: 50_000n,
+    amountDue: 50_000n,
     rate: PRICE,
     toleranceBps: 100,
     latePolicy: 'accept',
     createdAtMs: 0,
     windowEndsAtMs: WINDOW_END_MS,
     status: 'started',
-    word: 'none',
-    why: null,
-    barred: false,
+    merchantDecision: 'none',
+    reviewCause: null,
+    acceptedOnlyByHand: false,
     confirmedAtMs: null,
     succeededAtMs: null,
     lookedUpAtMs: null,
@@ -63,8 +63,8 @@ export function newTransaction(known: Partial<CaseTransaction> = {}): CaseTransa
 }
 
 export function newCase(
-  coins: readonly Coin[],
-  known: Partial<Omit<Case, 'coins' | 'transaction'>> & { readonly transaction?: Partial<CaseTransaction> } = {},
+  payments: readonly Payment[],
+  known: Partial<Omit<Case, 'payments' | 'transaction'>> & { readonly transaction?: Partial<CaseTransaction> } = {},
 ): Case {
   const view = { tipHeight: TIP, timeMs: WINDOW_END_MS };
   return {
@@ -80,7 +80,7 @@ export function newCase(
     refundOpen: false,
     steps: [],
     ...known,
-    coins,
+    payments,
     transaction: newTransaction(known.transaction),
   };
 }
@@ -89,7 +89,7 @@ export function newCase(
 export function replacedCase(outputs: number, times: number): Case {
   const last = `tx${times}`;
   const late = { seenAtMs: WINDOW_END_MS + 300_000, caughtUpAtMs: WINDOW_END_MS + 299_000 };
-  const coins = Array.from({ length: outputs * (times + 1) }, (_, id) => {
+  const payments = Array.from({ length: outputs * (times + 1) }, (_, id) => {
     const txid = `tx${Math.floor(id / outputs)}`;
     const place = { txid, vout: id % outputs, amount: BigInt(600 + id), ...late };
     if (txid === last) return newCoin(id, place);
@@ -97,9 +97,9 @@ export function replacedCase(outputs: number, times: number): Case {
     return newCoin(id, { ...place, ...judged, state: 'conflicted', conflictTxid: last, spends: ['in:0'] });
   });
   const view = { tipHeight: TIP, timeMs: late.caughtUpAtMs };
-  return newCase(coins, {
+  return newCase(payments, {
     nowMs: late.seenAtMs,
     chains: new Map([['BTC', view]]),
-    transaction: { status: 'review', why: 'late' },
+    transaction: { status: 'review', reviewCause: 'late' },
   });
 }

@@ -1,53 +1,53 @@
 // For each status a story that leads to it. Used by the tests of rules that ask "and what if it is in this status".
-import { DAY, MINUTE, newWorld, SECOND, W, type World, type WorldOptions } from './world.ts';
+import { DAY, type JudgedTransaction, type JudgedTransactionOptions, judgedTransaction, MINUTE, SECOND, W } from './world.ts';
 
 const HALF = 25_000n;
 
 /** A world in the status of that name, reached by the rules. */
-export const REACH: Record<string, (options?: WorldOptions) => World> = {
-  started: (options) => newWorld(options),
+export const REACH: Record<string, (options?: JudgedTransactionOptions) => JudgedTransaction> = {
+  started: (options) => judgedTransaction(options),
   pending: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.pay({ amount: HALF });
     return world;
   },
   timedout: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.until(W + 2 * MINUTE);
     return world;
   },
   timedout_checked: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.wait(DAY);
     return world;
   },
   cancelled: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.cancel();
     return world;
   },
   declined: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.pay({ amount: HALF });
     world.mine();
     world.afterGrace();
     return world;
   },
   review: (options) => {
-    const world = newWorld({ latePolicy: 'review', ...options });
+    const world = judgedTransaction({ latePolicy: 'review', ...options });
     world.until(W + 2 * MINUTE);
     world.pay({ amount: HALF });
     world.mine();
     return world;
   },
   succeeded: (options) => {
-    const world = newWorld(options);
+    const world = judgedTransaction(options);
     world.pay();
     world.mine();
     return world;
   },
   settled: (options) => {
-    const world = newWorld({ settlementMs: 0, ...options });
+    const world = judgedTransaction({ settlementMs: 0, ...options });
     world.pay();
     world.mine(6);
     world.wait(SECOND);

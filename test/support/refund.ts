@@ -1,13 +1,13 @@
 // What a reimbursement does to a case, for tests of what the judge does around one. The rail itself is not built yet: these are the
 // postings of the ledger's templates, each coin taken from where it lies.
-import { BalancesNeeded, type Case, type Line } from '../../src/core/judge/case.ts';
-import { isRight } from '../../src/core/judge/coins.ts';
-import { happen } from '../../src/core/judge/steps.ts';
+import { BalancesNeeded, type Case, type Posting } from '../../src/core/judge/case.ts';
+import { inQuotedCurrency } from '../../src/core/judge/payments.ts';
+import { applyEvent } from '../../src/core/judge/steps.ts';
 
 export function approveRefund(it: Case): void {
   if (it.balances === null) throw new BalancesNeeded();
   const { currency } = it.transaction;
-  const coins = it.coins.filter((coin) => isRight(it, coin));
+  const coins = it.payments.filter((coin) => inQuotedCurrency(it, coin));
   const sum = (name: 'inAvailable' | 'inSuspense'): bigint => coins.reduce((total, coin) => total + coin[name], 0n);
   const balance = it.balances.get(currency) ?? { available: 0n, receivable: 0n };
   balance.available -= sum('inAvailable');
@@ -22,22 +22,22 @@ export function approveRefund(it: Case): void {
 
 export function finishRefund(it: Case): void {
   const { currency } = it.transaction;
-  const total = it.coins.reduce((all, coin) => all + coin.inRefund, 0n);
+  const total = it.payments.reduce((all, coin) => all + coin.inRefund, 0n);
   post(it, 'final', [
     { account: `refund_payable:txn_1:${currency}`, amount: total },
     { account: `sent:${currency}`, amount: -total },
   ]);
-  for (const coin of it.coins) Object.assign(coin, { sentBack: coin.sentBack + coin.inRefund, inRefund: 0n });
-  if (!happen(it, 'reimbursement_confirmed')) throw new Error('no row for a reimbursement');
+  for (const coin of it.payments) Object.assign(coin, { sentBack: coin.sentBack + coin.inRefund, inRefund: 0n });
+  if (!applyEvent(it, 'reimbursement_confirmed')) throw new Error('no row for a reimbursement');
 }
 
-function post(it: Case, what: string, lines: Line[]): void {
+function post(it: Case, what: string, lines: Posting[]): void {
   it.steps.push({
     kind: 'post',
     entry: {
       key: `rei:${it.transaction.sequence}:${what}`,
       kind: 'reimbursement',
-      lines: lines.filter((line) => line.amount !== 0n),
+      postings: lines.filter((line) => line.amount !== 0n),
       parts: [],
     },
   });

@@ -1,9 +1,9 @@
 // A small world around the pure judge: chains with what really happens on them, a watcher, a clock, rates, books, the merchant's word.
 // After every move the judge is asked as the service asks it, its answer is applied as the store would, and the invariants of the model
-// (Credit) are looked at. Money is in cents and satoshi; the quote is 100,000 USD for a coin, so one cent is ten satoshi.
+// (Credit) are looked at. Money is in cents and satoshi; the quote is 100,000 USD for a payment, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { type Case, type CaseTransaction, type Coin, GRACE_MS, type Step } from '../../src/core/judge/case.ts';
+import { type Case, type CaseTransaction, GRACE_MS, type Payment, type Step } from '../../src/core/judge/case.ts';
 import type { Verdict } from '../../src/core/judge/judge.ts';
 import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
 import type { Rate } from '../../src/core/rate.ts';
@@ -22,7 +22,7 @@ export const T0 = Date.UTC(2026, 0, 1);
 export const W = T0 + 15 * MINUTE;
 export const QUOTE: Rate = 100_000n * 10n ** 8n;
 
-export type WorldOptions = {
+export type JudgedTransactionOptions = {
   readonly usd?: bigint;
   readonly toleranceBps?: number;
   readonly latePolicy?: 'accept' | 'review';
@@ -30,27 +30,30 @@ export type WorldOptions = {
   readonly settlementMs?: number;
   readonly currency?: CurrencyCode;
 };
-export type Payment = {
+export type SentPayment = {
   amount?: bigint;
   currency?: CurrencyCode;
   split?: readonly bigint[];
   coinbase?: boolean;
   inputs?: readonly string[];
-  lock?: Coin['lock'];
+  lock?: Payment['lock'];
   mined?: boolean;
 };
 
-function isDue(coin: Coin, view: Chain['view'] | undefined): boolean {
+function isDue(payment: Payment, view: Chain['view'] | undefined): boolean {
   if (view === undefined) return false;
-  return (coin.dueHeight !== null && coin.dueHeight <= view.tipHeight) || (coin.dueAtMs !== null && coin.dueAtMs <= view.timeMs);
+  return (
+    (payment.dueHeight !== null && payment.dueHeight <= view.tipHeight) ||
+    (payment.dueAtMs !== null && payment.dueAtMs <= view.timeMs)
+  );
 }
 
-export type World = ReturnType<typeof newWorld>;
+export type JudgedTransaction = ReturnType<typeof judgedTransaction>;
 
-export function newWorld(options: WorldOptions = {}) {
+export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const currency = options.currency ?? 'BTC';
   const usdMinor = options.usd ?? 50_00n;
-  const need = usdMinor * 10n;
+  const amountDue = usdMinor * 10n;
   const chains = new Map<CurrencyCode, Chain>();
   const prices = newPrices();
   const contested = new Map<CurrencyCode, bigint>();
@@ -59,7 +62,7 @@ export function newWorld(options: WorldOptions = {}) {
   const steps: Step[] = [];
   let nowMs = T0;
   let ids = 0n;
-  let coins: Coin[] = [];
+  let payments: Payment[] = [];
   let verdict: Verdict | null = null;
   let hurried = true;
   let spoilt = false;
@@ -69,16 +72,16 @@ export function newWorld(options: WorldOptions = {}) {
     merchantId: 1n,
     currency,
     usdMinor,
-    need,
+    amountDue,
     rate: QUOTE,
     toleranceBps: options.toleranceBps ?? 100,
     latePolicy: options.latePolicy ?? 'accept',
     createdAtMs: T0,
     windowEndsAtMs: W,
     status: 'started',
-    word: 'none',
-    why: null,
-    barred: false,
+    merchantDecision: 'none',
+    reviewCause: null,
+    acceptedOnlyByHand: false,
     confirmedAtMs: null,
     succeededAtMs: null,
     lookedUpAtMs: null,
@@ -94,43 +97,43 @@ export function newWorld(options: WorldOptions = {}) {
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
   const ask = (word?: (it: Case) => void): Asked =>
-    askJudge({ transaction, coins, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word);
+    askJudge({ transaction, payments, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word);
 
   /** Asks the judge and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
     const answer = ask(word);
     const move: Move = {
-      before: { transaction, coins },
-      after: { transaction: answer.it.transaction, coins: [...answer.it.coins] },
+      before: { transaction, payments },
+      after: { transaction: answer.it.transaction, payments: [...answer.it.payments] },
       steps: answer.it.steps,
     };
     for (const step of answer.it.steps) if (step.kind === 'post') books.post(step.entry);
     steps.push(...answer.it.steps);
     transaction = answer.it.transaction;
-    coins = [...answer.it.coins];
+    payments = [...answer.it.payments];
     verdict = answer.verdict;
     const again = ask();
     expect(again.it.steps, 'asked twice, the judge does something the second time').toEqual([]);
-    expect(JSON.stringify([again.it.transaction, again.it.coins, again.verdict], asText)).toBe(
-      JSON.stringify([transaction, coins, verdict], asText),
+    expect(JSON.stringify([again.it.transaction, again.it.payments, again.verdict], asText)).toBe(
+      JSON.stringify([transaction, payments, verdict], asText),
     );
-    checkMove(move, { books, chains, nowMs, need, spoilt, steps });
+    checkMove(move, { books, chains, nowMs, amountDue, spoilt, steps });
   }
 
   /** The watchers read what is new; whoever is due is judged, and whoever is not must have nothing to be told. */
   function settle(word?: (it: Case) => void): void {
     for (const one of chains.values()) {
-      if (watch(one, coins, { nowMs, arrivalRate: prices.now(one.currency), nextId: () => ++ids })) hurried = true;
+      if (watch(one, payments, { nowMs, arrivalRate: prices.now(one.currency), nextId: () => ++ids })) hurried = true;
     }
-    for (const [at, coin] of coins.entries()) {
-      if (coin.arrivalRate === null) coins[at] = { ...coin, arrivalRate: prices.now(coin.currency) };
+    for (const [at, payment] of payments.entries()) {
+      if (payment.arrivalRate === null) payments[at] = { ...payment, arrivalRate: prices.now(payment.currency) };
     }
     for (;;) {
       const view = chain().view;
       const due =
         hurried ||
         (verdict?.dueAtMs !== null && (verdict?.dueAtMs ?? 0) <= view.timeMs) ||
-        coins.some((coin) => isDue(coin, chains.get(coin.currency)?.view));
+        payments.some((payment) => isDue(payment, chains.get(payment.currency)?.view));
       if (due) {
         decide();
         hurried = false;
@@ -157,8 +160,8 @@ export function newWorld(options: WorldOptions = {}) {
     get status() {
       return transaction.status;
     },
-    get coins() {
-      return coins;
+    get payments() {
+      return payments;
     },
     get verdict() {
       return verdict as Verdict;
@@ -166,7 +169,7 @@ export function newWorld(options: WorldOptions = {}) {
     get now() {
       return nowMs;
     },
-    need,
+    amountDue,
     available: (code: CurrencyCode = currency) => books.of(`merchant:1:available:${code}`),
     receivable: (code: CurrencyCode = currency) => books.of(`asset:receivable:merchant:1:${code}`),
     suspense: (code: CurrencyCode = currency) => books.of(`suspense:txn_1:${code}`),
@@ -176,10 +179,10 @@ export function newWorld(options: WorldOptions = {}) {
     /** The rules that changed the status, in order. */
     rules: () => steps.flatMap((step) => (step.kind === 'status' ? [step.rule] : [])),
     announced: () => steps.flatMap((step) => (step.kind === 'announce' ? [step.type] : [])),
-    /** Sends coins to the address; the default is the whole price. */
-    pay(payment: Payment = {}): Tx {
+    /** Sends payments to the address; the default is the whole price. */
+    pay(payment: SentPayment = {}): Tx {
       const tx = broadcast(chain(payment.currency), {
-        outputs: payment.split ?? [payment.amount ?? need],
+        outputs: payment.split ?? [payment.amount ?? amountDue],
         ...(payment.inputs === undefined ? {} : { inputs: payment.inputs }),
         ...(payment.mined === undefined ? {} : { mined: payment.mined }),
         coinbase: payment.coinbase ?? false,
@@ -190,7 +193,7 @@ export function newWorld(options: WorldOptions = {}) {
       return tx;
     },
     /** Replaces a payment by one with a higher fee (same inputs). */
-    replace(tx: Tx, payment: Payment = {}): Tx {
+    replace(tx: Tx, payment: SentPayment = {}): Tx {
       return this.pay({ ...payment, inputs: tx.inputs });
     },
     /** The same payment under another txid, mined; the original is conflicted. */
@@ -235,7 +238,7 @@ export function newWorld(options: WorldOptions = {}) {
       if (tx.place === 'out') tx.place = 'mempool';
       settle();
     },
-    lock(tx: Tx, lock: Coin['lock']): void {
+    lock(tx: Tx, lock: Payment['lock']): void {
       tx.lock = lock;
       settle();
     },
@@ -272,13 +275,13 @@ export function newWorld(options: WorldOptions = {}) {
         key: `spend:${books.entries.size}`,
         kind: 'spend',
         parts: [],
-        lines: [
+        postings: [
           { account: `merchant:1:available:${code}`, amount },
           { account: `outside:${code}`, amount: -amount },
         ],
       });
     },
-    /** A reimbursement of the whole is approved: its coins wait to be sent. */
+    /** A reimbursement of the whole is approved: its payments wait to be sent. */
     openRefund(): void {
       settle(approveRefund);
       refunding = true;

@@ -5,23 +5,24 @@ import type { ChainPort } from '../../src/core/ports.ts';
 import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
 
 const DAY_MS = 86_400_000;
-let house: House;
+let service: ServiceOnDatabase;
 let readings: number;
 let mempoolTakesMs: number;
 beforeEach(async () => {
-  house = await openHouse();
+  service = await openServiceOnDatabase();
   readings = 0;
   mempoolTakesMs = 0;
 });
-afterEach(() => house.drop());
+afterEach(() => service.drop());
 
-/** The jobs of a worker whose node holds the blocks that the house has recorded, all empty. */
+/** The jobs of a worker whose node holds the blocks that the service has recorded, all empty. */
 function jobs(): (name: string) => Job {
   const at = async (height: number): Promise<{ hash: string; previous: string; time: Date } | undefined> =>
-    (await house.admin.query(`select hash, previous, time from blocks where currency = 'BTC' and height = $1`, [height])).rows[0];
+    (await service.admin.query(`select hash, previous, time from blocks where currency = 'BTC' and height = $1`, [height]))
+      .rows[0];
   const port = {
     currency: 'BTC',
     condition: async () => ({ state: 'ready', height: 10_000, hash: '', tipTimeMs: 0, peers: 1 }),
@@ -34,7 +35,7 @@ function jobs(): (name: string) => Job {
     },
     readMempoolTransactions: async () => ({ missing: [], touched: [] }),
   } as unknown as ChainPort;
-  const ctx = { ...house.ctx, ports: { ...house.ctx.ports, chains: new Map([['BTC' as const, port]]) } };
+  const ctx = { ...service.ctx, ports: { ...service.ctx.ports, chains: new Map([['BTC' as const, port]]) } };
   const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
   const all = workerJobs(ctx, new Map([['BTC', watcher]]), (job, error) => {
     throw new Error(`${job}: ${String(error)}`);
@@ -43,16 +44,16 @@ function jobs(): (name: string) => Job {
 }
 
 async function statuses(ids: readonly string[]): Promise<string[]> {
-  return Promise.all(ids.map(async (id) => (await house.path(id)).at(-1) ?? ''));
+  return Promise.all(ids.map(async (id) => (await service.path(id)).at(-1) ?? ''));
 }
 
 test('nothing is looked up while the judge has not come to all that is due; then all of it in one reading', async () => {
   const ids = [];
-  for (let i = 0; i < 3; i++) ids.push((await house.create()).transactionId);
-  await house.wait(DAY_MS + 3_600_000);
+  for (let i = 0; i < 3; i++) ids.push((await service.create()).transactionId);
+  await service.wait(DAY_MS + 3_600_000);
   const job = jobs();
   await job('judge').run();
-  await house.admin.query(
+  await service.admin.query(
     `update transactions set due_at = '-infinity', lookup_wanted = false, status = 'started' where id = $1`,
     [ids[2]],
   );
@@ -69,8 +70,8 @@ test('a reading that took long rests, unless somebody waits for the next one', a
   const job = jobs();
   mempoolTakesMs = 1_050;
   for (const hurried of [false, false, true]) {
-    const { transactionId } = await house.create();
-    await house.wait(DAY_MS + 3_600_000);
+    const { transactionId } = await service.create();
+    await service.wait(DAY_MS + 3_600_000);
     while (await job('judge').run());
     await job('look-up BTC').run(hurried);
     while (await job('judge').run());

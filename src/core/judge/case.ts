@@ -1,13 +1,13 @@
-// What the judge knows of one transaction while it decides: the transaction, its coins (payments), the chains' clocks, rates and balances.
+// What the judge knows of one transaction while it decides: the transaction, its payments, the chains' clocks, rates and balances.
 // The store loads a Case under the row lock, the rooms beside this one change it, the store writes the difference.
 import type { CurrencyCode } from '../currency.ts';
 import type { Rate } from '../rate.ts';
 import type { Announcement, TransactionStatus } from '../transaction-states.ts';
 
-export type CoinState = 'mempool' | 'mined' | 'gone' | 'conflicted';
+export type PaymentState = 'mempool' | 'mined' | 'gone' | 'conflicted';
 
 /** One payment: facts of the watcher first, then what the judge has made of it. Amounts in minor units of `currency`. */
-export type Coin = {
+export type Payment = {
   readonly id: bigint;
   readonly currency: CurrencyCode;
   readonly txid: string;
@@ -15,23 +15,23 @@ export type Coin = {
   readonly amount: bigint;
   readonly coinbase: boolean;
   readonly lock: 'instantsend' | 'chainlock' | null;
-  readonly state: CoinState;
+  readonly state: PaymentState;
   readonly height: number | null;
   readonly blockHash: string | null;
   readonly blockTimeMs: number | null;
   readonly seenAtMs: number;
-  /** How far the watcher had caught up when it noticed this coin. */
+  /** How far the watcher had caught up when it noticed this payment. */
   readonly caughtUpAtMs: number;
   readonly foundMined: boolean;
   readonly goneSinceMs: number | null;
   readonly lastHeight: number | null;
-  /** The rival that spends the same outpoint, when this coin is conflicted. */
+  /** The rival that spends the same outpoint, when this payment is conflicted. */
   readonly conflictTxid: string | null;
   /** The outpoints that its transaction spends; known only of one that another payment of the same transaction has replaced. */
   readonly spends: readonly string[];
   /** Arrival rate of its currency, when one is known. */
   readonly arrivalRate: Rate | null;
-  /** Classified as on time or late; stays when the coin goes and comes back. */
+  /** Classified as on time or late; stays when the payment goes and comes back. */
   classified: boolean;
   /** The rules have been told that it is there. */
   present: boolean;
@@ -52,14 +52,14 @@ export type Coin = {
   owedFee: bigint;
   wasLost: boolean;
   /** Part of what pays the price, as far as it is decided now; what is shown as `counted`. */
-  counts: boolean;
+  counted: boolean;
   depositEntryKey: string | null;
   /** The next height of its chain, and the next time of its chain's clock, at which something changes for it. */
   dueHeight: number | null;
   dueAtMs: number | null;
 };
 
-export type Word = 'none' | 'cancelled' | 'refused' | 'accepted';
+export type MerchantDecision = 'none' | 'cancelled' | 'refused' | 'accepted';
 export type ReviewCause = 'late' | 'loss' | 'other';
 
 export type CaseTransaction = {
@@ -67,16 +67,16 @@ export type CaseTransaction = {
   readonly merchantId: bigint;
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
-  readonly need: bigint;
+  readonly amountDue: bigint;
   readonly rate: Rate;
   readonly toleranceBps: number;
   readonly latePolicy: 'accept' | 'review';
   readonly createdAtMs: number;
   readonly windowEndsAtMs: number;
   status: TransactionStatus;
-  word: Word;
-  why: ReviewCause | null;
-  barred: boolean;
+  merchantDecision: MerchantDecision;
+  reviewCause: ReviewCause | null;
+  acceptedOnlyByHand: boolean;
   confirmedAtMs: number | null;
   succeededAtMs: number | null;
   readonly lookedUpAtMs: number | null;
@@ -93,8 +93,8 @@ export type ChainView = {
 };
 
 /** + debit, − credit. */
-export type Line = { readonly account: string; readonly amount: bigint };
-/** What one payment brings into an entry (+) or takes out of it (−), in coins, under a key that only it can have. */
+export type Posting = { readonly account: string; readonly amount: bigint };
+/** What one payment brings into an entry (+) or takes out of it (−), in its currency, under a key that only it can have. */
 export type Part = {
   readonly key: string;
   readonly amount: bigint;
@@ -104,8 +104,8 @@ export type Part = {
 export type Entry = {
   readonly key: string;
   readonly kind: string;
-  readonly lines: readonly Line[];
-  /** Empty where no coins come or go. */
+  readonly postings: readonly Posting[];
+  /** Empty where no units come or go. */
   readonly parts: readonly Part[];
 };
 
@@ -129,10 +129,10 @@ export type DatedBlock = { readonly timeMs: number; readonly rate: Rate | null }
 export type Case = {
   readonly transaction: CaseTransaction;
   /** In the order in which they were seen. */
-  readonly coins: readonly Coin[];
+  readonly payments: readonly Payment[];
   readonly nowMs: number;
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  /** Blocks of the transaction's chain at which its coins may reach their R, by height. */
+  /** Blocks of the transaction's chain at which its payments may reach their R, by height. */
   readonly blocks: ReadonlyMap<number, DatedBlock>;
   readonly feeBps: number;
   readonly settlementMs: number;

@@ -2,8 +2,9 @@
 // again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
 import type { Case } from './case.ts';
 import { GRACE_MS } from './case.ts';
+import { noticePayments } from './notice.ts';
 import {
-  countingCoins,
+  countingPayments,
   dayAfterCreation,
   isAfterDay,
   isLive,
@@ -11,8 +12,7 @@ import {
   noteCounting,
   received,
   youngestCounting,
-} from './coins.ts';
-import { noticeCoins } from './notice.ts';
+} from './payments.ts';
 import { nextHeight } from './required.ts';
 import {
   acceptLate,
@@ -35,7 +35,7 @@ import {
 /** In the order in which they are asked: losses before news, news before what waits. */
 const RULES: readonly Rule[] = [
   takeBackLost,
-  noticeCoins,
+  noticePayments,
   announceReorged,
   confirm,
   book,
@@ -65,11 +65,11 @@ export function judge(it: Case): Verdict {
   for (let round = 0; RULES.some((rule) => rule(it)); round++) {
     if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
   }
-  const counting = countingCoins(it);
+  const counting = countingPayments(it);
   noteCounting(it, counting);
-  for (const coin of it.coins) {
-    coin.dueHeight = nextHeight(it, coin);
-    coin.dueAtMs = nextTime(it, coin);
+  for (const payment of it.payments) {
+    payment.dueHeight = nextHeight(it, payment);
+    payment.dueAtMs = nextTime(it, payment);
   }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
   return { receivedMinor: received(it), youngest: youngestCounting(it, counting), dueAtMs: nextDue(it) };
@@ -97,7 +97,7 @@ function nextDue(it: Case): number | null {
   }
   const now = ownTime(it);
   const waitsForRate =
-    it.coins.some((coin) => isLive(coin) && coin.valueRate === null) ||
+    it.payments.some((payment) => isLive(payment) && payment.valueRate === null) ||
     (transaction.status === 'pending' &&
       [...it.blocks.values()].some((block) => isAfterDay(transaction, block) && block.rate === null));
   if (waitsForRate) times.push(now + RATE_RETRY_MS);

@@ -2,8 +2,8 @@
 // merchant's available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
 import type { CurrencyCode } from '../currency.ts';
 import { atLeastZero, basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
-import { BalancesNeeded, type Case, type Coin, type Line, type Part, type Step } from './case.ts';
-import { isBooked } from './coins.ts';
+import { BalancesNeeded, type Case, type Part, type Payment, type Posting, type Step } from './case.ts';
+import { isBooked } from './payments.ts';
 
 const account = {
   chain: (currency: CurrencyCode) => `asset:chain:${currency}`,
@@ -25,7 +25,7 @@ function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; recei
 }
 
 /** Lines that let `amount` enter available: the receivable is repaid first. */
-function enter(it: Case, currency: CurrencyCode, amount: bigint): Line[] {
+function enter(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
   if (amount === 0n) return [];
   const balance = balanceOf(it, currency);
   const repaid = least(balance.receivable, amount);
@@ -37,27 +37,27 @@ function enter(it: Case, currency: CurrencyCode, amount: bigint): Line[] {
   ];
 }
 
-function post(it: Case, entry: { key: string; kind: string; lines: readonly Line[]; parts?: readonly Part[] }): void {
-  const lines = entry.lines.filter((line) => line.amount !== 0n);
-  it.steps.push({ kind: 'post', entry: { key: entry.key, kind: entry.kind, lines, parts: entry.parts ?? [] } });
+function post(it: Case, entry: { key: string; kind: string; postings: readonly Posting[]; parts?: readonly Part[] }): void {
+  const postings = entry.postings.filter((posting) => posting.amount !== 0n);
+  it.steps.push({ kind: 'post', entry: { key: entry.key, kind: entry.kind, postings, parts: entry.parts ?? [] } });
 }
 
 /**
- * Posts what a verdict does with the coins of one payment. What it does of this kind with other payments in the same currency right before is
+ * Posts what a verdict does with the units of one payment. What it does of this kind with other payments in the same currency right before is
  * one entry with it: anybody can pay in thousands of outputs. The entry has the key of its first part, which no other payment can have.
  */
 function postPart(
   it: Case,
-  { kind, currency, lines, part }: { kind: string; currency: CurrencyCode; lines: readonly Line[]; part: Part },
+  { kind, currency, postings, part }: { kind: string; currency: CurrencyCode; postings: readonly Posting[]; part: Part },
 ): void {
   const at = openEntry(it, kind, account.chain(currency));
   if (at === null) {
-    post(it, { key: part.key, kind, lines: lines.filter((line) => line.amount !== 0n), parts: [part] });
+    post(it, { key: part.key, kind, postings: postings.filter((posting) => posting.amount !== 0n), parts: [part] });
     return;
   }
   const { entry } = it.steps[at] as Extract<Step, { kind: 'post' }>;
   (entry.parts as Part[]).push(part);
-  it.steps[at] = { kind: 'post', entry: { ...entry, lines: added(entry.lines, lines) } };
+  it.steps[at] = { kind: 'post', entry: { ...entry, postings: added(entry.postings, postings) } };
 }
 
 /** The place of the last entry of this kind and chain that nothing but a change of status and entries of this kind follow; null = none. */
@@ -65,21 +65,21 @@ function openEntry({ steps }: Case, kind: string, chain: string): number | null 
   for (let at = steps.length - 1; at >= 0; at--) {
     const step = steps[at] as Step;
     if (step.kind === 'announce' || (step.kind === 'post' && step.entry.kind !== kind)) return null;
-    if (step.kind === 'post' && step.entry.lines.some((line) => line.account === chain)) return at;
+    if (step.kind === 'post' && step.entry.postings.some((posting) => posting.account === chain)) return at;
   }
   return null;
 }
 
-function added(to: readonly Line[], lines: readonly Line[]): readonly Line[] {
-  const amounts = new Map(to.map((line) => [line.account, line.amount]));
-  for (const { account: code, amount } of lines) amounts.set(code, plus(amounts.get(code) ?? 0n, amount));
+function added(to: readonly Posting[], postings: readonly Posting[]): readonly Posting[] {
+  const amounts = new Map(to.map((posting) => [posting.account, posting.amount]));
+  for (const { account: code, amount } of postings) amounts.set(code, plus(amounts.get(code) ?? 0n, amount));
   return [...amounts].flatMap(([code, amount]) => (amount === 0n ? [] : [{ account: code, amount }]));
 }
 
-/** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a coin that was lost and is back. */
-function depositKey(coin: Coin): string {
-  const base = `dep:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}`;
-  return coin.generation === 0 ? base : `${base}#${coin.generation + 1}`;
+/** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a payment that was lost and is back. */
+function depositKey(payment: Payment): string {
+  const base = `dep:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}`;
+  return payment.generation === 0 ? base : `${base}#${payment.generation + 1}`;
 }
 
 /** The fee of one part of a credit: of the whole it is rounded down once, not in each part. `before` = the parts that were taken already. */
@@ -88,108 +88,119 @@ function feeOf(it: Case, part: bigint, before: bigint): bigint {
 }
 
 /**
- * Books a coin for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense.
- * @param before what other coins of the same credit brought already
+ * Books a payment for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense.
+ * @param before what other currencies of the same credit brought already
  */
-export function bookDeposit(it: Case, coin: Coin, credit: bigint, before = 0n): void {
-  if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
+export function bookDeposit(it: Case, payment: Payment, credit: bigint, before = 0n): void {
+  if (isBooked(payment)) throw new Error(`payment ${payment.txid}:${payment.vout} is booked already`);
   const fee = feeOf(it, credit, before);
-  postDeposit(it, coin, { toMerchant: minus(credit, fee), fee });
-  coin.inAvailable = credit;
+  postDeposit(it, payment, { toMerchant: minus(credit, fee), fee });
+  payment.inAvailable = credit;
 }
 
-/** Books a coin that is not (or no more) part of the price to suspense; what its earlier loss took from the merchant is restored first. */
-export function bookToSuspense(it: Case, coin: Coin): void {
-  if (isBooked(coin)) throw new Error(`coin ${coin.txid}:${coin.vout} is booked already`);
-  const restored = least(coin.owed, coin.amount);
-  const fee = least(coin.owedFee, minus(coin.amount, restored));
-  postDeposit(it, coin, { toMerchant: restored, fee });
+/** Books a payment that is not (or no more) part of the price to suspense; what its earlier loss took from the merchant is restored first. */
+export function bookToSuspense(it: Case, payment: Payment): void {
+  if (isBooked(payment)) throw new Error(`payment ${payment.txid}:${payment.vout} is booked already`);
+  const restored = least(payment.owed, payment.amount);
+  const fee = least(payment.owedFee, minus(payment.amount, restored));
+  postDeposit(it, payment, { toMerchant: restored, fee });
   // of what was restored, the part that had been sent back or promised before the loss is no longer the merchant's to give
-  coin.inAvailable = minus(coin.credited, least(coin.credited, plus(coin.sentBack, coin.inRefund)));
+  payment.inAvailable = minus(payment.credited, least(payment.credited, plus(payment.sentBack, payment.inRefund)));
 }
 
-/** The entry of a coin that is booked, and what it leaves with the coin: what goes neither to the merchant nor to the fee is suspended. */
-function postDeposit(it: Case, coin: Coin, { toMerchant, fee }: { readonly toMerchant: bigint; readonly fee: bigint }): void {
+/** The entry of a payment that is booked, and what it leaves with the payment: what goes neither to the merchant nor to the fee is suspended. */
+function postDeposit(
+  it: Case,
+  payment: Payment,
+  { toMerchant, fee }: { readonly toMerchant: bigint; readonly fee: bigint },
+): void {
   const credited = plus(toMerchant, fee);
-  const suspended = minus(coin.amount, credited);
-  const key = depositKey(coin);
+  const suspended = minus(payment.amount, credited);
+  const key = depositKey(payment);
   postPart(it, {
     kind: 'deposit',
-    currency: coin.currency,
-    lines: [
-      { account: account.chain(coin.currency), amount: coin.amount },
-      ...enter(it, coin.currency, toMerchant),
-      { account: account.feeIncome(coin.currency), amount: negated(fee) },
-      { account: account.suspense(it, coin.currency), amount: negated(suspended) },
+    currency: payment.currency,
+    postings: [
+      { account: account.chain(payment.currency), amount: payment.amount },
+      ...enter(it, payment.currency, toMerchant),
+      { account: account.feeIncome(payment.currency), amount: negated(fee) },
+      { account: account.suspense(it, payment.currency), amount: negated(suspended) },
     ],
-    part: { key, amount: coin.amount, reversesKey: null },
+    part: { key, amount: payment.amount, reversesKey: null },
   });
-  Object.assign(coin, { credited, fee, suspended, inSuspense: suspended, depositEntryKey: key, judgedBlockHash: coin.blockHash });
-  Object.assign(coin, { wasLost: false, owed: 0n, owedFee: 0n });
+  Object.assign(payment, {
+    credited,
+    fee,
+    suspended,
+    inSuspense: suspended,
+    depositEntryKey: key,
+    judgedBlockHash: payment.blockHash,
+  });
+  Object.assign(payment, { wasLost: false, owed: 0n, owedFee: 0n });
 }
 
-/** Moves what these coins have in suspense to the merchant's available balance (rules 11, 12, excess). */
-export function acceptSuspense(it: Case, coins: readonly Coin[]): void {
-  for (const currency of new Set(coins.map((coin) => coin.currency))) {
-    const moved = coins.filter((coin) => coin.currency === currency && coin.inSuspense > 0n);
-    const total = sum(moved.map((coin) => coin.inSuspense));
+/** Moves what these payments have in suspense to the merchant's available balance (rules 11, 12, excess). */
+export function acceptSuspense(it: Case, payments: readonly Payment[]): void {
+  for (const currency of new Set(payments.map((payment) => payment.currency))) {
+    const moved = payments.filter((payment) => payment.currency === currency && payment.inSuspense > 0n);
+    const total = sum(moved.map((payment) => payment.inSuspense));
     if (total === 0n) continue;
     let before = 0n;
-    const fees = moved.map((coin) => {
-      const fee = feeOf(it, coin.inSuspense, before);
-      before = plus(before, coin.inSuspense);
+    const fees = moved.map((payment) => {
+      const fee = feeOf(it, payment.inSuspense, before);
+      before = plus(before, payment.inSuspense);
       return fee;
     });
     post(it, {
       key: `rev:${it.transaction.id}:accept:${it.transaction.sequence}:${currency.toLowerCase()}`,
       kind: 'accepted',
-      lines: [
+      postings: [
         { account: account.suspense(it, currency), amount: total },
         ...enter(it, currency, minus(total, sum(fees))),
         { account: account.feeIncome(currency), amount: negated(sum(fees)) },
       ],
     });
-    moved.forEach((coin, index) => {
-      coin.fee = plus(coin.fee, fees[index] ?? 0n);
-      coin.credited = plus(coin.credited, coin.inSuspense);
-      coin.inAvailable = plus(coin.inAvailable, coin.inSuspense);
-      coin.inSuspense = 0n;
+    moved.forEach((payment, index) => {
+      payment.fee = plus(payment.fee, fees[index] ?? 0n);
+      payment.credited = plus(payment.credited, payment.inSuspense);
+      payment.inAvailable = plus(payment.inAvailable, payment.inSuspense);
+      payment.inSuspense = 0n;
     });
   }
 }
 
 /**
- * Takes back a lost coin: each unit from where it lies now (suspense, a reimbursement that was not sent, the fee, the merchant's available);
+ * Takes back a lost payment: each unit from where it lies now (suspense, a reimbursement that was not sent, the fee, the merchant's available);
  * only the rest, and what was already sent back, becomes the receivable.
  */
-export function reverseDeposit(it: Case, coin: Coin): void {
-  const wasCounted = coin.inAvailable > 0n || coin.inRefund > 0n;
-  const wanted = minus(plus(coin.inAvailable, coin.sentBack), coin.fee);
-  const lines: Line[] = [{ account: account.chain(coin.currency), amount: negated(coin.amount) }];
-  // a waiting reimbursement has taken the coin whole, fee included: then the fee goes back to whom it was taken from
-  if (wanted < 0n) lines.push(...enter(it, coin.currency, negated(wanted)));
+export function reverseDeposit(it: Case, payment: Payment): void {
+  const wasCounted = payment.inAvailable > 0n || payment.inRefund > 0n;
+  const wanted = minus(plus(payment.inAvailable, payment.sentBack), payment.fee);
+  const postings: Posting[] = [{ account: account.chain(payment.currency), amount: negated(payment.amount) }];
+  // a waiting reimbursement has taken the payment whole, fee included: then the fee goes back to whom it was taken from
+  if (wanted < 0n) postings.push(...enter(it, payment.currency, negated(wanted)));
   if (wanted > 0n) {
-    const balance = balanceOf(it, coin.currency);
+    const balance = balanceOf(it, payment.currency);
     const taken = least(balance.available, wanted);
     balance.available = minus(balance.available, taken);
     balance.receivable = plus(balance.receivable, minus(wanted, taken));
-    lines.push({ account: account.available(it, coin.currency), amount: taken });
-    lines.push({ account: account.receivable(it, coin.currency), amount: minus(wanted, taken) });
+    postings.push({ account: account.available(it, payment.currency), amount: taken });
+    postings.push({ account: account.receivable(it, payment.currency), amount: minus(wanted, taken) });
   }
-  lines.push({ account: account.feeIncome(coin.currency), amount: coin.fee });
-  lines.push({ account: account.suspense(it, coin.currency), amount: coin.inSuspense });
-  lines.push({ account: account.refundPayable(it, coin.currency), amount: coin.inRefund });
-  const key = `reorg:${coin.currency.toLowerCase()}:${coin.txid}:${coin.vout}:${coin.generation + 1}`;
-  const part = { key, amount: negated(coin.amount), reversesKey: coin.depositEntryKey };
-  postPart(it, { kind: 'deposit_lost', currency: coin.currency, lines, part });
-  Object.assign(coin, {
+  postings.push({ account: account.feeIncome(payment.currency), amount: payment.fee });
+  postings.push({ account: account.suspense(it, payment.currency), amount: payment.inSuspense });
+  postings.push({ account: account.refundPayable(it, payment.currency), amount: payment.inRefund });
+  const key = `reorg:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}:${payment.generation + 1}`;
+  const part = { key, amount: negated(payment.amount), reversesKey: payment.depositEntryKey };
+  postPart(it, { kind: 'deposit_lost', currency: payment.currency, postings, part });
+  Object.assign(payment, {
     owed: atLeastZero(wanted),
-    owedFee: wanted < 0n ? 0n : coin.fee,
+    owedFee: wanted < 0n ? 0n : payment.fee,
     wasLost: wasCounted,
-    generation: coin.generation + 1,
+    generation: payment.generation + 1,
     depositEntryKey: null,
   });
-  Object.assign(coin, {
+  Object.assign(payment, {
     credited: 0n,
     suspended: 0n,
     fee: 0n,

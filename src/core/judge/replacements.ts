@@ -2,19 +2,19 @@
 // merchant. Worked out once for each replacing transaction, in a time that grows with the number of payments only: everybody can send
 // one that has thousands of outputs to us, and replace it as often as he pays the fee. Used by notice.ts only.
 import { atLeastZero, basisPointsDown, greatest, least, minus, plus, sum } from '../money.ts';
-import type { Case, Coin } from './case.ts';
-import { isBooked, isOnTime, isRight, tolerance } from './coins.ts';
+import type { Case, Payment } from './case.ts';
+import { inQuotedCurrency, isBooked, isOnTime, tolerance } from './payments.ts';
 
 export type Replacements = {
-  /** Notes whether this coin is on time or late, once and for ever: as one that replaces others it is on time up to what they were. */
-  classify(coin: Coin): void;
-  /** Gives a coin that replaces booked ones what their loss took. */
-  inheritLoss(coin: Coin): void;
+  /** Notes whether this payment is on time or late, once and for ever: as one that replaces others it is on time up to what they were. */
+  classify(payment: Payment): void;
+  /** Gives a payment that replaces booked ones what their loss took. */
+  inheritLoss(payment: Payment): void;
 };
 
 /** The payments that one transaction replaces. */
 type Replaced = {
-  readonly coins: Coin[];
+  readonly payments: Payment[];
   /** What of them was on time; null until it is asked for. */
   onTime: bigint | null;
   /** What of that the outputs of the replacement have taken. */
@@ -23,64 +23,64 @@ type Replaced = {
   lost: Lost | null;
 };
 /** `owed`: what their loss took and nobody has inherited yet. `emptied`: so many of them, from the first, have nothing left. */
-type Lost = { readonly coins: readonly Coin[]; owed: bigint; emptied: number };
+type Lost = { readonly payments: readonly Payment[]; owed: bigint; emptied: number };
 
 /** The replacements among the payments of a case. What they note and what they owe changes only through what is returned. */
 export function replacementsIn(it: Case): Replacements {
-  const replaced = byReplacement(it.coins);
-  /** What the merchant has or has lost of all coins in the transaction's currency. */
+  const replaced = byReplacement(it.payments);
+  /** What the merchant has or has lost of all payments in the transaction's currency. */
   let merchants: bigint | null = null;
 
   function inherited(group: Replaced): bigint {
-    group.onTime ??= onTimeOf(it, group.coins);
+    group.onTime ??= onTimeOf(it, group.payments);
     return atLeastZero(minus(group.onTime, group.taken));
   }
 
   return {
-    classify(coin) {
-      const group = replaced.get(keyOf(coin, coin.txid));
-      if (it.transaction.word === 'cancelled') coin.onTimeMinor = 0n;
-      else if (isOnTime(it.transaction, coin)) coin.onTimeMinor = coin.amount;
-      else coin.onTimeMinor = group === undefined ? 0n : least(coin.amount, inherited(group));
-      if (group !== undefined) group.taken = plus(group.taken, coin.onTimeMinor);
-      coin.classified = true;
+    classify(payment) {
+      const group = replaced.get(keyOf(payment, payment.txid));
+      if (it.transaction.merchantDecision === 'cancelled') payment.onTimeMinor = 0n;
+      else if (isOnTime(it.transaction, payment)) payment.onTimeMinor = payment.amount;
+      else payment.onTimeMinor = group === undefined ? 0n : least(payment.amount, inherited(group));
+      if (group !== undefined) group.taken = plus(group.taken, payment.onTimeMinor);
+      payment.classified = true;
     },
-    inheritLoss(coin) {
-      const group = replaced.get(keyOf(coin, coin.txid));
-      if (group === undefined || isBooked(coin)) return;
-      group.lost ??= lostOf(group.coins, coin);
+    inheritLoss(payment) {
+      const group = replaced.get(keyOf(payment, payment.txid));
+      if (group === undefined || isBooked(payment)) return;
+      group.lost ??= lostOf(group.payments, payment);
       if (group.lost.owed === 0n) return;
-      merchants ??= sum(it.coins.filter((one) => isRight(it, one)).map(merchantsPart));
-      takeLoss(it, coin, group.lost);
-      if (coin.owed === 0n || !isRight(it, coin)) return;
+      merchants ??= sum(it.payments.filter((one) => inQuotedCurrency(it, one)).map(merchantsPart));
+      takeLoss(it, payment, group.lost);
+      if (payment.owed === 0n || !inQuotedCurrency(it, payment)) return;
       // all of it where that is no more than the price and its tolerance (rules 5, 17)
-      const elsewhere = minus(merchants, merchantsPart(coin));
-      if (plus(elsewhere, coin.amount) > plus(it.transaction.need, tolerance(it.transaction))) return;
-      coin.owedFee = basisPointsDown(coin.amount, it.feeBps);
-      coin.owed = minus(coin.amount, coin.owedFee);
-      merchants = plus(elsewhere, merchantsPart(coin));
+      const elsewhere = minus(merchants, merchantsPart(payment));
+      if (plus(elsewhere, payment.amount) > plus(it.transaction.amountDue, tolerance(it.transaction))) return;
+      payment.owedFee = basisPointsDown(payment.amount, it.feeBps);
+      payment.owed = minus(payment.amount, payment.owedFee);
+      merchants = plus(elsewhere, merchantsPart(payment));
     },
   };
 }
 
-function keyOf(coin: Coin, txid: string): string {
-  return `${coin.currency} ${txid}`;
+function keyOf(payment: Payment, txid: string): string {
+  return `${payment.currency} ${txid}`;
 }
 
 /** The replaced payments by the transaction that replaces them. */
-function byReplacement(coins: readonly Coin[]): ReadonlyMap<string, Replaced> {
+function byReplacement(payments: readonly Payment[]): ReadonlyMap<string, Replaced> {
   const groups = new Map<string, Replaced>();
-  for (const coin of coins) {
-    if (coin.conflictTxid === null) continue;
-    const key = keyOf(coin, coin.conflictTxid);
+  for (const payment of payments) {
+    if (payment.conflictTxid === null) continue;
+    const key = keyOf(payment, payment.conflictTxid);
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { coins: [coin], onTime: null, taken: 0n, lost: null });
-    else group.coins.push(coin);
+    if (group === undefined) groups.set(key, { payments: [payment], onTime: null, taken: 0n, lost: null });
+    else group.payments.push(payment);
   }
   if (groups.size === 0) return groups;
-  for (const coin of coins) {
-    const group = coin.classified ? groups.get(keyOf(coin, coin.txid)) : undefined;
-    if (group !== undefined) group.taken = plus(group.taken, coin.onTimeMinor);
+  for (const payment of payments) {
+    const group = payment.classified ? groups.get(keyOf(payment, payment.txid)) : undefined;
+    if (group !== undefined) group.taken = plus(group.taken, payment.onTimeMinor);
   }
   return groups;
 }
@@ -89,14 +89,14 @@ function byReplacement(coins: readonly Coin[]): ReadonlyMap<string, Replaced> {
  * What of these payments was on time. Transactions that spend the same outpoint are a row of replacements, one payment: of such a row only
  * the largest counts. Those that share none are several payments.
  */
-function onTimeOf(it: Case, replaced: readonly Coin[]): bigint {
+function onTimeOf(it: Case, replaced: readonly Payment[]): bigint {
   const amounts = new Map<string, bigint>();
   const spends = new Map<string, readonly string[]>();
-  for (const coin of replaced) {
+  for (const payment of replaced) {
     // what was replaced before it was ever judged was on time or late all the same
-    const onTime = coin.classified ? coin.onTimeMinor : isOnTime(it.transaction, coin) ? coin.amount : 0n;
-    amounts.set(coin.txid, plus(amounts.get(coin.txid) ?? 0n, onTime));
-    spends.set(coin.txid, coin.spends);
+    const onTime = payment.classified ? payment.onTimeMinor : isOnTime(it.transaction, payment) ? payment.amount : 0n;
+    amounts.set(payment.txid, plus(amounts.get(payment.txid) ?? 0n, onTime));
+    spends.set(payment.txid, payment.spends);
   }
   const most = new Map<string, bigint>();
   const row = rowsOf(spends);
@@ -128,42 +128,42 @@ function rowsOf(spends: ReadonlyMap<string, readonly string[]>): (txid: string) 
   return rowOf;
 }
 
-/** What of a coin is the merchant's, or was taken from the merchant by its loss. */
-function merchantsPart(coin: Coin): bigint {
-  return plus(plus(coin.inAvailable, coin.owed), coin.owedFee);
+/** What of a payment is the merchant's, or was taken from the merchant by its loss. */
+function merchantsPart(payment: Payment): bigint {
+  return plus(plus(payment.inAvailable, payment.owed), payment.owedFee);
 }
 
 /** Those that are booked no more; of what nothing is owed for (a waiting reimbursement had it whole) the loss goes over to the first heir. */
-function lostOf(replaced: readonly Coin[], heir: Coin): Lost {
-  const coins = replaced.filter((coin) => !isBooked(coin));
-  const owed = sum(coins.map((coin) => coin.owed));
-  if (owed > 0n) for (const coin of coins) if (coin.owed === 0n) passOn(coin, heir);
-  return { coins, owed, emptied: 0 };
+function lostOf(replaced: readonly Payment[], heir: Payment): Lost {
+  const payments = replaced.filter((payment) => !isBooked(payment));
+  const owed = sum(payments.map((payment) => payment.owed));
+  if (owed > 0n) for (const payment of payments) if (payment.owed === 0n) passOn(payment, heir);
+  return { payments, owed, emptied: 0 };
 }
 
 /**
  * A payment that takes the place of booked ones is one event with them: what their loss took comes back with it, up to its amount. Each is
  * emptied before the next, so that all outputs of a replacement together come by each of them once.
  */
-function takeLoss(it: Case, heir: Coin, lost: Lost): void {
-  for (; lost.emptied < lost.coins.length; lost.emptied++) {
-    const coin = lost.coins[lost.emptied] as Coin;
+function takeLoss(it: Case, heir: Payment, lost: Lost): void {
+  for (; lost.emptied < lost.payments.length; lost.emptied++) {
+    const payment = lost.payments[lost.emptied] as Payment;
     const room = minus(minus(heir.amount, heir.owed), heir.owedFee);
-    const taken = least(plus(coin.owed, coin.owedFee), room);
-    const owed = least(coin.owed, minus(taken, least(coin.owedFee, basisPointsDown(taken, it.feeBps))));
+    const taken = least(plus(payment.owed, payment.owedFee), room);
+    const owed = least(payment.owed, minus(taken, least(payment.owedFee, basisPointsDown(taken, it.feeBps))));
     const fee = minus(taken, owed);
     heir.owed = plus(heir.owed, owed);
     heir.owedFee = plus(heir.owedFee, fee);
-    coin.owed = minus(coin.owed, owed);
-    coin.owedFee = minus(coin.owedFee, fee);
+    payment.owed = minus(payment.owed, owed);
+    payment.owedFee = minus(payment.owedFee, fee);
     lost.owed = minus(lost.owed, owed);
-    if (coin.owed === 0n) passOn(coin, heir);
-    if (coin.owed > 0n || coin.owedFee > 0n) return;
+    if (payment.owed === 0n) passOn(payment, heir);
+    if (payment.owed > 0n || payment.owedFee > 0n) return;
   }
 }
 
-/** Nothing is owed for a coin any more: what takes its place is what was lost. */
-function passOn(from: Coin, to: Coin): void {
+/** Nothing is owed for a payment any more: what takes its place is what was lost. */
+function passOn(from: Payment, to: Payment): void {
   to.wasLost ||= from.wasLost;
   from.wasLost = false;
 }

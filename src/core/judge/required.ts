@@ -1,56 +1,60 @@
-// R: how deep a coin must lie for what is done with it, by what it is worth itself or together with others, and whether it does. No decision is
+// R: how deep a payment must lie for what is done with it, by what it is worth itself or together with others, and whether it does. No decision is
 // made here.
 import {
   confirmationsToReach,
   finalDepth,
-  type Required,
+  type RequiredDepth,
   reaches,
-  requiredConfirmations,
-  requiredOfTiers,
+  requiredDepth,
+  requiredDepthsOfTiers,
 } from '../confirmations.ts';
 import type { CurrencyCode } from '../currency.ts';
 import { greatest } from '../money.ts';
 import { type Rate, usdForPartsUp, type Valued } from '../rate.ts';
-import type { Case, Coin } from './case.ts';
-import { chainOf, confirmationsOf, isLive, isRight, lateMinor } from './coins.ts';
+import type { Case, Payment } from './case.ts';
+import { chainOf, confirmationsOf, inQuotedCurrency, isLive, lateMinor } from './payments.ts';
 
-function hasReached(it: Case, coin: Coin, required: Required): boolean {
+function hasReached(it: Case, payment: Payment, required: RequiredDepth): boolean {
   return (
-    isLive(coin) &&
-    reaches(coin.currency, { confirmations: confirmationsOf(it, coin), coinbase: coin.coinbase, lock: coin.lock }, required)
+    isLive(payment) &&
+    reaches(
+      payment.currency,
+      { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock },
+      required,
+    )
   );
 }
 
 /** R of the transaction: by its own USD amount. */
-export function requiredOfTransaction(it: Case): Required {
-  return requiredConfirmations(it.transaction.currency, it.transaction.usdMinor);
+export function depthForTransaction(it: Case): RequiredDepth {
+  return requiredDepth(it.transaction.currency, it.transaction.usdMinor);
 }
 /**
- * The rate at which a coin's own USD value is told: the quote, for a late one that of its arrival where that is more, for another coin always
+ * The rate at which a payment's own USD value is told: the quote, for a late one that of its arrival where that is more, for another currency always
  * that of its arrival. Null = not known.
  */
-function ownRate(it: Case, coin: Coin): Rate | null {
-  if (!isRight(it, coin)) return coin.arrivalRate;
+function ownRate(it: Case, payment: Payment): Rate | null {
+  if (!inQuotedCurrency(it, payment)) return payment.arrivalRate;
   const { rate } = it.transaction;
-  return coin.arrivalRate !== null && lateMinor(coin) > 0n ? greatest(rate, coin.arrivalRate) : rate;
+  return payment.arrivalRate !== null && lateMinor(payment) > 0n ? greatest(rate, payment.arrivalRate) : rate;
 }
-/** What these coins of one currency (or a part of each) are worth together, in cents; null when it is not known of one of them. */
-function worthOf(it: Case, coins: readonly Coin[], part: (coin: Coin) => bigint): bigint | null {
-  const [first] = coins;
+/** What these payments of one currency (or a part of each) are worth together, in cents; null when it is not known of one of them. */
+function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment) => bigint): bigint | null {
+  const [first] = payments;
   if (first === undefined) return 0n;
   const parts: Valued[] = [];
-  for (const coin of coins) {
-    const rate = ownRate(it, coin);
+  for (const payment of payments) {
+    const rate = ownRate(it, payment);
     if (rate === null) return null;
-    parts.push({ minor: part(coin), rate });
+    parts.push({ minor: part(payment), rate });
   }
   return usdForPartsUp(parts, first.currency);
 }
-/** R of an amount of this coin by its own USD value. */
-export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required {
-  return requiredConfirmations(
-    coin.currency,
-    worthOf(it, [coin], () => amount),
+/** R of an amount of this payment by its own USD value. */
+export function depthForAmount(it: Case, payment: Payment, amount: bigint): RequiredDepth {
+  return requiredDepth(
+    payment.currency,
+    worthOf(it, [payment], () => amount),
   );
 }
 /**
@@ -60,17 +64,17 @@ export function requiredOfAmount(it: Case, coin: Coin, amount: bigint): Required
  */
 export function suspenseReached(it: Case): boolean {
   const groups = Map.groupBy(
-    it.coins.filter((coin) => coin.inSuspense > 0n),
-    (coin) => coin.currency,
+    it.payments.filter((payment) => payment.inSuspense > 0n),
+    (payment) => payment.currency,
   );
-  return [...groups].every(([currency, coins]) => {
-    let rest: readonly Coin[] = coins;
+  return [...groups].every(([currency, payments]) => {
+    let rest: readonly Payment[] = payments;
     while (rest.length > 0) {
-      const required = requiredConfirmations(
+      const required = requiredDepth(
         currency,
-        worthOf(it, rest, (coin) => coin.inSuspense),
+        worthOf(it, rest, (payment) => payment.inSuspense),
       );
-      const shallow = rest.filter((coin) => !hasReached(it, coin, required));
+      const shallow = rest.filter((payment) => !hasReached(it, payment, required));
       if (shallow.length === rest.length) return false;
       rest = shallow;
     }
@@ -78,56 +82,61 @@ export function suspenseReached(it: Case): boolean {
   });
 }
 /**
- * Of these coins those that may be booked now: on a chain over which our nodes contradict each other none, when together they are worth
+ * Of these payments those that may be booked now: on a chain over which our nodes contradict each other none, when together they are worth
  * more than the limit (or nobody knows what they are worth).
  */
-export function undisputed(it: Case, coins: readonly Coin[]): readonly Coin[] {
-  const held = new Set([...new Set(coins.map((coin) => coin.currency))].filter((currency) => isHeld(it, coins, currency)));
-  return held.size === 0 ? coins : coins.filter((coin) => !held.has(coin.currency));
+export function undisputed(it: Case, payments: readonly Payment[]): readonly Payment[] {
+  const held = new Set(
+    [...new Set(payments.map((payment) => payment.currency))].filter((currency) => isHeld(it, payments, currency)),
+  );
+  return held.size === 0 ? payments : payments.filter((payment) => !held.has(payment.currency));
 }
-function isHeld(it: Case, coins: readonly Coin[], currency: CurrencyCode): boolean {
+function isHeld(it: Case, payments: readonly Payment[], currency: CurrencyCode): boolean {
   const limit = it.chains.get(currency)?.contestedAboveMinor;
   if (limit === undefined) return false;
   const worth = worthOf(
     it,
-    coins.filter((coin) => coin.currency === currency),
-    (coin) => coin.amount,
+    payments.filter((payment) => payment.currency === currency),
+    (payment) => payment.amount,
   );
   return worth === null || worth > limit;
 }
-export function reachesTransaction(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, requiredOfTransaction(it));
+export function reachesTransaction(it: Case, payment: Payment): boolean {
+  return hasReached(it, payment, depthForTransaction(it));
 }
-function reachesOwn(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, requiredOfAmount(it, coin, coin.amount));
+function reachesOwn(it: Case, payment: Payment): boolean {
+  return hasReached(it, payment, depthForAmount(it, payment, payment.amount));
 }
 /**
- * Whether a coin that is not part of the price can be booked: at the R of its own value. One that was lost and is back restores what its
+ * Whether a payment that is not part of the price can be booked: at the R of its own value. One that was lost and is back restores what its
  * loss took, so it needs the R of that, and in the transaction's currency the R of the price.
  */
-export function reachesSuspense(it: Case, coin: Coin): boolean {
-  if (coin.owed === 0n) return reachesOwn(it, coin);
-  return hasReached(it, coin, requiredOfAmount(it, coin, coin.owed)) && (!isRight(it, coin) || reachesTransaction(it, coin));
+export function reachesSuspense(it: Case, payment: Payment): boolean {
+  if (payment.owed === 0n) return reachesOwn(it, payment);
+  return (
+    hasReached(it, payment, depthForAmount(it, payment, payment.owed)) &&
+    (!inQuotedCurrency(it, payment) || reachesTransaction(it, payment))
+  );
 }
-export function isFinal(it: Case, coin: Coin): boolean {
-  return hasReached(it, coin, finalDepth(coin.currency));
+export function isFinal(it: Case, payment: Payment): boolean {
+  return hasReached(it, payment, finalDepth(payment.currency));
 }
 
-/** The next height of its chain at which a threshold of this coin is reached; null when there is none ahead. */
-export function nextHeight(it: Case, coin: Coin): number | null {
-  if (coin.state === 'gone') {
-    const chain = chainOf(it, coin);
-    return coin.lastHeight !== null && chain.tipHeight < coin.lastHeight ? coin.lastHeight : null;
+/** The next height of its chain at which a threshold of this payment is reached; null when there is none ahead. */
+export function nextHeight(it: Case, payment: Payment): number | null {
+  if (payment.state === 'gone') {
+    const chain = chainOf(it, payment);
+    return payment.lastHeight !== null && chain.tipHeight < payment.lastHeight ? payment.lastHeight : null;
   }
-  if (coin.height === null) return null;
-  const confirmations = confirmationsOf(it, coin);
-  const wanted = [requiredOfAmount(it, coin, coin.amount), finalDepth(coin.currency)];
-  if (isRight(it, coin)) wanted.push(requiredOfTransaction(it));
-  if (coin.owed > 0n) wanted.push(requiredOfAmount(it, coin, coin.owed));
-  if (coin.inSuspense > 0n && it.transaction.status === 'review') wanted.push(...requiredOfTiers(coin.currency));
+  if (payment.height === null) return null;
+  const confirmations = confirmationsOf(it, payment);
+  const wanted = [depthForAmount(it, payment, payment.amount), finalDepth(payment.currency)];
+  if (inQuotedCurrency(it, payment)) wanted.push(depthForTransaction(it));
+  if (payment.owed > 0n) wanted.push(depthForAmount(it, payment, payment.owed));
+  if (payment.inSuspense > 0n && it.transaction.status === 'review') wanted.push(...requiredDepthsOfTiers(payment.currency));
   const depths = wanted.map((required) =>
-    confirmationsToReach(coin.currency, { confirmations, coinbase: coin.coinbase, lock: coin.lock }, required),
+    confirmationsToReach(payment.currency, { confirmations, coinbase: payment.coinbase, lock: payment.lock }, required),
   );
   const ahead = depths.filter((depth) => depth > confirmations);
-  return ahead.length === 0 ? null : coin.height + Math.min(...ahead) - 1;
+  return ahead.length === 0 ? null : payment.height + Math.min(...ahead) - 1;
 }

@@ -3,7 +3,7 @@ import { type Announcement, type TransactionEvent, transition, UNCONFIRMED } fro
 import type { Case } from './case.ts';
 
 /** Lets an event happen. False when the table has no row for it in this status; a row that leads back to the same status is no step. */
-export function happen(it: Case, event: TransactionEvent, reason?: string): boolean {
+export function applyEvent(it: Case, event: TransactionEvent, reason?: string): boolean {
   const { transaction } = it;
   const row = transition(transaction.status, event);
   if (row === null) return false;
@@ -16,8 +16,8 @@ export function happen(it: Case, event: TransactionEvent, reason?: string): bool
   if (row.to === 'confirmed') transaction.confirmedAtMs = it.nowMs;
   if (UNCONFIRMED.has(row.to) || event === 'reorged_below' || event === 'booked_payment_lost') transaction.confirmedAtMs = null;
   if (row.to === 'succeeded') transaction.succeededAtMs = it.nowMs;
-  if (row.to !== 'review') transaction.why = null;
-  if (row.to === 'cancelled' || row.to === 'declined') transaction.barred = true;
+  if (row.to !== 'review') transaction.reviewCause = null;
+  if (row.to === 'cancelled' || row.to === 'declined') transaction.acceptedOnlyByHand = true;
   return true;
 }
 

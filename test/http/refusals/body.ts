@@ -2,9 +2,9 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { NAMES, type RefusalWorld } from './world.ts';
+import { NAMES, type RefusedCalls } from './world.ts';
 
-export function refusesBodies(world: RefusalWorld): void {
+export function refusesBodies(world: RefusedCalls): void {
   const { note, refused } = world;
 
   const bad: [string, string | Buffer, string][] = [

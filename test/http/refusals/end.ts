@@ -1,17 +1,17 @@
-// What leaves rows behind or changes the house for good, and so comes last: used keys, states, times, suspension, limits, bugs, an absent
+// What leaves rows behind or changes the service for good, and so comes last: used keys, states, times, suspension, limits, bugs, an absent
 // database; and whether every documented refusal was given by then. Last section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in.ts';
-import { NO_NEIGHBOURS } from '../../../src/http/neighbours.ts';
 import { createServer } from '../../../src/http/server.ts';
+import { NOT_SHARED } from '../../../src/http/shared-limits.ts';
 import { connect } from '../../../src/store/connect.ts';
 import { freePort } from '../../support/core-daemon.ts';
 import { makeApi, PASSWORD, type Reply } from '../api-world.ts';
-import { NAMES, type Name, type RefusalWorld, WITH_TOKEN } from './world.ts';
+import { NAMES, type Name, type RefusedCalls, WITH_TOKEN } from './world.ts';
 
-export function refusesInTheEnd(world: RefusalWorld): void {
+export function refusesInTheEnd(world: RefusedCalls): void {
   const { good, note, refused } = world;
 
   test('nothing of all this has left a row behind', async () => {
@@ -136,10 +136,10 @@ export function refusesInTheEnd(world: RefusalWorld): void {
       publicUrl: null,
       coins: ['BTC', 'LTC'],
       rateLimitScale: 1000,
-      neighbours: NO_NEIGHBOURS,
+      sharedLimits: NOT_SHARED,
       trustedProxies: [],
       sandbox: null,
-      bell: { next: () => Promise.resolve() },
+      statusNotifier: { next: () => Promise.resolve() },
       report: () => undefined,
       version: '0',
     });

@@ -2,9 +2,9 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { NAMES, type RefusalWorld } from './world.ts';
+import { NAMES, type RefusedCalls } from './world.ts';
 
-export function refusesFields(world: RefusalWorld): void {
+export function refusesFields(world: RefusedCalls): void {
   const { good, refused } = world;
 
   const NUL = 'a\u0000b';

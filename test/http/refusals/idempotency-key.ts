@@ -1,9 +1,9 @@
 // Idempotency keys that are malformed, in two places, or still in use. Fourth section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { KEYED, type RefusalWorld } from './world.ts';
+import { KEYED, type RefusedCalls } from './world.ts';
 
-export function refusesKeys(world: RefusalWorld): void {
+export function refusesKeys(world: RefusedCalls): void {
   const { good, refused } = world;
 
   test.each(KEYED)('%s takes 1 to 255 printable characters, from one place', async (name) => {

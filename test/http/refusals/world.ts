@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
-import { type ApiWorld, makeApi, PASSWORD, type Reply } from '../api-world.ts';
+import { type ApiServer, makeApi, PASSWORD, type Reply } from '../api-world.ts';
 
 export type Name = keyof MerchantApi;
 export const NAMES = Object.keys(MERCHANT_API) as Name[];
@@ -13,17 +13,17 @@ export const WITH_TOKEN = NAMES.filter((name) => MERCHANT_API[name].access.kind 
 
 /** What is there once the first test runs; not before, while the sections are being read. */
 type Ready = {
-  api: ApiWorld;
+  api: ApiServer;
   rowsBefore: Record<string, number>;
   transactionId: string;
   /** One that waits for a decision. */
   reviewId: string;
   foreignId: string;
 };
-export type RefusalWorld = ReturnType<typeof openRefusalWorld>;
+export type RefusedCalls = ReturnType<typeof openRefusedCalls>;
 
 /** Called once while the file of tests is read: the API is opened before the first test and closed after the last. */
-export function openRefusalWorld() {
+export function openRefusedCalls() {
   const ready = {} as Ready;
   /** The codes that each operation has answered with so far. */
   const seen = new Map<Name, Set<string>>(NAMES.map((name) => [name, new Set()]));
@@ -79,7 +79,7 @@ export function openRefusalWorld() {
     const request = { amount: '5', crypto_selected: 'BTC' };
     ready.transactionId = (await api.call('/create_transaction', request)).json.transaction_id;
     ready.reviewId = (await api.call('/create_transaction', request)).json.transaction_id;
-    await api.sql(`update transactions set status = 'review', why = 'late' where id = $1`, [ready.reviewId]);
+    await api.sql(`update transactions set status = 'review', review_cause = 'late' where id = $1`, [ready.reviewId]);
     ready.foreignId = (await api.call('/create_transaction', request, {}, 'other')).json.transaction_id;
     for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);
     ready.rowsBefore = await api.rowCounts();

@@ -9,7 +9,7 @@ function payable(id: string): PayableTransaction | null {
   const [, code = '', n = ''] = /^txn_(btc|ltc|eth)_(\d+)$/.exec(id) ?? [];
   if (code === '') return null;
   const script = scriptOf(Number(n)).toString('hex');
-  return { currency: code.toUpperCase() as 'BTC', script, address: '', needMinor: NEED, receivedMinor: 0n };
+  return { currency: code.toUpperCase() as 'BTC', script, address: '', amountDue: NEED, receivedMinor: 0n };
 }
 
 export type Calls = {

@@ -1,25 +1,25 @@
 // Wakes the callers who wait for a change of a transaction's status: the database's notifications come in on one session and go out to
 // whoever waits in this process. Made by src/main/api.ts.
-import type { StatusBell } from '../flow/transaction-reads.ts';
+import type { StatusNotifier } from '../flow/transaction-reads.ts';
 import type { Database } from '../store/connect.ts';
 
 /** Listens from the moment it resolves. When notifications may have been missed, everyone is woken and looks for himself. */
-export async function openStatusBell(db: Database): Promise<{ readonly bell: StatusBell; close(): Promise<void> }> {
+export async function openStatusNotifier(db: Database): Promise<{ readonly notifier: StatusNotifier; close(): Promise<void> }> {
   const waiting = new Map<string, Set<() => void>>();
-  function ring(id: string): void {
+  function notify(id: string): void {
     for (const wake of [...(waiting.get(id) ?? [])]) wake();
   }
   const close = await db.listen(
     ['transaction_changed'],
     // the ids of all that changed together, with a space between them
     (_channel, ids) => {
-      for (const id of ids.split(' ')) ring(id);
+      for (const id of ids.split(' ')) notify(id);
     },
     () => {
-      for (const id of [...waiting.keys()]) ring(id);
+      for (const id of [...waiting.keys()]) notify(id);
     },
   );
-  const bell: StatusBell = {
+  const notifier: StatusNotifier = {
     next: (id, signal) =>
       new Promise((resolve) => {
         if (signal.aborted) {
@@ -37,5 +37,5 @@ export async function openStatusBell(db: Database): Promise<{ readonly bell: Sta
         signal.addEventListener('abort', wake);
       }),
   };
-  return { bell, close };
+  return { notifier, close };
 }

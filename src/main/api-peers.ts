@@ -2,19 +2,19 @@
 // share of that lock before it serves, which the one that was alone grants once its counts are in the database, where all count from then on;
 // whoever is left alone takes them out again. The lock belongs to a session, so it tells the truth about servers that died.
 import { randomBytes } from 'node:crypto';
-import type { Neighbours, SharedLimit } from '../http/neighbours.ts';
+import type { SharedLimit, SharedLimits } from '../http/shared-limits.ts';
+import { API_PEERS_CHANNEL, announceApiPeer } from '../store/api-peers.ts';
 import { createBatch } from '../store/batch.ts';
 import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/call-counts.ts';
 import type { Database } from '../store/connect.ts';
-import { NEIGHBOUR_CHANNEL, tellNeighbours } from '../store/neighbours.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** A server that is alone and does not answer (it is frozen, and serves nobody) is waited for so long. */
 const GRANTED_WITHIN_MS = 10_000;
 const PRUNE_EVERY_MS = 60_000;
 
-export type OpenNeighbours = {
-  readonly neighbours: Neighbours;
+export type ApiPeers = {
+  readonly sharedLimits: SharedLimits;
   /** Takes its place among the servers; to be awaited before the first call is served, and after all limits are shared. */
   join(): Promise<void>;
   /** To be called when no call is served any more. */
@@ -22,7 +22,7 @@ export type OpenNeighbours = {
 };
 
 /** @param now the service's clock */
-export function openNeighbours(db: Database, now: () => number, onTrouble: (error: unknown) => void): OpenNeighbours {
+export function openApiPeers(db: Database, now: () => number, onTrouble: (error: unknown) => void): ApiPeers {
   const self = randomBytes(9).toString('base64url');
   const limits = new Map<string, SharedLimit>();
   const underWay = new Set<Promise<unknown>>();
@@ -75,7 +75,7 @@ export function openNeighbours(db: Database, now: () => number, onTrouble: (erro
   async function look(): Promise<boolean> {
     if (alone) return true;
     if (!(await lock.share())) {
-      await tellNeighbours(db, self);
+      await announceApiPeer(db, self);
       return false;
     }
     if (await lock.acquire()) await becomeAlone();
@@ -100,7 +100,7 @@ export function openNeighbours(db: Database, now: () => number, onTrouble: (erro
   let stopListening: (() => Promise<void>) | null = null;
 
   return {
-    neighbours: {
+    sharedLimits: {
       get alone() {
         return alone;
       },
@@ -121,7 +121,7 @@ export function openNeighbours(db: Database, now: () => number, onTrouble: (erro
       const hear = (_channel: string, from: string): void => {
         if (from !== self) giveUp();
       };
-      stopListening = await db.listen([NEIGHBOUR_CHANNEL], hear, () => undefined);
+      stopListening = await db.listen([API_PEERS_CHANNEL], hear, () => undefined);
       const deadline = performance.now() + GRANTED_WITHIN_MS;
       while (!(await look()) && performance.now() < deadline) {
         await new Promise((resolve) => {

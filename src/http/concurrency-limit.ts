@@ -2,10 +2,10 @@
 // all. Used by server.ts for keyed writes.
 import { Refusal } from '../core/refusal.ts';
 
-export type Gate = <T>(work: () => Promise<T>) => Promise<T>;
+export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Refused: overloaded, when `maxWaiting` are in line already. */
-export function createGate(atOnce: number, maxWaiting: number): Gate {
+export function createConcurrencyLimit(atOnce: number, maxWaiting: number): ConcurrencyLimit {
   let running = 0;
   const line: (() => void)[] = [];
   return async (work) => {

@@ -5,14 +5,14 @@ import type { Network, UtxoCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Context } from '../flow/context.ts';
 import type { Authenticator } from '../flow/sign-in.ts';
-import type { StatusBell } from '../flow/transaction-reads.ts';
+import type { StatusNotifier } from '../flow/transaction-reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
+import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts';
 import type { ConnectionLimits, Connections } from './connections.ts';
-import { createGate, type Gate } from './gate.ts';
-import type { Neighbours } from './neighbours.ts';
 import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
+import type { SharedLimits } from './shared-limits.ts';
 
 /** Hands a control of the sandbox on; the answer goes out as it is. Throws a Refusal when none comes, or none before `closing`. */
 export type SandboxForward = (
@@ -24,7 +24,7 @@ export type SandboxForward = (
 export type ServerOptions = {
   readonly ctx: Context;
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
-  readonly bell: StatusBell;
+  readonly statusNotifier: StatusNotifier;
   readonly network: Network;
   /** The coins that have a node. */
   readonly coins: readonly UtxoCode[];
@@ -33,7 +33,7 @@ export type ServerOptions = {
   /** Multiplies every limit. */
   readonly rateLimitScale: number;
   /** The other servers of the same database. */
-  readonly neighbours: Neighbours;
+  readonly sharedLimits: SharedLimits;
   /** Addresses and networks whose X-Forwarded-* count. */
   readonly trustedProxies: readonly string[];
   /** null: this network has no controls. */
@@ -46,7 +46,7 @@ export type ServerOptions = {
   readonly connectionLimits?: ConnectionLimits;
 };
 
-export type House = ServerOptions & {
+export type ServerContext = ServerOptions & {
   readonly now: () => number;
   /** Aborts when the server begins to close: whoever waits is answered. */
   readonly closing: AbortSignal;
@@ -56,7 +56,7 @@ export type House = ServerOptions & {
   /** Calls that are not signed in, by address. */
   readonly anonymous: Limiter<string>;
   /** Runs a keyed write. It holds a connection while it may need another (a fresh range of addresses), so the pool must be larger. */
-  readonly keyed: Gate;
+  readonly keyed: ConcurrencyLimit;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; what counts the call writes its headers. */
@@ -71,16 +71,16 @@ const ANONYMOUS = { perMinute: 60 };
 const KEYED_AT_ONCE = 6;
 const KEYED_WAITING = 1000;
 
-export function createHouse(options: ServerOptions, connections: Connections, closing: AbortSignal): House {
+export function createServerContext(options: ServerOptions, connections: Connections, closing: AbortSignal): ServerContext {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';
-  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, options.neighbours);
-  const house: House = {
+  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, options.sharedLimits);
+  const context: ServerContext = {
     ...options,
     connections,
     closing,
     anonymous,
-    keyed: createGate(KEYED_AT_ONCE, KEYED_WAITING),
+    keyed: createConcurrencyLimit(KEYED_AT_ONCE, KEYED_WAITING),
     now: () => clock.now(),
     sign(request, reply) {
       reply.header('x-request-id', request.id);
@@ -90,7 +90,7 @@ export function createHouse(options: ServerOptions, connections: Connections, cl
     fail(request, reply, error, { limiter, key }) {
       const refusal = refusalOf(error);
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
-      house.sign(request, reply);
+      context.sign(request, reply);
       if (refusal.limit === null) limiter.describe(reply, key, clock.now());
       else describeUsedUp(reply, refusal.limit, refusal.retryAfterSeconds ?? 0);
       sendRefusal(reply, refusal);
@@ -98,17 +98,17 @@ export function createHouse(options: ServerOptions, connections: Connections, cl
     failUncounted(request, reply, error) {
       const refusal = refusalOf(error);
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
-      house.sign(request, reply);
+      context.sign(request, reply);
       sendRefusal(reply, refusal);
     },
     failAnonymous(request, reply, error) {
       const key = addressKey(request.ip);
       const nowMs = clock.now();
       const counted = { limiter: anonymous, key };
-      takeCall(counted, nowMs, (refused) => house.fail(request, reply, refused ?? error, counted));
+      takeCall(counted, nowMs, (refused) => context.fail(request, reply, refused ?? error, counted));
     },
   };
-  return house;
+  return context;
 }
 
 /** Who is counted, and where. */

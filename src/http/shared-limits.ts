@@ -1,5 +1,5 @@
 // Limits hold across all servers of one database. A server that is alone counts in its memory and pays nothing for this; several count in the
-// database. Which it is, and the passage from one to the other, is main/neighbours.ts.
+// database. Which it is, and the passage from one to the other, is main/api-peers.ts.
 
 /** A token bucket: what was left in it at a moment of the service's clock. */
 export type Bucket = { tokens: number; atMs: number };
@@ -16,7 +16,7 @@ export type SharedLimit = {
   lower(key: string, bucket: Readonly<Bucket>): void;
 };
 
-export type Neighbours = {
+export type SharedLimits = {
   /** Whether this server counts by itself. */
   readonly alone: boolean;
   /** Has a limit counted together whenever there are several servers. */
@@ -26,4 +26,4 @@ export type Neighbours = {
 };
 
 /** A server that is always alone. */
-export const NO_NEIGHBOURS: Neighbours = { alone: true, share: () => undefined, take: async () => null };
+export const NOT_SHARED: SharedLimits = { alone: true, share: () => undefined, take: async () => null };

@@ -1,0 +1,196 @@
+// Questions about one payment of a case: is it there, how deep, for how long is it gone, does it count. No decision is made here.
+import { confirmationsToReach } from '../confirmations.ts';
+import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
+import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
+import {
+  BOOKED_GONE_MS,
+  type Case,
+  type CaseTransaction,
+  type ChainView,
+  DAY_MS,
+  GRACE_MS,
+  OUTAGE_GRACE_MS,
+  type Payment,
+  UNBOOKED_GONE_MS,
+  WINDOW_MS,
+} from './case.ts';
+
+const MAX_TOLERANCE_USD_MINOR = 5_00n;
+const WHOLE_BPS = 10_000;
+
+export function chainOf(it: Case, payment: Payment): ChainView {
+  const view = it.chains.get(payment.currency);
+  if (view === undefined) throw new Error(`no view of the chain of ${payment.currency}`);
+  return view;
+}
+export function inQuotedCurrency(it: Case, payment: Payment): boolean {
+  return payment.currency === it.transaction.currency;
+}
+/** The time of a payment's chain: as far as it was read, and never ahead of now (our own clock may have been set back since). */
+function timeOf(it: Case, payment: Payment): number {
+  return Math.min(chainOf(it, payment).timeMs, it.nowMs);
+}
+/** On the best chain or in the mempool. */
+export function isLive(payment: Payment): boolean {
+  return payment.state === 'mempool' || payment.state === 'mined';
+}
+export function isBooked(payment: Payment): boolean {
+  return payment.depositEntryKey !== null;
+}
+export function confirmationsOf(it: Case, payment: Payment): number {
+  return payment.height === null ? 0 : Math.max(0, chainOf(it, payment).tipHeight - payment.height + 1);
+}
+/** A coinbase output that cannot be spent yet (100 blocks, DOGE 240). */
+function isImmature(it: Case, payment: Payment): boolean {
+  const needed = confirmationsToReach(
+    payment.currency,
+    { confirmations: 0, coinbase: payment.coinbase, lock: null },
+    { depth: 0, lock: null },
+  );
+  return confirmationsOf(it, payment) < needed;
+}
+/** How long a payment has been out of the mempool and the chain, counted only while our node is past the height where it was last seen. */
+function goneForMs(it: Case, payment: Payment): number {
+  if (payment.state !== 'gone' || payment.goneSinceMs === null) return 0;
+  const chain = chainOf(it, payment);
+  return payment.lastHeight !== null && chain.tipHeight < payment.lastHeight ? 0 : timeOf(it, payment) - payment.goneSinceMs;
+}
+/** Double-spent, replaced, or 72 hours out of the mempool (rules 6, 15). */
+export function isWithdrawn(it: Case, payment: Payment): boolean {
+  return payment.state === 'conflicted' || goneForMs(it, payment) >= UNBOOKED_GONE_MS;
+}
+/** A booked payment that is conflicted, or nowhere for ten minutes (rule 17). */
+export function isLost(it: Case, payment: Payment): boolean {
+  return isBooked(payment) && (payment.state === 'conflicted' || goneForMs(it, payment) >= BOOKED_GONE_MS);
+}
+
+/** Whether any observer saw it by W + 60 s; or, after an outage of ours, its first pass finds it in a block dated, or in the mempool, by W + 2 h. */
+export function isOnTime(transaction: CaseTransaction, payment: Payment): boolean {
+  const deadline = transaction.windowEndsAtMs + GRACE_MS;
+  if (payment.seenAtMs <= deadline) return true;
+  const evidenceMs = payment.foundMined && payment.blockTimeMs !== null ? payment.blockTimeMs : payment.seenAtMs;
+  return payment.caughtUpAtMs < deadline && evidenceMs <= transaction.windowEndsAtMs + OUTAGE_GRACE_MS;
+}
+
+/** 24 hours after a transaction was created (rule 8). */
+export function dayAfterCreation(transaction: CaseTransaction): number {
+  return transaction.windowEndsAtMs - WINDOW_MS + DAY_MS;
+}
+
+/** Whether a block is dated more than 24 h after the window (rule 24). */
+export function isAfterDay(transaction: CaseTransaction, block: { readonly timeMs: number }): boolean {
+  return block.timeMs > transaction.windowEndsAtMs + DAY_MS;
+}
+
+/** The tolerance in USD: the merchant's percentage, at most 5 USD; in ten-thousandths of a cent, so that nothing is rounded. */
+export function toleranceUsd({ usdMinor, toleranceBps }: CaseTransaction): bigint {
+  return least(basisPointsExact(usdMinor, toleranceBps), basisPointsExact(MAX_TOLERANCE_USD_MINOR, WHOLE_BPS));
+}
+/** The tolerance in its currency: the merchant's percentage of the amount due, at most what 5 USD buy at the quote. */
+export function tolerance(transaction: CaseTransaction): bigint {
+  return least(
+    basisPointsDown(transaction.amountDue, transaction.toleranceBps),
+    cryptoForUsdDown(MAX_TOLERANCE_USD_MINOR, transaction.currency, transaction.rate),
+  );
+}
+/** amount due − tolerance. */
+export function sufficientAmount(transaction: CaseTransaction): bigint {
+  return minus(transaction.amountDue, tolerance(transaction));
+}
+
+export function presentInQuotedCurrency(it: Case): Payment[] {
+  return it.payments.filter((payment) => inQuotedCurrency(it, payment) && payment.present && isLive(payment));
+}
+/** The part of a payment that is late. */
+export function lateMinor(payment: Payment): bigint {
+  return minus(payment.amount, payment.onTimeMinor);
+}
+
+/**
+ * Rule 23: late payments of a pending transaction count when together they complete amount due − tolerance and were worth the missing dollars when they
+ * arrived. Null = a rate of arrival is not known yet.
+ * @param among the payments that are asked about: for a credit only those that have R, or a payment that never confirms would vouch for the price
+ *   of one that does
+ */
+export function lateCounts(it: Case, among: readonly Payment[]): boolean | null {
+  const { amountDue, currency, rate } = it.transaction;
+  const open = among.filter((payment) => !isBooked(payment));
+  const missing = atLeastZero(minus(amountDue, sum(open.map((payment) => payment.onTimeMinor))));
+  const late = open.filter((payment) => lateMinor(payment) > 0n);
+  if (late.length === 0 || missing <= tolerance(it.transaction)) return false;
+  if (sum(late.map(lateMinor)) < minus(missing, tolerance(it.transaction))) return false;
+  const parts = valued(late, lateMinor);
+  return parts === null ? null : isWorth(parts, currency, { minor: missing, rate }, toleranceUsd(it.transaction));
+}
+
+/** These payments (or a part of each) at the rates at which they are valued; null when one is not valued yet. */
+export function valued(payments: readonly Payment[], part: (payment: Payment) => bigint): Valued[] | null {
+  const parts: Valued[] = [];
+  for (const payment of payments) {
+    if (payment.valueRate === null) return null;
+    parts.push({ minor: part(payment), rate: payment.valueRate });
+  }
+  return parts;
+}
+
+/** What of a payment counts towards the amount due: its part that is on time, and the late part when rule 23 lets it. */
+export function countingMinor(payment: Payment, late: boolean): bigint {
+  return late ? payment.amount : payment.onTimeMinor;
+}
+
+/**
+ * When, on its own chain's clock, a payment that is nowhere will be lost (rule 17) or withdrawn (rules 6, 15); null when no time is waited for.
+ * While the node is below the height where it was last seen that height is waited for instead.
+ */
+export function nextTime(it: Case, payment: Payment): number | null {
+  if (payment.state !== 'gone' || payment.goneSinceMs === null || !(isBooked(payment) || payment.classified)) return null;
+  const at = payment.goneSinceMs + (isBooked(payment) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS);
+  return at > timeOf(it, payment) ? at : null;
+}
+
+/**
+ * The payments that count: of a pending transaction those on time, and the late ones that rule 23 lets; afterwards those that are credited, also
+ * while one of them is out of the chain for a moment.
+ */
+export function countingPayments(it: Case): readonly Payment[] {
+  if (it.transaction.status !== 'pending') return it.payments.filter((payment) => payment.credited > 0n);
+  const right = presentInQuotedCurrency(it);
+  const late = lateCounts(it, right) === true;
+  return right.filter((payment) => countingMinor(payment, late) > 0n);
+}
+
+/** Notes of every payment whether it counts; one in another currency than the transaction's never does, nor a coinbase output before it is mature. */
+export function noteCounting(it: Case, counting: readonly Payment[]): void {
+  const among = new Set(counting);
+  for (const payment of it.payments) {
+    payment.counted = among.has(payment) && inQuotedCurrency(it, payment) && isLive(payment) && !isImmature(it, payment);
+  }
+}
+
+const COUNTING_STATUSES: ReadonlySet<string> = new Set(['pending', 'confirmed', 'succeeded', 'settled', 'reimbursed']);
+
+/** From where confirmations are shown: the youngest payment that counts, in review and the like of all that are there. Null = 0. */
+export function youngestCounting(
+  it: Case,
+  counting: readonly Payment[],
+): { height: number; currency: Payment['currency'] } | null {
+  const live = it.payments.filter(isLive);
+  let shown: readonly Payment[] =
+    it.transaction.status === 'review' ? live : live.filter((payment) => inQuotedCurrency(it, payment));
+  if (COUNTING_STATUSES.has(it.transaction.status))
+    shown = counting.filter((payment) => inQuotedCurrency(it, payment) && !(isLive(payment) && isImmature(it, payment)));
+  let youngest: Payment | null = null;
+  for (const payment of shown) {
+    if (payment.height === null) return null;
+    if (youngest === null || confirmationsOf(it, payment) < confirmationsOf(it, youngest)) youngest = payment;
+  }
+  return youngest === null || youngest.height === null ? null : { height: youngest.height, currency: youngest.currency };
+}
+
+/** Σ of the payments in the transaction's currency on the best chain or in the mempool. */
+export function received(it: Case): bigint {
+  return sum(it.payments.filter((payment) => inQuotedCurrency(it, payment) && isLive(payment)).map((payment) => payment.amount));
+}
+export function suspenseOf(payments: readonly Payment[]): bigint {
+  return sum(payments.map((payment) => payment.inSuspense));
+}
