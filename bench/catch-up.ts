@@ -3,8 +3,8 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/outside/clock.ts';
-import { createUtxoNode } from '../src/outside/utxo-node.ts';
-import { connect } from '../src/store/connect.ts';
+import { createUtxoNode } from '../src/outside/utxo/node.ts';
+import { connect } from '../src/store/postgres/connect.ts';
 import { createChainWatcher } from '../src/worker/chain-watcher.ts';
 import { createWatchedScripts } from '../src/worker/watch-list.ts';
 import { TRANSACTIONS } from './block.ts';

@@ -2,7 +2,7 @@
 // and Bitcoin Cash's largest block (32 MB). Called by bench/run.ts; alone (`node bench/coins.ts`) it prints its figures.
 import { randomBytes } from 'node:crypto';
 import { CURRENCIES, type UtxoCode, utxoRow } from '../src/core/currency.ts';
-import { readBlockBytes } from '../src/outside/utxo-block.ts';
+import { readBlockBytes } from '../src/outside/utxo/block.ts';
 import { createByteSet } from '../src/worker/byte-set.ts';
 import { p2pkh, p2wpkh, rawAuxPow, rawBlock, rawCoinbase, rawPayment, type Sealed } from '../test/support/raw-blocks.ts';
 import { median } from './measure.ts';

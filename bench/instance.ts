@@ -5,9 +5,9 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { clusterUrl, runningServer } from '../src/main/postgres-cluster.ts';
-import { type Place, placePostgres } from '../src/main/postgres-place.ts';
-import { ensureDatabase } from '../src/store/server.ts';
+import { clusterUrl, runningServer } from '../src/main/postgres/cluster.ts';
+import { type Place, placePostgres } from '../src/main/postgres/place.ts';
+import { ensureDatabase } from '../src/store/postgres/server.ts';
 import { childrenOf, commandLine } from './processes.ts';
 
 export type Instance = {

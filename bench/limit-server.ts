@@ -4,8 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import fastify from 'fastify';
 import pg from 'pg';
-import { qrDataUri } from '../src/http/qr.ts';
-import { createAddressDeriver } from '../src/outside/utxo-derive.ts';
+import { qrDataUri } from '../src/http/qr/data-uri.ts';
+import { createAddressDeriver } from '../src/outside/utxo/derive.ts';
 import { microBatch } from './limit-batch.ts';
 
 export type LimitStart = { readonly databaseUrl: string; readonly token: string; readonly xpub: string };

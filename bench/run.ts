@@ -3,7 +3,7 @@
 // --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: those parts alone (--list names them).
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { migrate } from '../src/store/migrate.ts';
+import { migrate } from '../src/store/postgres/migrate.ts';
 import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
 import { collectFlood } from './flood.ts';

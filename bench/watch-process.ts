@@ -2,7 +2,7 @@
 // bench/watch-memory.ts with the database's URL.
 import { WATCHED_CODES } from '../src/core/currency.ts';
 import { systemClock } from '../src/outside/clock.ts';
-import { connect } from '../src/store/connect.ts';
+import { connect } from '../src/store/postgres/connect.ts';
 import { createWatchedScripts, createWatchList } from '../src/worker/watch-list.ts';
 import { peakBytes, residentBytes } from './processes.ts';
 

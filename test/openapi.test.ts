@@ -6,7 +6,7 @@ import { refusalsOf } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
-import { type ApiServer, makeApi } from './http/api-world.ts';
+import { type ApiServer, makeApi } from './http/api-server.ts';
 import { fits, resolved, type Schema } from './support/fits.ts';
 
 let api: ApiServer;

@@ -151,7 +151,7 @@ export type MempoolPush = {
 
 export type AskedToo = { readonly mempool: boolean };
 
-/** One UTXO chain as our own node tells it. Every call may throw NodeTrouble (outside/node-trouble). Never called inside a database transaction. */
+/** One UTXO chain as our own node tells it. Every call may throw NodeTrouble (outside/utxo/node-trouble). Never called inside a database transaction. */
 export type ChainPort = {
   readonly currency: UtxoCode;
   /** @param asked.mempool list the mempool too, in the same request: for one that is known to be small */

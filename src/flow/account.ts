@@ -1,7 +1,7 @@
 // What a merchant is told of itself: its registration and what it has available. Called by the HTTP room for /get_account_info.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import { readAvailable } from '../store/balances.ts';
-import { type Merchant, readMerchant } from '../store/merchants.ts';
+import { readAvailable } from '../store/ledger/balances.ts';
+import { type Merchant, readMerchant } from '../store/merchants/merchants.ts';
 import type { Context } from './context.ts';
 
 export type Account = {

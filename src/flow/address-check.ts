@@ -1,8 +1,8 @@
 // The self-check of receiving addresses (KEY-7): what was given out is derived once more by second libraries. Called by the audit, the
 // worker in the background and `bursar keys verify`.
 import type { UtxoCode } from '../core/currency.ts';
-import { type GivenAddress, givenAddresses } from '../store/address-ranges.ts';
-import { listKeys, type StoredKey } from '../store/xpubs.ts';
+import { type GivenAddress, givenAddresses } from '../store/chain/address-ranges.ts';
+import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
 import type { AddressContext } from './address-pool.ts';
 
 /** Whether one of the currency's keys gives this address and script at its index. */

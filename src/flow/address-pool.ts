@@ -4,8 +4,8 @@ import { UnderivableIndex } from '../core/account-key.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { AddressDeriver, DerivedAddress, Ports } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import { usableKey } from '../store/address-ranges.ts';
-import type { Database } from '../store/connect.ts';
+import { usableKey } from '../store/chain/address-ranges.ts';
+import type { Database } from '../store/postgres/connect.ts';
 import { type RangeRequest, requestRange } from './range-request.ts';
 
 /** What addresses are made from: a part of Context. */

@@ -1,10 +1,10 @@
 // The audit: every invariant of the books, asked on one snapshot, the chains against the books, and the addresses derived again by second
 // libraries. A red one trips the breaker of payouts. Called by `bursar audit`, by the worker's schedule and by tests after each scenario.
 import { TRANSITIONS } from '../core/transaction-states.ts';
-import { type Answer, ask, askAll, readSnapshot } from '../store/audit.ts';
-import { clearBreakers, tripBreaker } from '../store/breakers.ts';
-import { OF_PAYMENTS } from '../store/payment-audit.ts';
-import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/reconciliation.ts';
+import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
+import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
+import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
+import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { verifyAddresses } from './address-check.ts';
 import type { Context } from './context.ts';
 

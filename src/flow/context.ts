@@ -2,8 +2,8 @@
 // must share an open transaction (idempotency keys).
 import type { Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
-import type { Database, Sql } from '../store/connect.ts';
-import { type TransactionBatches, transactionBatchesWithin } from './batched.ts';
+import type { Database, Sql } from '../store/postgres/connect.ts';
+import { type TransactionBatches, transactionBatchesWithin } from './transaction-batches.ts';
 
 export type Context = {
   readonly db: Database;

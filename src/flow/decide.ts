@@ -15,11 +15,11 @@ import {
 } from '../core/judge/case.ts';
 import { judge } from '../core/judge/judge.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
-import { readBlocks, readChainFacts } from '../store/case-facts.ts';
-import { type LockedTransaction, lockTransactions } from '../store/cases.ts';
-import type { Sql } from '../store/connect.ts';
-import { lockBalances, lockFreeBalances } from '../store/ledger.ts';
-import { type Judged, writeCases } from '../store/verdicts.ts';
+import { lockBalances, lockFreeBalances } from '../store/ledger/ledger.ts';
+import type { Sql } from '../store/postgres/connect.ts';
+import { readBlocks, readChainFacts } from '../store/transactions/case-facts.ts';
+import { type LockedTransaction, lockTransactions } from '../store/transactions/cases.ts';
+import { type Judged, writeCases } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
 
 type Facts = {

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { usernameKey } from '../core/credentials.ts';
 import { Refusal } from '../core/refusal.ts';
-import { countFailure, type Failures, readFailures } from '../store/failed-sign-ins.ts';
+import { countFailure, type Failures, readFailures } from '../store/merchants/failed-sign-ins.ts';
 import { signIn } from './sign-in.ts';
 import type { SignInContext, TokenPair } from './token-pair.ts';
 

@@ -2,9 +2,9 @@
 import { isScope, passwordProblem, SCOPES, type Scope, usernameKey } from '../core/credentials.ts';
 import { sortableId } from '../core/ids.ts';
 import { Refusal } from '../core/refusal.ts';
-import { findMerchantId, insertMerchant, setSuspended } from '../store/merchants.ts';
-import { revokeSignInsOf } from '../store/sign-ins.ts';
-import { findUser, insertUser, updateUser } from '../store/users.ts';
+import { findMerchantId, insertMerchant, setSuspended } from '../store/merchants/merchants.ts';
+import { revokeSignInsOf } from '../store/merchants/sign-ins.ts';
+import { findUser, insertUser, updateUser } from '../store/merchants/users.ts';
 import { forgetMerchant, forgetSignIn } from './sign-in.ts';
 import type { SignInContext } from './token-pair.ts';
 

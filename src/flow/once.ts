@@ -1,8 +1,8 @@
 // Doing a thing once: the verb of an idempotency key and the row of its answer are one database transaction, so that a crash leaves both or
 // neither. Called by the http room for every write that carries a key.
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
-import type { Sql } from '../store/connect.ts';
-import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/idempotency.ts';
+import type { Sql } from '../store/postgres/connect.ts';
+import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
 
 export type Once = KeyOf & {

@@ -4,7 +4,7 @@ import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCH
 import { formatMinor } from '../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
-import { type QuoteFacts, USABLE_NODE_STATES } from '../store/quote-facts.ts';
+import { type QuoteFacts, USABLE_NODE_STATES } from '../store/transactions/quote-facts.ts';
 import type { Context } from './context.ts';
 
 const MIN_USD_MINOR = 50n;

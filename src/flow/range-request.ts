@@ -3,8 +3,8 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { Rng } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Database } from '../store/connect.ts';
-import { type AddressRange, askForRange, GIVEN, renewRequest, takeRange } from '../store/range-requests.ts';
+import { type AddressRange, askForRange, GIVEN, renewRequest, takeRange } from '../store/chain/range-requests.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 export type RangeRequest = {
   /** Settles when the signer has answered, however long that takes; rejects when the database fails or there is no key to derive from. */

@@ -1,6 +1,6 @@
 // What a coin costs now, for /get_rates. The quote reads the same rows.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import { type LatestRate, latestRates } from '../store/rates.ts';
+import { type LatestRate, latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';
 
 /** The price of every currency that has one at most 5 min old, in the order of a balances answer; the others are left out. */

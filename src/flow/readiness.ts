@@ -1,12 +1,12 @@
 // Whether the API may be called, how each node and price source is, what a red audit has stopped, and what is wrong in plain words: for
 // /readyz, the start and `bursar chain status`.
 import type { UtxoCode } from '../core/currency.ts';
-import { receivingCurrencies } from '../store/address-ranges.ts';
-import { type Breaker, openBreakers } from '../store/breakers.ts';
-import { type ChainStatus, readChainStatus } from '../store/node-conditions.ts';
-import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/rates.ts';
-import { readSetAside, type SetAside } from '../store/set-aside.ts';
-import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/signer-status.ts';
+import { receivingCurrencies } from '../store/chain/address-ranges.ts';
+import { type ChainStatus, readChainStatus } from '../store/chain/node-conditions.ts';
+import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
+import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
+import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
+import { readSetAside, type SetAside } from '../store/transactions/set-aside.ts';
 import type { Context } from './context.ts';
 import { getRates } from './rates.ts';
 

@@ -3,7 +3,14 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import { handOutAgain, lockRotation, notePresented, type Rotation, revokeSignIn, rotateSignIn } from '../store/sign-ins.ts';
+import {
+  handOutAgain,
+  lockRotation,
+  notePresented,
+  type Rotation,
+  revokeSignIn,
+  rotateSignIn,
+} from '../store/merchants/sign-ins.ts';
 import { forgetSignIn } from './sign-in.ts';
 import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 

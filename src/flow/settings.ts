@@ -4,8 +4,15 @@ import type { Scope } from '../core/credentials.ts';
 import { formatMinor, parseAmount } from '../core/money.ts';
 import type { Clock } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Database } from '../store/connect.ts';
-import { type Guarded, type LatePolicy, lockSettings, readSettings, type SettingsRow, writeSettings } from '../store/settings.ts';
+import {
+  type Guarded,
+  type LatePolicy,
+  lockSettings,
+  readSettings,
+  type SettingsRow,
+  writeSettings,
+} from '../store/merchants/settings.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 type SettingsContext = { readonly db: Database; readonly ports: { readonly clock: Clock } };
 

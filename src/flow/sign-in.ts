@@ -5,8 +5,8 @@ import { usernameKey } from '../core/credentials.ts';
 import { sortableId } from '../core/ids.ts';
 import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import { insertSignIn, presentAccessToken, revokeSignIn } from '../store/sign-ins.ts';
-import { findUser, holdCredentials, replaceHash, type User } from '../store/users.ts';
+import { insertSignIn, presentAccessToken, revokeSignIn } from '../store/merchants/sign-ins.ts';
+import { findUser, holdCredentials, replaceHash, type User } from '../store/merchants/users.ts';
 import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
 export type Caller = {

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import type { Network } from '../core/currency.ts';
 import type { Ports, TokenClaims, TokenKind } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Database, Sql } from '../store/connect.ts';
-import { findSigningKey, type PairHashes, publishSigningKey } from '../store/sign-ins.ts';
+import { findSigningKey, type PairHashes, publishSigningKey } from '../store/merchants/sign-ins.ts';
+import type { Database, Sql } from '../store/postgres/connect.ts';
 
 /** What of the context signing in takes. */
 export type SignInContext = {

@@ -8,7 +8,7 @@ import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
-import type { NewTransaction } from '../store/transactions.ts';
+import type { NewTransaction } from '../store/transactions/transactions.ts';
 import type { Context } from './context.ts';
 import { decide } from './decide.ts';
 import { type Quote, quote, quoteNow } from './quote.ts';

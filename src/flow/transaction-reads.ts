@@ -2,7 +2,7 @@
 import type { CurrencyCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
-import { type BalanceEntryRow, balanceEntries } from '../store/ledger.ts';
+import { type BalanceEntryRow, balanceEntries } from '../store/ledger/ledger.ts';
 import {
   type CheckRow,
   type Expansion,
@@ -10,7 +10,7 @@ import {
   type ListFilter,
   listTransactionRows,
   readExpansion,
-} from '../store/transactions.ts';
+} from '../store/transactions/transactions.ts';
 import type { Context } from './context.ts';
 
 export type TransactionView = {

@@ -12,7 +12,7 @@ import {
   type TransactionList,
   type TransactionView,
 } from '../flow/transaction-reads.ts';
-import { qrDataUri } from './qr.ts';
+import { qrDataUri } from './qr/data-uri.ts';
 
 /** UTC, ISO 8601 with milliseconds and Z. */
 export function isoTime(ms: number): string {

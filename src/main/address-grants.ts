@@ -3,8 +3,8 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { createGranting } from '../signer/granting.ts';
 import type { Journal } from '../signer/journal.ts';
-import type { Database } from '../store/connect.ts';
-import { SIGNER_LOCK, WANTED } from '../store/range-requests.ts';
+import { SIGNER_LOCK, WANTED } from '../store/chain/range-requests.ts';
+import type { Database } from '../store/postgres/connect.ts';
 import { outageOf } from './outage-log.ts';
 
 const LOOK_MS = 1_000;

@@ -3,10 +3,10 @@
 // whoever is left alone takes them out again. The lock belongs to a session, so it tells the truth about servers that died.
 import { randomBytes } from 'node:crypto';
 import type { SharedLimit, SharedLimits } from '../http/shared-limits.ts';
-import { API_PEERS_CHANNEL, announceApiPeer } from '../store/api-peers.ts';
-import { createBatch } from '../store/batch.ts';
-import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/call-counts.ts';
-import type { Database } from '../store/connect.ts';
+import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/merchants/call-counts.ts';
+import { API_PEERS_CHANNEL, announceApiPeer } from '../store/postgres/api-peers.ts';
+import { createBatch } from '../store/postgres/batch.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** A server that is alone and does not answer (it is frozen, and serves nobody) is waited for so long. */

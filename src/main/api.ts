@@ -4,17 +4,17 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
-import { configuredCoins } from './config-nodes.ts';
+import { configuredCoins } from './config/nodes.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
-import { sandboxForward } from './sandbox-forward.ts';
-import { sandboxEndpoint } from './sandbox-place.ts';
+import { untilSandboxIsSeen } from './sandbox/first-look.ts';
+import { sandboxForward } from './sandbox/forward.ts';
+import { sandboxEndpoint } from './sandbox/place.ts';
 import { openStatusNotifier } from './status-notifier.ts';
 import { wireBooks } from './wire.ts';
-import { untilSandboxIsSeen } from './world.ts';
 
 const DATABASE_SESSIONS = 16;
 /** A database that does not answer a call of the API in this time makes it 503. */

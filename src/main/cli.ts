@@ -2,16 +2,16 @@
 // database by itself when it does not. Exit codes: 0 done, 1 failed or found something red, 2 called in a wrong way.
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { addAuditCommands } from './cli-audit.ts';
-import { addChainCommands } from './cli-chain.ts';
-import { addConfigCommands } from './cli-config.ts';
-import { addDemoCommand } from './cli-demo.ts';
-import { addKeyCommands } from './cli-keys.ts';
-import { addMerchantCommands } from './cli-merchants.ts';
-import { EXIT, print, reportFailure } from './cli-output.ts';
-import { addProcessCommands } from './cli-processes.ts';
-import { addReviewCommands } from './cli-reviews.ts';
-import { addTransactionCommands } from './cli-transactions.ts';
+import { addAuditCommands } from './cli/audit.ts';
+import { addChainCommands } from './cli/chain.ts';
+import { addConfigCommands } from './cli/config.ts';
+import { addDemoCommand } from './cli/demo.ts';
+import { addKeyCommands } from './cli/keys.ts';
+import { addMerchantCommands } from './cli/merchants.ts';
+import { EXIT, print, reportFailure } from './cli/output.ts';
+import { addProcessCommands } from './cli/processes.ts';
+import { addReviewCommands } from './cli/reviews.ts';
+import { addTransactionCommands } from './cli/transactions.ts';
 
 const json = process.argv.includes('--json');
 

@@ -1,10 +1,10 @@
 // What every process of the service does first: reads its configuration, makes its folder, opens the database (and migrates it, where no
 // supervisor has done so). Called by the process entries of src/main.
-import { MigrationRefused, migrate } from '../store/migrate.ts';
-import { readConfig } from './config.ts';
-import type { Config } from './config-table.ts';
+import { MigrationRefused, migrate } from '../store/postgres/migrate.ts';
+import { readConfig } from './config/config.ts';
+import type { Config } from './config/table.ts';
 import { makeDataFolder } from './data-folder.ts';
-import { type OpenDatabase, openDatabase } from './postgres.ts';
+import { type OpenDatabase, openDatabase } from './postgres/embedded.ts';
 import { isSupervised } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 

@@ -1,6 +1,6 @@
 // The log of a process while its database is gone or has too little of something: one line when that begins and one when it is over, whatever
 // number of jobs and calls fail meanwhile. Everything else is told as it comes.
-import type { Database } from '../store/connect.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 type Log = { error(fields: object, message: string): void; info(fields: object, message: string): void };
 

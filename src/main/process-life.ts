@@ -1,7 +1,7 @@
 // The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
 // tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
 import { setTimeout as delay } from 'node:timers/promises';
-import { addVariables, isStartedByNpm } from './config-environment.ts';
+import { addVariables, isStartedByNpm } from './config/environment.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process says to the one that started it. */

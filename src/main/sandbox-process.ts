@@ -7,14 +7,14 @@ import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
-import { findPayable } from '../store/payable.ts';
+import { findPayable } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
-import { prepareDemo } from './demo-merchant.ts';
 import { type Opened, open } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
-import { clockFile, sandboxFolder } from './sandbox-place.ts';
-import { settle, untilRead } from './settle.ts';
+import { prepareDemo } from './sandbox/demo-merchant.ts';
+import { clockFile, sandboxFolder } from './sandbox/place.ts';
+import { settle, untilRead } from './sandbox/settle.ts';
 import { StartRefused } from './start-refused.ts';
 import { wireBooks } from './wire.ts';
 

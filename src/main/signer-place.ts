@@ -5,8 +5,8 @@ import { lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { KeyringOptions } from '../signer/keyring.ts';
-import { readSignerSecrets } from './config.ts';
-import type { Config } from './config-table.ts';
+import { readSignerSecrets } from './config/config.ts';
+import type { Config } from './config/table.ts';
 import { StartRefused } from './start-refused.ts';
 
 /** sun_path holds 108 bytes with the closing zero. */

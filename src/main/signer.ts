@@ -7,7 +7,7 @@ import { openJournal } from '../signer/journal.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
-import { connect, type Database } from '../store/connect.ts';
+import { connect, type Database } from '../store/postgres/connect.ts';
 import { grantAddresses } from './address-grants.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { tryLock } from './process-identity.ts';

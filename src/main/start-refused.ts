@@ -1,7 +1,7 @@
 // The start's way to say no: one clear line for the operator, exit code 1, no stack. Thrown by everything in src/main that finds
 // something a person has to change; told by src/main/start.ts and src/main/process-life.ts.
 import { DamagedFile } from '../core/damaged-file.ts';
-import { MigrationRefused } from '../store/migrate.ts';
+import { MigrationRefused } from '../store/postgres/migrate.ts';
 
 export class StartRefused extends Error {
   override readonly name = 'StartRefused';

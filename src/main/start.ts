@@ -1,18 +1,18 @@
 // `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as
 // processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
-import { migrate } from '../store/migrate.ts';
+import { migrate } from '../store/postgres/migrate.ts';
 import { type Child, loadOnly, startChild } from './child.ts';
-import { childEnvironment, describeSettings, readConfigOfAll } from './config.ts';
-import type { Config } from './config-table.ts';
+import { childEnvironment, describeSettings, readConfigOfAll } from './config/config.ts';
+import type { Config } from './config/table.ts';
 import { makeDataFolder } from './data-folder.ts';
-import { type DemoLogin, printDemo } from './demo-login.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
 import { listenRefused } from './listen-refused.ts';
-import { type OpenDatabase, openDatabase } from './postgres.ts';
-import { ServerKilled } from './postgres-cluster.ts';
+import { ServerKilled } from './postgres/cluster.ts';
+import { type OpenDatabase, openDatabase } from './postgres/embedded.ts';
 import { type Identity, identityOf } from './process-identity.ts';
 import { isLoadOnly, onNpmGone, restAfterStart } from './process-life.ts';
+import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
 import { lineOf } from './start-refused.ts';
 import { tellProblems, untilReady } from './wait-ready.ts';
 

@@ -1,7 +1,7 @@
 // Wakes the callers who wait for a change of a transaction's status: the database's notifications come in on one session and go out to
 // whoever waits in this process. Made by src/main/api.ts.
 import type { StatusNotifier } from '../flow/transaction-reads.ts';
-import type { Database } from '../store/connect.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 /** Listens from the moment it resolves. When notifications may have been missed, everyone is woken and looks for himself. */
 export async function openStatusNotifier(db: Database): Promise<{ readonly notifier: StatusNotifier; close(): Promise<void> }> {

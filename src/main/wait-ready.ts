@@ -1,8 +1,8 @@
 // Waits until the API of a starting group may be called, and says what it waits for. Where coins are worth money `ready` is not printed while
 // nothing can be received, or while a node is of another network: both are mistakes of the configuration, and payments would be lost to them.
 import { setTimeout as delay } from 'node:timers/promises';
-import { configuredCoins } from './config-nodes.ts';
-import type { Config } from './config-table.ts';
+import { configuredCoins } from './config/nodes.ts';
+import type { Config } from './config/table.ts';
 import { httpGet } from './http-get.ts';
 import { StartRefused } from './start-refused.ts';
 

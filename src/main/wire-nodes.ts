@@ -3,12 +3,12 @@
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports, RateFeed } from '../core/ports.ts';
 import type { Context } from '../flow/context.ts';
-import { createChainNodes } from '../outside/by-currency.ts';
-import { fixedFeed, rateFeeds } from '../outside/rate-feeds.ts';
-import { RATE_SOURCES, type RateSourceName } from '../outside/rate-sources.ts';
-import { configuredNodes } from './config-nodes.ts';
-import type { Config } from './config-table.ts';
-import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox-place.ts';
+import { fixedFeed, rateFeeds } from '../outside/rates/feeds.ts';
+import { RATE_SOURCES, type RateSourceName } from '../outside/rates/sources.ts';
+import { createChainNodes } from '../outside/utxo/by-currency.ts';
+import { configuredNodes } from './config/nodes.ts';
+import type { Config } from './config/table.ts';
+import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox/place.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
 
 /** How long a sandbox that is being made is waited for. */

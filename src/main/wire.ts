@@ -3,19 +3,19 @@
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
-import { createTransactionBatches } from '../flow/batched.ts';
 import type { Context } from '../flow/context.ts';
 import type { SignInContext } from '../flow/token-pair.ts';
-import { createAddressDerivers } from '../outside/address-derivers.ts';
+import { createTransactionBatches } from '../flow/transaction-batches.ts';
 import { openMovableClock, systemClock } from '../outside/clock.ts';
 import { createDestinations } from '../outside/destinations.ts';
 import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
 import { systemRng } from '../outside/rng.ts';
-import { connect, type Database } from '../store/connect.ts';
-import { currenciesInUse } from '../store/range-requests.ts';
-import type { Config } from './config-table.ts';
-import { clockFile } from './sandbox-place.ts';
+import { createAddressDerivers } from '../outside/utxo/address-derivers.ts';
+import { currenciesInUse } from '../store/chain/range-requests.ts';
+import { connect, type Database } from '../store/postgres/connect.ts';
+import type { Config } from './config/table.ts';
+import { clockFile } from './sandbox/place.ts';
 
 export type WireOptions = {
   /** What the database's list of sessions shows. */

@@ -9,7 +9,7 @@ import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
-import { sandboxEndpoint, untilSandboxAnswers } from './sandbox-place.ts';
+import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/place.ts';
 import { wire } from './wire-nodes.ts';
 
 const DATABASE_SESSIONS = 10;

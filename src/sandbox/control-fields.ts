@@ -2,7 +2,7 @@
 import { type CurrencyCode, paymentMethod, type UtxoCode } from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
-import type { SimulatedNode } from './simulated-node.ts';
+import type { SimulatedNode } from './utxo/simulated-node.ts';
 
 /** A control's "no", with the status and code of the answer. */
 export class ControlRefusal extends Error {

@@ -2,6 +2,7 @@
 // Called through the control table.
 import { type CurrencyRow, utxoRow } from '../core/currency.ts';
 import { formatAmount, minus, mulDivDown, plus, sum } from '../core/money.ts';
+import type { ControlContext } from './control-context.ts';
 import {
   type Body,
   bad,
@@ -16,13 +17,12 @@ import {
   requiredNode,
   requiredText,
 } from './control-fields.ts';
-import { outsideKeyHash } from './faucet-key.ts';
-import { regtestParameters } from './rpc-answers.ts';
-import { addressOf, keyHashScript, scriptOf, witnessScript } from './scripts.ts';
 import type { PayableTransaction } from './service-side.ts';
-import type { SimulatedNode } from './simulated-node.ts';
-import type { Output, Transaction } from './transaction.ts';
-import type { ControlContext } from './world.ts';
+import { outsideKeyHash } from './utxo/faucet-key.ts';
+import { regtestParameters } from './utxo/rpc-answers.ts';
+import { addressOf, keyHashScript, scriptOf, witnessScript } from './utxo/scripts.ts';
+import type { SimulatedNode } from './utxo/simulated-node.ts';
+import type { Output, Transaction } from './utxo/transaction.ts';
 
 const MOST_OUTPUTS = 500;
 const KINDS = ['coinbase', 'token_fake', 'token_failed', 'internal', 'internal_reverted'] as const;

@@ -3,7 +3,7 @@
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Fault, Trouble } from './chain-state.ts';
+import type { ControlContext } from './control-context.ts';
 import {
   type Body,
   bad,
@@ -27,8 +27,8 @@ import {
   returnTransaction,
 } from './control-pay.ts';
 import { type Prices, SOURCES } from './rates.ts';
-import type { SimulatedNode } from './simulated-node.ts';
-import type { ControlContext } from './world.ts';
+import type { Fault, Trouble } from './utxo/chain-state.ts';
+import type { SimulatedNode } from './utxo/simulated-node.ts';
 
 type Control = (context: ControlContext, body: Body) => Promise<unknown>;
 

@@ -7,7 +7,7 @@ import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { damaged } from '../core/damaged-file.ts';
 import { minus, mulDivDown, plus } from '../core/money.ts';
 import { formatRate, parseRate, type Rate } from '../core/rate.ts';
-import { syncFolder } from './journal.ts';
+import { syncFolder } from './utxo/journal.ts';
 
 export const SOURCES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const;
 export type Source = (typeof SOURCES)[number];

@@ -6,12 +6,12 @@ import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
-import { openAnnouncer } from './announcer.ts';
-import { DIALECTS } from './dialects.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
 import type { Sandbox, SandboxOptions, SandboxService } from './service-side.ts';
-import { openSimulatedNode, type SimulatedNode } from './simulated-node.ts';
+import { openAnnouncer } from './utxo/announcer.ts';
+import { DIALECTS } from './utxo/dialects.ts';
+import { openSimulatedNode, type SimulatedNode } from './utxo/simulated-node.ts';
 
 // not by an import: that reads every export, and one of them loads a whole HTTP client (14 MB)
 const { createServer } = process.getBuiltinModule('node:http');

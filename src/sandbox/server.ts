@@ -2,12 +2,12 @@
 // /control/<name> takes what the API hands on from POST /sandbox/<name>. Made by the sandbox.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ControlContext } from './control-context.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { SOURCES } from './rates.ts';
-import { answerRpc, isAuthorised } from './rpc-server.ts';
-import type { SimulatedNode } from './simulated-node.ts';
-import type { ControlContext } from './world.ts';
+import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
+import type { SimulatedNode } from './utxo/simulated-node.ts';
 
 const MOST_CONTROL_BYTES = 64 * 1024;
 const MOST_RPC_BYTES = 16 * 1024 * 1024;

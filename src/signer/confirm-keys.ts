@@ -2,8 +2,8 @@
 // starts and by `bursar keys init` and `verify`. Nothing is derived from a signer's key that was not confirmed here.
 import type { UtxoCode } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
-import type { Database } from '../store/connect.ts';
-import { addSignerKey, confirmKey, distrustKey, listKeys } from '../store/xpubs.ts';
+import { addSignerKey, confirmKey, distrustKey, listKeys } from '../store/chain/xpubs.ts';
+import type { Database } from '../store/postgres/connect.ts';
 
 export type KeyComparison = {
   readonly confirmed: readonly UtxoCode[];

@@ -1,7 +1,6 @@
 // Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was given
 // yet, it is in the journal before anybody is told, and an older copy of either is noticed and passed over. Run by main/signer.ts.
 import type { UtxoCode } from '../core/currency.ts';
-import type { Database } from '../store/connect.ts';
 import {
   giveRange,
   isOpen,
@@ -11,9 +10,10 @@ import {
   raiseKey,
   readJournalMark,
   type SkippedCause,
-} from '../store/range-requests.ts';
-import { describeSkipped } from '../store/signer-status.ts';
-import { listKeys, type StoredKey } from '../store/xpubs.ts';
+} from '../store/chain/range-requests.ts';
+import { describeSkipped } from '../store/chain/signer-status.ts';
+import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
+import type { Database } from '../store/postgres/connect.ts';
 import type { Journal } from './journal.ts';
 
 export type Granting = {

@@ -1,7 +1,7 @@
 // Walks along the blocks that we have recorded as the best chain, as far as the node agrees that they are. Used by what reads blocks again:
 // rule 8's look-up and the deep scan (rescan.ts).
 import type { ChainPort } from '../core/ports.ts';
-import { CursorMoved, hashesDown } from '../store/blocks.ts';
+import { CursorMoved, hashesDown } from '../store/chain/blocks.ts';
 import type { ChainContext } from './chain-context.ts';
 
 export type Place = { readonly height: number; readonly hash: string };

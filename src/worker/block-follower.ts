@@ -2,8 +2,8 @@
 // database transaction. Used by chain-watcher.ts only.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
-import { type ChainCursor, insertBlock, moveCursor } from '../store/blocks.ts';
-import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
+import { type ChainCursor, insertBlock, moveCursor } from '../store/chain/blocks.ts';
+import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 import { type Followed, type FollowOptions, isBelowTip, tokenNotices } from './reorganisation.ts';
 import type { ChainWatchList } from './watch-list.ts';

@@ -3,9 +3,9 @@
 // chain-watcher.ts only.
 import type { UtxoCode } from '../core/currency.ts';
 import type { NodeCondition } from '../core/ports.ts';
-import { type ChainCursor, goOn, setCaughtUp } from '../store/blocks.ts';
-import { wakeJudge } from '../store/chain-facts.ts';
-import { recordCondition } from '../store/node-conditions.ts';
+import { type ChainCursor, goOn, setCaughtUp } from '../store/chain/blocks.ts';
+import { recordCondition } from '../store/chain/node-conditions.ts';
+import { wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 
 export type Looked = {

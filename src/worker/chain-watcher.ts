@@ -3,8 +3,8 @@
 // worker's loop, pass by pass.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
-import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/blocks.ts';
-import { FAR_BEHIND } from '../store/node-conditions.ts';
+import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
+import { FAR_BEHIND } from '../store/chain/node-conditions.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createChainRecord } from './chain-record.ts';

@@ -2,7 +2,7 @@
 // next. What is known to have changed wakes them at once; this one finds what only the clock has made due.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
-import { readOutlook } from '../store/schedules.ts';
+import { readOutlook } from '../store/postgres/schedules.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import type { Job } from './loop.ts';
 

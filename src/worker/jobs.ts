@@ -2,11 +2,11 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
-import { finishLookup, wantedLookup } from '../store/due.ts';
-import { pruneKeys } from '../store/idempotency.ts';
-import { rollUp } from '../store/ledger.ts';
-import { finishDue, takeDue } from '../store/schedules.ts';
-import { describeUnprotected, takeUntold } from '../store/unprotected-coins.ts';
+import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
+import { rollUp } from '../store/ledger/ledger.ts';
+import { finishDue, takeDue } from '../store/postgres/schedules.ts';
+import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
+import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';

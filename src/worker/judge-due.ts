@@ -2,9 +2,9 @@
 // lock of each transaction decides who is first, and who comes second leaves it alone or finds nothing to do.
 import type { Context } from '../flow/context.ts';
 import { decideTogether } from '../flow/decide.ts';
-import type { Sql } from '../store/connect.ts';
-import { type DueTransaction, dueTransactions } from '../store/due.ts';
-import { setAside } from '../store/set-aside.ts';
+import type { Sql } from '../store/postgres/connect.ts';
+import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
+import { setAside } from '../store/transactions/set-aside.ts';
 
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;

@@ -2,9 +2,9 @@
 // Only what our node says now counts, so a lock that it no longer holds is taken back. Used by chain-watcher.ts only.
 import { finalDepth } from '../core/confirmations.ts';
 import type { ChainPort } from '../core/ports.ts';
-import { type ChainCursor, holdCursor } from '../store/blocks.ts';
-import { wakeJudge } from '../store/chain-facts.ts';
-import { readLockable, recordLocks } from '../store/payment-locks.ts';
+import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
+import { readLockable, recordLocks } from '../store/chain/payment-locks.ts';
+import { wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 
 /**

@@ -1,7 +1,8 @@
 // The mempool half of a watcher's pass: what entered is read and recorded, what left is gone, replaced or mined. A node with ZMQ pushes
 // transactions as they come; the whole list is compared as often as it is cheap. Used by chain-watcher.ts only.
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
-import { type ChainCursor, holdCursor } from '../store/blocks.ts';
+import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
+import type { Sighting } from '../store/chain/payment-facts.ts';
 import {
   compareWithMempool,
   type MempoolChanges,
@@ -9,8 +10,7 @@ import {
   recordMempoolChanges,
   recordSightings,
   wakeJudge,
-} from '../store/chain-facts.ts';
-import type { Sighting } from '../store/payment-facts.ts';
+} from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
 import { createMempoolReader, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';

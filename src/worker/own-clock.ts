@@ -2,8 +2,8 @@
 // was fast), and forward again (it was not): neither brings a payer's window nearer, nor makes a payment look gone for longer. A watcher
 // looks at it before each pass, and sets what waits on its chain along. Used by chain-watcher.ts.
 import type { UtxoCode } from '../core/currency.ts';
-import { readCursor } from '../store/blocks.ts';
-import { setAlong } from '../store/set-along.ts';
+import { readCursor } from '../store/chain/blocks.ts';
+import { setAlong } from '../store/chain/set-along.ts';
 import type { ChainContext } from './chain-context.ts';
 
 export type OwnClock = {

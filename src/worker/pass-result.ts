@@ -64,7 +64,7 @@ export function alarmsOf(condition: NodeCondition): string[] {
   return [...(accord?.state === 'contested' ? [`the nodes contradict each other: ${accord.reason}`] : []), ...others];
 }
 
-/** The node's trouble that a call of the port threw (outside/node-trouble), or null for any other error. */
+/** The node's trouble that a call of the port threw (outside/utxo/node-trouble), or null for any other error. */
 export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null {
   if (!(error instanceof Error) || error.name !== 'NodeTrouble') return null;
   const { state } = error as Error & { state: Exclude<NodeCondition['state'], 'ready'> };

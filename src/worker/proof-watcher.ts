@@ -2,7 +2,7 @@
 // Nothing is credited without a block anyway, and who loses is decided by the chain: a proof is an alarm and nothing else. Used by
 // chain-watcher.ts only.
 import type { ChainPort } from '../core/ports.ts';
-import { readWaiting } from '../store/payment-facts.ts';
+import { readWaiting } from '../store/chain/payment-facts.ts';
 import type { ChainContext } from './chain-context.ts';
 
 /**

@@ -3,7 +3,7 @@ import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import type { RateFeed, RateSample } from '../core/ports.ts';
 import { type Judgement, judgeRate, type LeftOutSource } from '../core/rate-median.ts';
 import type { Context } from '../flow/context.ts';
-import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from '../store/rates.ts';
+import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from '../store/transactions/rates.ts';
 
 type Answer = { readonly feed: RateFeed; readonly samples: readonly RateSample[]; readonly status: RateSource };
 

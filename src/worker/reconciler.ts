@@ -3,7 +3,7 @@
 import { finalDepth } from '../core/confirmations.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
-import { CursorMoved, readCursor } from '../store/blocks.ts';
+import { CursorMoved, readCursor } from '../store/chain/blocks.ts';
 import {
   addReceipts,
   beginReconciled,
@@ -13,8 +13,8 @@ import {
   readReconciled,
   reconciledDown,
   rewindReconciled,
-} from '../store/receipts.ts';
-import { ownersOf } from '../store/script-owners.ts';
+} from '../store/chain/receipts.ts';
+import { ownersOf } from '../store/chain/script-owners.ts';
 import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';

@@ -2,7 +2,14 @@
 // blocks are taken back and replaced in one database transaction together with the state of the mempool, so that no payment is ever seen
 // missing in between. Used by chain-watcher.ts and block-follower.ts only.
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
-import { type BlockRow, type ChainCursor, deleteBlocksAbove, hashesDown, insertBlock, moveCursor } from '../store/blocks.ts';
+import {
+  type BlockRow,
+  type ChainCursor,
+  deleteBlocksAbove,
+  hashesDown,
+  insertBlock,
+  moveCursor,
+} from '../store/chain/blocks.ts';
 import {
   compareWithMempool,
   readUnmined,
@@ -10,7 +17,7 @@ import {
   recordSightings,
   takeBackAbove,
   wakeJudge,
-} from '../store/chain-facts.ts';
+} from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 import type { ChainWatchList } from './watch-list.ts';
 

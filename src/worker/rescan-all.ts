@@ -2,11 +2,11 @@
 // missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
-import { CursorMoved, readCursor } from '../store/blocks.ts';
-import { earlyAmong } from '../store/early-coins.ts';
-import { missingPayments } from '../store/payment-facts.ts';
-import { knownScripts } from '../store/script-owners.ts';
-import { spentOutpoints } from '../store/watched.ts';
+import { CursorMoved, readCursor } from '../store/chain/blocks.ts';
+import { earlyAmong } from '../store/chain/early-coins.ts';
+import { missingPayments } from '../store/chain/payment-facts.ts';
+import { knownScripts } from '../store/chain/script-owners.ts';
+import { spentOutpoints } from '../store/chain/watched.ts';
 import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
 import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';

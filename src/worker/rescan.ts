@@ -11,11 +11,11 @@ import {
   holdCursor,
   readCursor,
   setDeepHeight,
-} from '../store/blocks.ts';
-import { recordSightings, wakeJudge } from '../store/chain-facts.ts';
-import type { Sql } from '../store/connect.ts';
-import type { Sighting } from '../store/payment-facts.ts';
-import { knownScripts } from '../store/script-owners.ts';
+} from '../store/chain/blocks.ts';
+import type { Sighting } from '../store/chain/payment-facts.ts';
+import { knownScripts } from '../store/chain/script-owners.ts';
+import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
+import type { Sql } from '../store/postgres/connect.ts';
 import { bestChain, type Place, readAhead } from './best-chain.ts';
 import { createCollector } from './block-collector.ts';
 import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';

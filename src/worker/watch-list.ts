@@ -5,7 +5,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { WatchList } from '../core/ports.ts';
-import { readCursor } from '../store/blocks.ts';
+import { readCursor } from '../store/chain/blocks.ts';
 import {
   forgetForeignHorizons,
   newSpentOutpoints,
@@ -16,7 +16,7 @@ import {
   packUnfinishedScripts,
   type SpentOutpoint,
   spentOutpoints,
-} from '../store/watched.ts';
+} from '../store/chain/watched.ts';
 import { type ByteSet, createByteSet } from './byte-set.ts';
 import type { ChainContext } from './chain-context.ts';
 
@@ -30,7 +30,7 @@ export type WatchedScripts = {
   has(bytes: Uint8Array, start: number, end: number): boolean;
   /** Takes in every script that was committed until now; the first call reads all of them. */
   fresh(): Promise<void>;
-  /** The newest number of the database when they were last taken in (store/early-coins.ts). */
+  /** The newest number of the database when they were last taken in (store/chain/early-coins.ts). */
   readonly order: number;
   readonly size: number;
   readonly memoryBytes: number;
@@ -39,7 +39,7 @@ export type WatchedScripts = {
 export type ChainWatchList = WatchList & {
   /** Watches the outpoints and the scripts of all payments above a height, and of those that are not mined. */
   watchAbove(height: number): Promise<void>;
-  /** The newest number of the database when the scripts were last taken in (store/early-coins.ts). */
+  /** The newest number of the database when the scripts were last taken in (store/chain/early-coins.ts). */
   readonly order: number;
 };
 

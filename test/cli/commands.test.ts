@@ -125,7 +125,7 @@ describe('the books', () => {
       text: `insert into merchants (affiliate_id, email, business_name, created_at) values ('aff_red', 'r@example.com', 'Red', now())`,
     });
     await world.db.query({
-      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, need, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                address, script, address_index, created_at, window_ends_at)
              select 'txn_red', id, 'BTC', 'started', 100, 1000, 1, now(), '[]', 100, 'accept', 'bcrt1qnotours', '\\x0014', 0, now(), now() from merchants limit 1`,
     });

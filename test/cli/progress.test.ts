@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressLine } from '../../src/main/cli-progress.ts';
+import { progressLine } from '../../src/main/cli/progress.ts';
 
 test.each([
   [0, 0, 'block 0 of 1000 (0 %)'],

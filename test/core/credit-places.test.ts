@@ -1,7 +1,7 @@
 // The protections of the model Credit, by their names as in credit-variants, that say where payments lie: what a loss takes, what its return
 // restores, when and under which key a payment is booked.
 import { describe, expect, test } from 'vitest';
-import { judgedTransaction, MINUTE, SECOND } from '../support/world.ts';
+import { judgedTransaction, MINUTE, SECOND } from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

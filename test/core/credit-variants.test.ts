@@ -2,7 +2,7 @@
 // sentence, and what must come out of it; those about where payments lie are in credit-places. The invariants of the model are looked at after
 // every step of every story besides.
 import { describe, expect, test } from 'vitest';
-import { HOUR, judgedTransaction, MINUTE, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

@@ -1,7 +1,7 @@
 // While our nodes of a chain contradict each other: what is worth more than the limit waits, whatever the rule that would book it; the rest
 // goes on, and nothing but the booking waits.
 import { describe, expect, test } from 'vitest';
-import { HOUR, judgedTransaction, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, W } from '../support/judged-transaction.ts';
 
 const LIMIT = 1_000_00n;
 const LARGE = { usd: 1_500_00n };

@@ -9,7 +9,7 @@ import {
   judgedTransaction,
   SECOND,
   W,
-} from '../support/world.ts';
+} from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
-import { HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

@@ -2,7 +2,7 @@
 // in judge-late.
 import { describe, expect, test } from 'vitest';
 import { requiredDepth } from '../../src/core/confirmations.ts';
-import { HOUR, judgedTransaction, MINUTE, QUOTE, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, QUOTE, W } from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

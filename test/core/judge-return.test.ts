@@ -1,6 +1,6 @@
 // After a loss: what is lost comes back (the paragraph below the table), or another amount comes in its place.
 import { describe, expect, test } from 'vitest';
-import { judgedTransaction, MINUTE } from '../support/world.ts';
+import { judgedTransaction, MINUTE } from '../support/judged-transaction.ts';
 
 describe('the way back', () => {
   test('needs the R of the price, not only that of the payment’s own value', () => {

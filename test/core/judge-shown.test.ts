@@ -1,6 +1,6 @@
 // What becomes of what is credited: the service's fee, what is owed is repaid first; and the figures that are shown meanwhile.
 import { describe, expect, test } from 'vitest';
-import { HOUR, judgedTransaction, MINUTE, W } from '../support/world.ts';
+import { HOUR, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 

@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
+import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, T0, W } from '../support/judged-transaction.ts';
 import { newCase, newCoin, TIP, WINDOW_END_MS } from '../support/one-case.ts';
-import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, T0, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 

@@ -1,8 +1,8 @@
 // The merchant's word: cancel, accept, decline, and the excess alone (rules 12, 14, 20), what each asks for and how it refuses.
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
+import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
 import { REACH } from '../support/reach.ts';
-import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/world.ts';
 
 const HALF = 25_000n;
 const ALL = Object.keys(REACH);

@@ -6,7 +6,7 @@ import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/ca
 import { judge } from '../../src/core/judge/judge.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from '../../src/core/judge/postings.ts';
 import { newBooks } from '../support/books.ts';
-import { judgedTransaction, T0, W } from '../support/world.ts';
+import { judgedTransaction, T0, W } from '../support/judged-transaction.ts';
 
 function payment(id: number, amount: bigint, currency: 'BTC' | 'LTC' = 'BTC'): Payment {
   const world = judgedTransaction({ currency });

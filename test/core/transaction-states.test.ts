@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { judge } from '../../src/core/judge/judge.ts';
 import { applyEvent } from '../../src/core/judge/steps.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS, type TransactionStatus, transition } from '../../src/core/transaction-states.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
 import { REACH } from '../support/reach.ts';
-import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../support/world.ts';
 
 const ARROWS = new Set(
   TRANSITIONS.filter((row) => row.from !== row.to).map((row) => `${row.rule}: ${row.from ?? '–'} to ${row.to}`),

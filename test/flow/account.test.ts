@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getAccount } from '../../src/flow/account.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
-import { findMerchantId } from '../../src/store/merchants.ts';
-import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-world.ts';
+import { findMerchantId } from '../../src/store/merchants/merchants.ts';
+import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 // much time has passed as the rule asks for, nothing later than that either, and a payment that came too late does not become one in time.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { reconsider } from '../../src/flow/transaction-life.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -4,10 +4,10 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { decideTogether } from '../../src/flow/decide.ts';
 import { readReadiness } from '../../src/flow/readiness.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { isJudged } from '../../src/store/due.ts';
+import type { Sql } from '../../src/store/postgres/connect.ts';
+import { isJudged } from '../../src/store/transactions/due.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
 let service: ServiceOnDatabase;

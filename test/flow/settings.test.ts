@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Scope } from '../../src/core/credentials.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { getPayoutGuards, getSettings, type Settings, type SettingsChange, setSettings } from '../../src/flow/settings.ts';
-import { findMerchantId } from '../../src/store/merchants.ts';
-import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
+import { findMerchantId } from '../../src/store/merchants/merchants.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { passwordProblem, usernameKey } from '../../src/core/credentials.ts';
 import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../src/flow/merchants.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
-import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 beforeAll(async () => {

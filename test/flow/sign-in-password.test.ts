@@ -3,7 +3,7 @@ import { parseOptions } from '@node-rs/argon2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signIn } from '../../src/flow/sign-in.ts';
 import { createPasswords } from '../../src/outside/password.ts';
-import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 beforeAll(async () => {

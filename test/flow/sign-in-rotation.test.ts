@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judgeRefresh, refresh } from '../../src/flow/refresh.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import type { TokenPair } from '../../src/flow/token-pair.ts';
-import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup, sameTokens } from './sign-in-world.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup, sameTokens } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { createHmac, createPrivateKey, generateKeyPairSync, sign as signBytes } 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
-import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-world.ts';
+import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
 let world: SignInSetup;
 let good: string;

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cancelTransaction, reconsider, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { checkTransaction, expandTransaction, listBalanceEntries, listTransactions } from '../../src/flow/transaction-reads.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

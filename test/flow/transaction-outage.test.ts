@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { reconsider, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { checkTransaction } from '../../src/flow/transaction-reads.ts';
-import { insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
-import { compareWithMempool, readUnmined, recordMempoolChanges, recordSightings } from '../../src/store/chain-facts.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
+import { compareWithMempool, readUnmined, recordMempoolChanges, recordSightings } from '../../src/store/chain/sightings.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

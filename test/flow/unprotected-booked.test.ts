@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { resolveTransaction } from '../../src/flow/transaction-life.ts';
-import { readUnprotected } from '../../src/store/unprotected-coins.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { readUnprotected } from '../../src/store/chain/unprotected-coins.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const DAY_MS = 86_400_000;
 let service: ServiceOnDatabase;

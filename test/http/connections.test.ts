@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { CONNECTION_LIMITS } from '../../src/http/connections.ts';
-import { type ApiServer, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-server.ts';
 
 const FAST = { requestMs: 1_500, takenMs: 1_500, idleMs: 1_500, lingerMs: 150, lookMs: 50, most: 30 };
 /** Within the 30 s and the 5 s of behaviour §1, in these times. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalsOf } from '../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../src/contract/merchant-api.ts';
-import { type ApiServer, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-server.ts';
 
 const NAMES = (Object.keys(MERCHANT_API) as (keyof MerchantApi)[]).filter((name) => name !== 'signOut');
 let api: ApiServer;

@@ -9,13 +9,13 @@ import { openApiDocument } from '../../src/contract/openapi.ts';
 import { SANDBOX_API } from '../../src/contract/sandbox-api.ts';
 import { SYSTEM_PATHS } from '../../src/contract/system-api.ts';
 import { documentTool, run } from '../support/document-tools.ts';
-import { type ApiWorld, makeApi, PASSWORD } from './api-world.ts';
+import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';
 
 const TIMEOUT = 120_000;
 const TSC = resolve(import.meta.dirname, '../../node_modules/.bin/tsc');
 const OPERATIONS = [MERCHANT_API, SANDBOX_API, SYSTEM_PATHS].reduce((sum, table) => sum + Object.keys(table).length, 0);
 
-let api: ApiWorld;
+let api: ApiServer;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-clients-'));
 const document = join(folder, 'openapi.json');
 beforeAll(async () => {

@@ -5,9 +5,9 @@ import { within } from '../../src/flow/context.ts';
 import { once } from '../../src/flow/once.ts';
 import { createAuthenticator, signOut } from '../../src/flow/sign-in.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
-import type { Database } from '../../src/store/connect.ts';
-import { pruneKeys } from '../../src/store/idempotency.ts';
-import { type ApiServer, makeApi, PASSWORD } from './api-world.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
+import { pruneKeys } from '../../src/store/transactions/idempotency.ts';
+import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';
 
 let api: ApiServer;
 beforeAll(async () => {

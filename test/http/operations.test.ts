@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { readiness } from '../../src/contract/system-api.ts';
 import { fits, type Schema } from '../support/fits.ts';
-import { type ApiServer, BTC_RATE, makeApi, PASSWORD } from './api-world.ts';
+import { type ApiServer, BTC_RATE, makeApi, PASSWORD } from './api-server.ts';
 
 let api: ApiServer;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import encodeQR from 'qr';
 import { expect, test } from 'vitest';
-import { qrModules } from '../../src/http/qr-modules.ts';
+import { qrModules } from '../../src/http/qr/modules.ts';
 
 function lines(text: string): { ours: string[]; theirs: string[] } {
   const { side, black } = qrModules(text, 4);

@@ -1,8 +1,8 @@
 import { PNG } from 'pngjs';
 import { expect, test } from 'vitest';
-import { qrDataUri } from '../../src/http/qr.ts';
-import type { Modules } from '../../src/http/qr-modules.ts';
-import { qrPng } from '../../src/http/qr-png.ts';
+import { qrDataUri } from '../../src/http/qr/data-uri.ts';
+import type { Modules } from '../../src/http/qr/modules.ts';
+import { qrPng } from '../../src/http/qr/png.ts';
 
 const PIXELS = 4;
 

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import jsqrModule from 'jsqr';
 import { PNG } from 'pngjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { qrDataUri } from '../../src/http/qr.ts';
-import { type ApiServer, makeApi } from './api-world.ts';
+import { qrDataUri } from '../../src/http/qr/data-uri.ts';
+import { type ApiServer, makeApi } from './api-server.ts';
 
 // the package is CommonJS with a default export inside
 const jsqr = ((jsqrModule as unknown as { default?: typeof jsqrModule }).default ?? jsqrModule) as unknown as (

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseRate } from '../../src/core/rate.ts';
-import { recordCondition } from '../../src/store/node-conditions.ts';
-import { saveRates } from '../../src/store/rates.ts';
-import { type ApiServer, BTC_RATE, makeApi } from './api-world.ts';
+import { recordCondition } from '../../src/store/chain/node-conditions.ts';
+import { saveRates } from '../../src/store/transactions/rates.ts';
+import { type ApiServer, BTC_RATE, makeApi } from './api-server.ts';
 
 let api: ApiServer;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MERCHANT_API, type MerchantApi } from '../../src/contract/merchant-api.ts';
 import { addressKey } from '../../src/http/client-address.ts';
 import { createLimiter } from '../../src/http/rate-limit.ts';
-import { type ApiServer, makeApi, PASSWORD, type Reply } from './api-world.ts';
+import { type ApiServer, makeApi, PASSWORD, type Reply } from './api-server.ts';
 
 const limits = (reply: Reply) =>
   ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'].map((name) =>

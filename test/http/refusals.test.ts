@@ -5,8 +5,8 @@ import { refusesBodies } from './refusals/body.ts';
 import { refusesInTheEnd } from './refusals/end.ts';
 import { refusesFields } from './refusals/fields.ts';
 import { refusesKeys } from './refusals/idempotency-key.ts';
+import { openRefusedCalls } from './refusals/refused-calls.ts';
 import { refusesTokens } from './refusals/token.ts';
-import { openRefusedCalls } from './refusals/world.ts';
 
 const world = openRefusedCalls();
 

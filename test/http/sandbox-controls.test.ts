@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { sandboxForward } from '../../src/main/sandbox-forward.ts';
+import { sandboxForward } from '../../src/main/sandbox/forward.ts';
 import { eventually } from '../support/service.ts';
-import { type ApiServer, makeApi } from './api-world.ts';
+import { type ApiServer, makeApi } from './api-server.ts';
 
 let sandbox: Server | null = null;
 let api: ApiServer | null = null;

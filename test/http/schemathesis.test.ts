@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MERCHANT_API } from '../../src/contract/merchant-api.ts';
 import { documentTool, run } from '../support/document-tools.ts';
-import { type ApiWorld, makeApi, PASSWORD } from './api-world.ts';
+import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';
 
 /** Of each kind of made-up calls to each operation: about 1,100 calls in all. */
 const EXAMPLES = 10;
@@ -15,7 +15,7 @@ const TIMEOUT = 240_000;
 type Interaction = { readonly request: { readonly uri: string }; readonly response: { readonly status_code: number } | null };
 type Event = { readonly ScenarioFinished?: { readonly recorder: { readonly interactions?: Record<string, Interaction> } } };
 
-let api: ApiWorld;
+let api: ApiServer;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-schemathesis-'));
 beforeAll(async () => {
   api = await makeApi();

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/http/read-body.ts';
-import { type ApiServer, makeApi, speak } from './api-world.ts';
+import { type ApiServer, makeApi, speak } from './api-server.ts';
 
 const controls: { control: string; body: JsonObject }[] = [];
 let api: ApiServer;

@@ -4,7 +4,7 @@ import { HDKey } from '@scure/bip32';
 import { describe, expect, it } from 'vitest';
 import { AccountKeyProblem } from '../../src/core/account-key.ts';
 import type { Network, UtxoCode } from '../../src/core/currency.ts';
-import { readAccountKey } from '../../src/outside/utxo-derive.ts';
+import { readAccountKey } from '../../src/outside/utxo/derive.ts';
 import { account, BIP84_ZPRV, BIP84_ZPUB, canonicalVersions } from './vectors.ts';
 
 const base58check = createBase58check((bytes: Uint8Array) => createHash('sha256').update(bytes).digest());

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { DerivedAddress } from '../../src/core/ports.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
-import { addSignerKey, distrustKey, importKey, listKeys } from '../../src/store/xpubs.ts';
+import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
+import { addSignerKey, distrustKey, importKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner, type RunningSigner } from '../support/signer.ts';
 import { keyContext } from './context.ts';

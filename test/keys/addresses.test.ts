@@ -4,8 +4,8 @@ import { Address, OutScript } from '@scure/btc-signer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
-import { addressEncoder, decodeAddress } from '../../src/outside/utxo-address.ts';
-import { encodeCashAddress } from '../../src/outside/utxo-cashaddr.ts';
+import { addressEncoder, decodeAddress } from '../../src/outside/utxo/address.ts';
+import { encodeCashAddress } from '../../src/outside/utxo/cashaddr.ts';
 import { FIRST_ADDRESSES } from './vectors.ts';
 
 const CODES: readonly UtxoCode[] = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];

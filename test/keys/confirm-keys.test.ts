@@ -7,7 +7,7 @@ import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
 import { compareKeys, mismatchMessage } from '../../src/signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../../src/signer/databases.ts';
-import { importKey, listKeys } from '../../src/store/xpubs.ts';
+import { importKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner, type RunningSigner } from '../support/signer.ts';
 import { keyContext } from './context.ts';

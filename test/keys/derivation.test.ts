@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UnderivableIndex } from '../../src/core/account-key.ts';
 import type { Network, UtxoCode } from '../../src/core/currency.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
-import { type Curve, childrenOf, createAddressDeriver, nativeCurve, nobleCurve } from '../../src/outside/utxo-derive.ts';
+import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
+import { type Curve, childrenOf, createAddressDeriver, nativeCurve, nobleCurve } from '../../src/outside/utxo/derive.ts';
 import { account, BIP84_ZPUB, FIRST_ADDRESSES } from './vectors.ts';
 
 const CODES: readonly UtxoCode[] = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];

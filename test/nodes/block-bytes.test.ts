@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import type { TransactionFacts } from '../../src/core/ports.ts';
-import { readBlockBytes } from '../../src/outside/utxo-block.ts';
-import { displayHash, foldMerkle, Malformed } from '../../src/outside/utxo-bytes.ts';
-import { readTransactionBytes } from '../../src/outside/utxo-transaction.ts';
+import { readBlockBytes } from '../../src/outside/utxo/block.ts';
+import { displayHash, foldMerkle, Malformed } from '../../src/outside/utxo/bytes.ts';
+import { readTransactionBytes } from '../../src/outside/utxo/transaction.ts';
 
 type RealBlock = {
   currency: UtxoCode;

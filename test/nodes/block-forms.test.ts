@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type UtxoCode, utxoRow } from '../../src/core/currency.ts';
-import { readBlockBytes } from '../../src/outside/utxo-block.ts';
-import { Malformed } from '../../src/outside/utxo-bytes.ts';
-import { readTransactionBytes } from '../../src/outside/utxo-transaction.ts';
+import { readBlockBytes } from '../../src/outside/utxo/block.ts';
+import { Malformed } from '../../src/outside/utxo/bytes.ts';
+import { readTransactionBytes } from '../../src/outside/utxo/transaction.ts';
 import {
   p2wpkh,
   type RawBlockOptions,

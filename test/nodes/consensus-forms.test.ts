@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type UtxoCode, utxoRow } from '../../src/core/currency.ts';
-import { readBlockBytes } from '../../src/outside/utxo-block.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
-import { readTransactionBytes } from '../../src/outside/utxo-transaction.ts';
+import { readBlockBytes } from '../../src/outside/utxo/block.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { readTransactionBytes } from '../../src/outside/utxo/transaction.ts';
 import { p2pkh, rawBlock, rawCoinbase, rawPayment, rawTransaction, type Sealed, someScript } from '../support/raw-blocks.ts';
 import { compactSize, hash256, i32, reversed, u32, varBytes } from '../support/raw-bytes.ts';
 

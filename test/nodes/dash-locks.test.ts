@@ -1,6 +1,6 @@
 // What the watcher records of Dash's locks, on the sandbox's node: it locks each transaction and each block at once, unless it is told not to.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 let node: ServedNode;

@@ -1,9 +1,9 @@
 // A coin that lay at an address before its transaction was made is never its payment, on whatever path it is found: it is noted, the audit
 // names it, and an operator can acknowledge it. On the sandbox's node.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ask } from '../../src/store/audit.ts';
-import { acknowledgeEarly } from '../../src/store/early-coins.ts';
-import { RECONCILIATION } from '../../src/store/reconciliation.ts';
+import { acknowledgeEarly } from '../../src/store/chain/early-coins.ts';
+import { ask } from '../../src/store/ledger/audit.ts';
+import { RECONCILIATION } from '../../src/store/ledger/reconciliation.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
 import { rescan } from '../../src/worker/rescan-all.ts';

@@ -1,8 +1,8 @@
 // The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same words. What the
 // customer and the miners do is done here; the product reads it through its own adapter.
 import type { UtxoCode } from '../../src/core/currency.ts';
-import { DIALECTS } from '../../src/sandbox/dialects.ts';
-import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
+import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
+import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { Coin } from '../support/cash-wallet.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';

@@ -2,8 +2,8 @@
 // first time. Neither may keep a chain from being read to its end, or let anything be read twice.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import type { Transaction } from '../../src/sandbox/transaction.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import type { MempoolReading } from '../../src/worker/mempool-reader.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';

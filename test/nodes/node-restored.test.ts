@@ -2,8 +2,8 @@
 // ahead of us after we were away. Nothing is lost, nothing is booked twice.
 import { expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
-import { createSimulatedNode } from '../../src/sandbox/served-node.ts';
-import { readChainStatus } from '../../src/store/node-conditions.ts';
+import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { readChainStatus } from '../../src/store/chain/node-conditions.ts';
 import { runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import { openBursar } from './bursar.ts';

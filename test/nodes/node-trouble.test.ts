@@ -4,9 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { stuckAfterMs } from '../../src/outside/utxo-condition.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
-import { createRpc } from '../../src/outside/utxo-rpc.ts';
+import { stuckAfterMs } from '../../src/outside/utxo/condition.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { createRpc } from '../../src/outside/utxo/rpc.ts';
 
 const GENESIS = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206';
 const TIP = 'ab'.repeat(32);

@@ -4,7 +4,7 @@ import { encodeTransactionOutput } from '@bitauth/libauth';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type UtxoCode, utxoRow } from '../../src/core/currency.ts';
-import { readTransactionBytes } from '../../src/outside/utxo-transaction.ts';
+import { readTransactionBytes } from '../../src/outside/utxo/transaction.ts';
 import { rawTransaction, someScript } from '../support/raw-blocks.ts';
 
 const ours = someScript('ours');

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { finalDepth } from '../../src/core/confirmations.ts';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { readUnprotected, takeUntold } from '../../src/store/unprotected-coins.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { readUnprotected, takeUntold } from '../../src/store/chain/unprotected-coins.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
 import { rescan } from '../../src/worker/rescan-all.ts';

@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
-import { addressEncoder } from '../../src/outside/utxo-address.ts';
-import { createUtxoNode } from '../../src/outside/utxo-node.ts';
-import type { Database } from '../../src/store/connect.ts';
+import { addressEncoder } from '../../src/outside/utxo/address.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
 import type { ChainContext } from '../../src/worker/chain-context.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import type { PassResult } from '../../src/worker/pass-result.ts';

@@ -5,7 +5,7 @@ import { CURRENCY_CODES } from '../../src/core/currency.ts';
 import type { RateFeed, RateSample } from '../../src/core/ports.ts';
 import { formatRate, type Rate } from '../../src/core/rate.ts';
 import { judgeRate } from '../../src/core/rate-median.ts';
-import { rateFeeds } from '../../src/outside/rate-feeds.ts';
+import { rateFeeds } from '../../src/outside/rates/feeds.ts';
 import { type Exchanges, openExchanges, type Source } from '../../src/sandbox/rates.ts';
 
 const NOW = Date.UTC(2027, 0, 15, 8, 0, 0, 250);

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Clock, RateFeed } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
-import { rateFeeds } from '../../src/outside/rate-feeds.ts';
-import { price } from '../../src/outside/rate-http.ts';
-import type { RateSourceName } from '../../src/outside/rate-sources.ts';
+import { rateFeeds } from '../../src/outside/rates/feeds.ts';
+import { price } from '../../src/outside/rates/http.ts';
+import type { RateSourceName } from '../../src/outside/rates/sources.ts';
 
 // What the exchanges answer, in the shapes of their public documentation
 const KRAKEN = `{"error":[],"result":{

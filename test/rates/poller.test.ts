@@ -3,9 +3,9 @@ import type { RateFeed, RateSample } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { getRates } from '../../src/flow/rates.ts';
-import { fixedFeed } from '../../src/outside/rate-feeds.ts';
-import type { Database } from '../../src/store/connect.ts';
-import { latestRates, pruneRateHistory, readRateSources } from '../../src/store/rates.ts';
+import { fixedFeed } from '../../src/outside/rates/feeds.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
+import { latestRates, pruneRateHistory, readRateSources } from '../../src/store/transactions/rates.ts';
 import { pollRates } from '../../src/worker/rate-poller.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

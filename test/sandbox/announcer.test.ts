@@ -1,8 +1,8 @@
 // What the sandbox's nodes announce, heard by libzmq's own subscriber: the same as bitcoind's -zmqpubrawtx and -zmqpubhashblock.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Subscriber } from 'zeromq';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import type { Transaction } from '../../src/sandbox/transaction.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
 
 const WITHIN = { timeout: 10_000, interval: 20 };
 const script = Buffer.concat([Buffer.from('0014', 'hex'), Buffer.alloc(20, 9)]);

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ChainState, feeOf, tip } from '../../src/sandbox/chain-state.ts';
-import { openSimulatedNode, type SimulatedNode } from '../../src/sandbox/simulated-node.ts';
-import { outpointKey } from '../../src/sandbox/transaction.ts';
+import { type ChainState, feeOf, tip } from '../../src/sandbox/utxo/chain-state.ts';
+import { openSimulatedNode, type SimulatedNode } from '../../src/sandbox/utxo/simulated-node.ts';
+import { outpointKey } from '../../src/sandbox/utxo/transaction.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-chain-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -9,7 +9,7 @@ import { openMovableClock } from '../../src/outside/clock.ts';
 import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/service-side.ts';
 import { fits, type Schema } from '../support/fits.ts';
-import { post, rpc, tableService } from './support/world.ts';
+import { post, rpc, tableService } from './support/table-service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-controls-'));
 const clock = openMovableClock(join(folder, 'clock-offset'));

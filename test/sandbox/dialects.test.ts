@@ -3,13 +3,13 @@ import { HDKey } from '@scure/bip32';
 import * as scure from '@scure/btc-signer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type UtxoCode, utxoRow } from '../../src/core/currency.ts';
-import { RpcRefusal } from '../../src/outside/node-trouble.ts';
-import { decodeAddress } from '../../src/outside/utxo-address.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo-node.ts';
-import { createRpc, type Rpc } from '../../src/outside/utxo-rpc.ts';
-import { cashAddress, readCashAddress } from '../../src/sandbox/cashaddr.ts';
-import { addressOf } from '../../src/sandbox/scripts.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { decodeAddress } from '../../src/outside/utxo/address.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { RpcRefusal } from '../../src/outside/utxo/node-trouble.ts';
+import { createRpc, type Rpc } from '../../src/outside/utxo/rpc.ts';
+import { cashAddress, readCashAddress } from '../../src/sandbox/utxo/cashaddr.ts';
+import { addressOf } from '../../src/sandbox/utxo/scripts.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { cashKey, signedPayment } from '../support/cash-wallet.ts';
 import { p2pkh } from '../support/raw-blocks.ts';
 
@@ -80,7 +80,7 @@ describe('Dash', () => {
     const { node, rpc } = dash.it;
     const paid = node.pay([{ minor: 100_000n, script: p2pkh(Buffer.alloc(20, 3)) }]);
     const rival = { ...paid, outputs: [{ minor: 50_000n, script: p2pkh(Buffer.alloc(20, 4)) }] } as NonNullable<typeof paid>;
-    const { transactionBytes } = await import('../../src/sandbox/transaction.ts');
+    const { transactionBytes } = await import('../../src/sandbox/utxo/transaction.ts');
     expect(await refusal(rpc.call('sendrawtransaction', [transactionBytes(rival, false).toString('hex')]))).toEqual([
       -26,
       'tx-txlock-conflict',

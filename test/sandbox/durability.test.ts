@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { openSimulatedNode } from '../../src/sandbox/simulated-node.ts';
-import { post, rpc } from './support/world.ts';
+import { openSimulatedNode } from '../../src/sandbox/utxo/simulated-node.ts';
+import { post, rpc } from './support/table-service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-durable-'));
 const running: ChildProcess[] = [];

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMovableClock } from '../../src/outside/clock.ts';
 import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/service-side.ts';
-import { post, tableService } from './support/world.ts';
+import { post, tableService } from './support/table-service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-patience-'));
 const clock = openMovableClock(join(folder, 'clock-offset'));

@@ -2,10 +2,10 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatRate, parseRate } from '../../src/core/rate.ts';
-import { rateFeeds } from '../../src/outside/rate-feeds.ts';
+import { rateFeeds } from '../../src/outside/rates/feeds.ts';
 import { openExchanges, SOURCES } from '../../src/sandbox/rates.ts';
 import { closeServer, listen, sandboxHandler } from '../../src/sandbox/server.ts';
-import { tableService } from './support/world.ts';
+import { tableService } from './support/table-service.ts';
 
 let nowMs = 1_800_000_000_000;
 const clock = { now: () => nowMs, advance: () => undefined };

@@ -2,9 +2,9 @@
 // /sandbox/node makes.
 import { p2wpkh, Transaction as ScureTransaction } from '@scure/btc-signer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { headerBytes } from '../../src/sandbox/block.ts';
-import { tip } from '../../src/sandbox/chain-state.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { headerBytes } from '../../src/sandbox/utxo/block.ts';
+import { tip } from '../../src/sandbox/utxo/chain-state.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 
 const REGTEST = { bech32: 'bcrt', pubKeyHash: 0x6f, scriptHash: 0xc4, wif: 0xef };
 const KEY = Uint8Array.from({ length: 32 }, (_, i) => i + 1);

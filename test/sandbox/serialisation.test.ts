@@ -5,13 +5,13 @@ import { hex } from '@scure/base';
 import { OutScript, RawTx, Transaction as ScureTransaction } from '@scure/btc-signer';
 import { describe, expect, it } from 'vitest';
 import { utxoRow } from '../../src/core/currency.ts';
-import { readBlockBytes } from '../../src/outside/utxo-block.ts';
-import { blockBytes, blockHash, genesisBlock, merkleRoot } from '../../src/sandbox/block.ts';
-import { hash256, shown, wire } from '../../src/sandbox/bytes.ts';
-import { DIALECTS } from '../../src/sandbox/dialects.ts';
-import { faucetScript } from '../../src/sandbox/faucet-key.ts';
-import { openSimulatedNode } from '../../src/sandbox/simulated-node.ts';
-import { readTransaction } from '../../src/sandbox/transaction.ts';
+import { readBlockBytes } from '../../src/outside/utxo/block.ts';
+import { blockBytes, blockHash, genesisBlock, merkleRoot } from '../../src/sandbox/utxo/block.ts';
+import { hash256, shown, wire } from '../../src/sandbox/utxo/bytes.ts';
+import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
+import { faucetScript } from '../../src/sandbox/utxo/faucet-key.ts';
+import { openSimulatedNode } from '../../src/sandbox/utxo/simulated-node.ts';
+import { readTransaction } from '../../src/sandbox/utxo/transaction.ts';
 
 /** P2PKH: the one kind of script that a key controls on every chain. */
 const SCRIPT = Buffer.from(`76a914${'07'.repeat(20)}88ac`, 'hex');

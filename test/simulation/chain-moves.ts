@@ -1,10 +1,10 @@
 // What can happen on a chain of the simulation: payments of every kind, replacements, twins, double spends, blocks, reorganisations, and a
 // node that forgets or is away. Each move picks its own details by chance and tells the model what it did; false = nothing to do it with.
-import { outpointKey, sealed, type Transaction } from '../../src/sandbox/transaction.ts';
+import { outpointKey, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import type { Chance } from './chance.ts';
 import { type Coin, maturityOf } from './law.ts';
 import type { Model, Purchase, Sent } from './model.ts';
-import type { SimulatedService } from './world.ts';
+import type { SimulatedService } from './simulated-service.ts';
 
 export type Stage = {
   readonly world: SimulatedService;

@@ -1,13 +1,13 @@
 // What must be true of a simulated history: while it runs, nothing is booked before our node showed it deep enough; at rest, the ledger is
 // the chain, unit by unit, every history of statuses is a path of the table, and the audit is green. Findings are lines of text.
 import { runAudit } from '../../src/flow/audit.ts';
-import { outpointKey } from '../../src/sandbox/transaction.ts';
+import { outpointKey } from '../../src/sandbox/utxo/transaction.ts';
 import { expectedEnd, type Life } from './endings.ts';
 import { wrongEntries } from './entries.ts';
 import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
 import type { Model, Purchase } from './model.ts';
 import { wrongSteps } from './paths.ts';
-import type { SimulatedService } from './world.ts';
+import type { SimulatedService } from './simulated-service.ts';
 
 export type Checked = {
   readonly world: SimulatedService;

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { COINS, HOUR, MINUTE } from './law.ts';
 import { openScene } from './scene.ts';
-import { openSimulatedService, type SimulatedService } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
 let world: SimulatedService;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MINUTE } from './law.ts';
 import type { Purchase } from './model.ts';
 import { openScene, type Scene } from './scene.ts';
-import { openSimulatedService, type SimulatedService } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
 let world: SimulatedService;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 // whatever enters a merchant's available balance has repaid the receivable first. Asked by checks.ts after each look of a judge.
 import { MINUTE } from './law.ts';
 import type { Model } from './model.ts';
-import type { SimulatedService } from './world.ts';
+import type { SimulatedService } from './simulated-service.ts';
 
 const BOOKED_GONE = 10 * MINUTE;
 

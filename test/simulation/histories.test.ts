@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { HISTORIES_IN_A_SEED, runSeed } from './history.ts';
-import { openSimulatedService, type SimulatedService } from './world.ts';
+import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
 const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 100);
 const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);

@@ -8,7 +8,7 @@ import { oweAndRepay } from './debt.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
 import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
-import type { SimulatedService } from './world.ts';
+import type { SimulatedService } from './simulated-service.ts';
 
 const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, number> = {
   create: 60,

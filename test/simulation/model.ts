@@ -1,8 +1,8 @@
 // The simulation's own truth: what was asked for, what was sent to which script, where it lies on the chains now and what our node showed
 // of it since the watchers last read it to the end. Takes nothing from the product but the ids; reads the simulated chains themselves.
-import type { Transaction } from '../../src/sandbox/transaction.ts';
+import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './law.ts';
-import type { Merchant, SimulatedService } from './world.ts';
+import type { Merchant, SimulatedService } from './simulated-service.ts';
 
 export type Purchase = {
   readonly id: string;

@@ -2,14 +2,14 @@
 // random history come at its end. Used by the tests that are named after the sentences of the credit model.
 import { expect } from 'vitest';
 import { cancelTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
-import { sealed, type Transaction } from '../../src/sandbox/transaction.ts';
+import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { calmDown, markGround, mineBlocks, type Stage } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';
 import { bookedThoughSpent, bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
 import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel, type Purchase, type Sent } from './model.ts';
 import { buy, type Counter, lookAtAll, putAside } from './service-moves.ts';
-import type { SimulatedService } from './world.ts';
+import type { SimulatedService } from './simulated-service.ts';
 
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 

@@ -3,12 +3,12 @@
 
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
-import { postEntries } from '../../src/store/ledger.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { CHAIN_MOVES } from './chain-moves.ts';
 import type { Chance } from './chance.ts';
 import { COINS, type Coin, HOUR, MINUTE, SECOND } from './law.ts';
 import type { Model, Purchase } from './model.ts';
-import type { Merchant, SimulatedService } from './world.ts';
+import type { Merchant, SimulatedService } from './simulated-service.ts';
 
 export type Counter = {
   readonly world: SimulatedService;

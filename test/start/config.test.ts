@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config.ts';
-import { envExample, TABLE } from '../../src/main/config-table.ts';
+import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/config.ts';
+import { envExample, TABLE } from '../../src/main/config/table.ts';
 
 function problems(environment: Record<string, string>): string[] {
   try {

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { setUser } from '../../src/flow/merchants.ts';
 import { refresh } from '../../src/flow/refresh.ts';
 import { signIn } from '../../src/flow/sign-in.ts';
-import { readConfig } from '../../src/main/config.ts';
-import { printDemo } from '../../src/main/demo-login.ts';
-import { prepareDemo } from '../../src/main/demo-merchant.ts';
+import { readConfig } from '../../src/main/config/config.ts';
+import { printDemo } from '../../src/main/sandbox/demo-login.ts';
+import { prepareDemo } from '../../src/main/sandbox/demo-merchant.ts';
 import { wireSignIn } from '../../src/main/wire.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

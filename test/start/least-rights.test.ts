@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openDatabase } from '../../src/main/postgres.ts';
+import { openDatabase } from '../../src/main/postgres/embedded.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 60_000;

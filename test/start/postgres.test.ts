@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type OpenDatabase, openDatabase } from '../../src/main/postgres.ts';
+import { type OpenDatabase, openDatabase } from '../../src/main/postgres/embedded.ts';
 
 const asRoot = process.getuid?.() === 0;
 let folder: string;
@@ -56,7 +56,7 @@ async function until(condition: () => boolean): Promise<void> {
 /** Another process that opens the same database and stays. */
 async function another(): Promise<{ child: ChildProcess; url: string }> {
   const script = `
-    const { openDatabase } = await import(${JSON.stringify(new URL('../../src/main/postgres.ts', import.meta.url).href)});
+    const { openDatabase } = await import(${JSON.stringify(new URL('../../src/main/postgres/embedded.ts', import.meta.url).href)});
     const database = await openDatabase({ databaseUrl: null, dataFolder: ${JSON.stringify(join(folder, 'data'))} });
     process.on('message', async () => { await database.close(); process.exit(0); });
     process.send(database.url);`;

@@ -1,7 +1,7 @@
 // The controls wait until the service has done what is due: not for longer than they were told, also where the database is there and does not
 // answer.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { SILENT_MS, settle, untilRead } from '../../src/main/settle.ts';
+import { SILENT_MS, settle, untilRead } from '../../src/main/sandbox/settle.ts';
 import { portsFor } from '../support/ports.ts';
 import { openRelayedDatabase } from '../support/relay.ts';
 

@@ -1,8 +1,8 @@
 // Micro-batches: what arrives together goes together, one batch at a time, nobody pays for a neighbour's bad row, and nothing is done twice.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createBatch } from '../../src/store/batch.ts';
-import { connect } from '../../src/store/connect.ts';
+import { createBatch } from '../../src/store/postgres/batch.ts';
+import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 /** A batch whose runs are answered by hand. */

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { decide } from '../../src/flow/decide.ts';
-import { readBlocks, readChainFacts } from '../../src/store/case-facts.ts';
-import { type LockedTransaction, lockTransactions } from '../../src/store/cases.ts';
-import { lockBalances } from '../../src/store/ledger.ts';
-import { writeCases } from '../../src/store/verdicts.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { lockBalances } from '../../src/store/ledger/ledger.ts';
+import { readBlocks, readChainFacts } from '../../src/store/transactions/case-facts.ts';
+import { type LockedTransaction, lockTransactions } from '../../src/store/transactions/cases.ts';
+import { writeCases } from '../../src/store/transactions/verdicts.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
 let service: ServiceOnDatabase;

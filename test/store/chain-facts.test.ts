@@ -13,16 +13,16 @@ import {
   moveCursor,
   readCursor,
   setDeepHeight,
-} from '../../src/store/blocks.ts';
+} from '../../src/store/chain/blocks.ts';
+import { recordLocks } from '../../src/store/chain/payment-locks.ts';
 import {
   compareWithMempool,
   readUnmined,
   recordMempoolChanges,
   recordSightings,
   takeBackAbove,
-} from '../../src/store/chain-facts.ts';
-import type { Database } from '../../src/store/connect.ts';
-import { recordLocks } from '../../src/store/payment-locks.ts';
+} from '../../src/store/chain/sightings.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const T0 = Date.UTC(2026, 0, 1);

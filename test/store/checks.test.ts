@@ -1,8 +1,8 @@
 // The statements behind check_transaction and list_transactions: planned once for a session and not at every call, and by the index however
 // small the table was then.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { connect, type Database } from '../../src/store/connect.ts';
-import { listTransactionRows, readChecks } from '../../src/store/transactions.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import { listTransactionRows, readChecks } from '../../src/store/transactions/transactions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let fresh: Awaited<ReturnType<typeof freshDatabase>>;

@@ -1,9 +1,9 @@
 // When a contradiction between the nodes of a chain ends: in the database, in one statement with the block that was read last.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { NodeAccord } from '../../src/core/ports.ts';
-import { beginCursor } from '../../src/store/blocks.ts';
-import { readChainFacts } from '../../src/store/case-facts.ts';
-import { readChainStatus, recordCondition } from '../../src/store/node-conditions.ts';
+import { beginCursor } from '../../src/store/chain/blocks.ts';
+import { readChainStatus, recordCondition } from '../../src/store/chain/node-conditions.ts';
+import { readChainFacts } from '../../src/store/transactions/case-facts.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const NOW_MS = 1_800_000_000_000;

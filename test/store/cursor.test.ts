@@ -1,8 +1,8 @@
 // The row of a chain's cursor is the chain's lock: whoever records facts without moving it holds it until they are written.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { CursorMoved, holdCursor, moveCursor, readCursor } from '../../src/store/blocks.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { CursorMoved, holdCursor, moveCursor, readCursor } from '../../src/store/chain/blocks.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 let service: ServiceOnDatabase;
 beforeEach(async () => {

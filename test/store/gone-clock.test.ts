@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkTransaction } from '../../src/flow/transaction-reads.ts';
-import { deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/blocks.ts';
-import { takeBackAbove } from '../../src/store/chain-facts.ts';
-import { recordCondition } from '../../src/store/node-conditions.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
+import { recordCondition } from '../../src/store/chain/node-conditions.ts';
+import { takeBackAbove } from '../../src/store/chain/sightings.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -4,8 +4,8 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Part } from '../../src/core/judge/case.ts';
-import { connect, type Database } from '../../src/store/connect.ts';
-import { lockBalances, postEntries, rollUp } from '../../src/store/ledger.ts';
+import { lockBalances, postEntries, rollUp } from '../../src/store/ledger/ledger.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let base: Awaited<ReturnType<typeof freshDatabase>>;

@@ -1,6 +1,6 @@
 // The ledger's only write path, called as the service's role on a real database: balanced or not at all, once per key, never below zero.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/store/connect.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let base: Awaited<ReturnType<typeof freshDatabase>>;

@@ -4,10 +4,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
-import { recordSightings } from '../../src/store/chain-facts.ts';
-import type { PlaceOfBlock } from '../../src/store/payment-facts.ts';
-import { applySighting, createPlan } from '../../src/store/sighting-plan.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import type { PlaceOfBlock } from '../../src/store/chain/payment-facts.ts';
+import { applySighting, createPlan } from '../../src/store/chain/sighting-plan.ts';
+import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 20_000;
 const WITHIN_MS = 60_000;

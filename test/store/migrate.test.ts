@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { migrate } from '../../src/store/migrate.ts';
+import { migrate } from '../../src/store/postgres/migrate.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let folder: string;
@@ -24,7 +24,7 @@ function file(name: string, text: string): void {
 }
 const run = () => migrate({ url: base.url, folder });
 const asOwner = async (text: string) => {
-  const { connect } = await import('../../src/store/connect.ts');
+  const { connect } = await import('../../src/store/postgres/connect.ts');
   const owner = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
   try {
     return (await owner.query<{ n: number }>({ text })).rows;

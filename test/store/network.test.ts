@@ -4,8 +4,8 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connect, type Database } from '../../src/store/connect.ts';
-import { MIGRATIONS_FOLDER, migrate } from '../../src/store/migrate.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import { MIGRATIONS_FOLDER, migrate } from '../../src/store/postgres/migrate.ts';
 import { account } from '../keys/vectors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

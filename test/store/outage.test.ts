@@ -1,7 +1,7 @@
 // The ten minutes of rule 17 and the 72 hours of rule 15 count only while our node can be read: an outage moves the beginning of "gone".
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readCursor, setCaughtUp } from '../../src/store/blocks.ts';
-import { recordCondition } from '../../src/store/node-conditions.ts';
+import { readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
+import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const BEGIN_MS = Date.parse('2026-01-01T00:00:00Z');

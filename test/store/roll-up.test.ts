@@ -2,7 +2,7 @@
 // in a circle.
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { postEntries, rollUp } from '../../src/store/ledger.ts';
+import { postEntries, rollUp } from '../../src/store/ledger/ledger.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let base: Awaited<ReturnType<typeof freshDatabase>>;

@@ -3,26 +3,26 @@
 import { randomBytes } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Sql } from '../../src/store/connect.ts';
-import { knownScripts, ownersOf } from '../../src/store/script-owners.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { knownScripts, ownersOf } from '../../src/store/chain/script-owners.ts';
+import type { Sql } from '../../src/store/postgres/connect.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 900_000;
 const IN_A_STATEMENT_MS = 3_000;
 const HELD_MS = 100;
 
-let house: House;
+let service: ServiceOnDatabase;
 beforeEach(async () => {
-  house = await openHouse();
+  service = await openServiceOnDatabase();
 });
-afterEach(() => house.drop());
+afterEach(() => service.drop());
 
 /** As the database, noting how long each statement takes. */
 function timed(times: number[]): Sql {
   return {
     async query(statement) {
       const began = performance.now();
-      const result = await house.db.query<never>(statement);
+      const result = await service.db.query<never>(statement);
       times.push(performance.now() - began);
       return result;
     },
@@ -32,8 +32,8 @@ function timed(times: number[]): Sql {
 test('900,000 scripts are asked for in slices: no statement and no turn of this process takes long', {
   timeout: 120_000,
 }, async () => {
-  const made = await Promise.all([house.create(), house.create()]);
-  const { rows } = await house.admin.query<{ id: string; script: Buffer }>('select id, script from transactions');
+  const made = await Promise.all([service.create(), service.create()]);
+  const { rows } = await service.admin.query<{ id: string; script: Buffer }>('select id, script from transactions');
   const strange = Array.from({ length: MANY }, () => Buffer.concat([Buffer.from([0, 20]), randomBytes(20)]));
   const times: number[] = [];
   const held = monitorEventLoopDelay({ resolution: 5 });
@@ -45,5 +45,5 @@ test('900,000 scripts are asked for in slices: no statement and no turn of this 
   expect(times.length).toBeGreaterThan(40);
   expect(Math.max(...times)).toBeLessThan(IN_A_STATEMENT_MS);
   expect(held.max / 1e6).toBeLessThan(HELD_MS);
-  expect(await knownScripts(house.db, [...strange.slice(0, 10), ...rows.map((row) => row.script)])).toHaveLength(made.length);
+  expect(await knownScripts(service.db, [...strange.slice(0, 10), ...rows.map((row) => row.script)])).toHaveLength(made.length);
 });

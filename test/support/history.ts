@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';
-import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './world.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './judged-transaction.ts';
 
 /** A small generator of its own (mulberry32), so that a seed means the same history for ever. */
 function dice(seed: number): (below: number) => number {

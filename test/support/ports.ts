@@ -1,11 +1,11 @@
 // The real ports to the outside for whoever builds a small service in a test: all but the chains and the rate feeds, which each says itself.
 import type { Network } from '../../src/core/currency.ts';
 import type { Clock, Ports } from '../../src/core/ports.ts';
-import { createAddressDerivers } from '../../src/outside/address-derivers.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
+import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
 
 /** Without `reached` there are no nodes and no exchanges. */
 export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<Ports, 'chains' | 'rateFeeds'>> = {}): Ports {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { connect, type Database } from '../../src/store/connect.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { TEMPLATE } from './names.ts';
 
 /**

@@ -1,5 +1,13 @@
 // For each status a story that leads to it. Used by the tests of rules that ask "and what if it is in this status".
-import { DAY, type JudgedTransaction, type JudgedTransactionOptions, judgedTransaction, MINUTE, SECOND, W } from './world.ts';
+import {
+  DAY,
+  type JudgedTransaction,
+  type JudgedTransactionOptions,
+  judgedTransaction,
+  MINUTE,
+  SECOND,
+  W,
+} from './judged-transaction.ts';
 
 const HALF = 25_000n;
 

@@ -1,7 +1,7 @@
 // Stands between a test and its database, and can freeze: a server that is there and does not answer. Called by the tests of a frozen database.
 import { once as event } from 'node:events';
 import { createServer, connect as openSocket, type Socket } from 'node:net';
-import { connect } from '../../src/store/connect.ts';
+import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from './postgres.ts';
 
 /** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */

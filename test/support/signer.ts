@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { grantAddresses } from '../../src/main/address-grants.ts';
 import { openJournal } from '../../src/signer/journal.ts';
-import type { Database } from '../../src/store/connect.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
 
 export type RunningSigner = {
   readonly folder: string;

@@ -1,7 +1,7 @@
 // A chain at rest: what a watcher asks of the database, what it writes and when, and that nothing of it makes a payment or a timer late.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { areRead } from '../../src/store/due.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { areRead } from '../../src/store/transactions/due.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { startLoop } from '../../src/worker/loop.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
 
 let node: ServedNode;

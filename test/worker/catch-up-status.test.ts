@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { areRead } from '../../src/store/due.ts';
-import { type ChainStatus, readChainStatus } from '../../src/store/node-conditions.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { type ChainStatus, readChainStatus } from '../../src/store/chain/node-conditions.ts';
+import { areRead } from '../../src/store/transactions/due.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
 
 let node: ServedNode;

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
-import { connect, type Database } from '../../src/store/connect.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import type { ChainContext } from '../../src/worker/chain-context.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';

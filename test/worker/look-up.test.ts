@@ -5,7 +5,7 @@ import type { ChainPort } from '../../src/core/ports.ts';
 import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/house.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const DAY_MS = 86_400_000;
 let service: ServiceOnDatabase;

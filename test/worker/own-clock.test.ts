@@ -1,7 +1,7 @@
 // A watcher whose own clock is set: it goes on reading the chain to its end, on the clock as it is now, and what waits is set along. What the
 // rules make of it is test/flow/clock-set.test.ts.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { createOwnClock } from '../../src/worker/own-clock.ts';
 import { type Owed, type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
 

@@ -2,8 +2,8 @@
 // What changes nothing that a caller sees keeps nobody waiting.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
-import { isSettled } from '../../src/store/due.ts';
-import { takeDue } from '../../src/store/schedules.ts';
+import { takeDue } from '../../src/store/postgres/schedules.ts';
+import { isSettled } from '../../src/store/transactions/due.ts';
 import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import { freshDatabase } from '../support/postgres.ts';

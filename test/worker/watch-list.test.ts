@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/served-node.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { createByteSet } from '../../src/worker/byte-set.ts';
 import { createWatchedScripts, createWatchList } from '../../src/worker/watch-list.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';

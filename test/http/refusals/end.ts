@@ -6,10 +6,10 @@ import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in.ts';
 import { createServer } from '../../../src/http/server.ts';
 import { NOT_SHARED } from '../../../src/http/shared-limits.ts';
-import { connect } from '../../../src/store/connect.ts';
+import { connect } from '../../../src/store/postgres/connect.ts';
 import { freePort } from '../../support/core-daemon.ts';
-import { makeApi, PASSWORD, type Reply } from '../api-world.ts';
-import { NAMES, type Name, type RefusedCalls, WITH_TOKEN } from './world.ts';
+import { makeApi, PASSWORD, type Reply } from '../api-server.ts';
+import { NAMES, type Name, type RefusedCalls, WITH_TOKEN } from './refused-calls.ts';
 
 export function refusesInTheEnd(world: RefusedCalls): void {
   const { good, note, refused } = world;

@@ -2,7 +2,7 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { NAMES, type RefusedCalls } from './world.ts';
+import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
 export function refusesFields(world: RefusedCalls): void {
   const { good, refused } = world;

@@ -1,7 +1,7 @@
 // Idempotency keys that are malformed, in two places, or still in use. Fourth section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { KEYED, type RefusedCalls } from './world.ts';
+import { KEYED, type RefusedCalls } from './refused-calls.ts';
 
 export function refusesKeys(world: RefusedCalls): void {
   const { good, refused } = world;

@@ -1,7 +1,7 @@
 // Tokens that are missing, wrong, in two places, or without the scope that is needed. Second section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { type Name, type RefusedCalls, WITH_TOKEN } from './world.ts';
+import { type Name, type RefusedCalls, WITH_TOKEN } from './refused-calls.ts';
 
 export function refusesTokens(world: RefusedCalls): void {
   const { good, note, refused } = world;

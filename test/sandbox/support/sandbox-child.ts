@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { openMovableClock } from '../../../src/outside/clock.ts';
 import { createSandbox } from '../../../src/sandbox/sandbox.ts';
-import { tableService } from './world.ts';
+import { tableService } from './table-service.ts';
 
 const [folder = '', blockSeconds = '0'] = process.argv.slice(2);
 const sandbox = await createSandbox({

@@ -1,0 +1,200 @@
+// `bursar audit`: every invariant of the books, and the chains against the books; exit 1 when one is red. A red one stops payouts; --clear
+// lets them go on after a green full audit.
+import { userInfo } from 'node:os';
+import type { Command } from 'commander';
+import { CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../flow/audit.ts';
+import type { Context } from '../../flow/context.ts';
+import { LOOKED_RECENTLY_MS } from '../../flow/readiness.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { acknowledgeEarly } from '../../store/chain/early-coins.ts';
+import { readChainStatus } from '../../store/chain/node-conditions.ts';
+import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
+import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
+import { makeDue } from '../../store/postgres/schedules.ts';
+import { hurry } from '../../store/transactions/due.ts';
+import { beginAgain, reconcile } from '../../worker/reconciler.ts';
+import { settle } from '../sandbox/settle.ts';
+import { withBooks, withNodes } from './books.ts';
+import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './output.ts';
+import { openProgress } from './progress.ts';
+
+type Options = {
+  readonly json?: boolean;
+  readonly full?: boolean;
+  readonly clear?: boolean;
+  readonly acknowledge?: string;
+  readonly currency?: UtxoCode;
+};
+type Audited = {
+  readonly report: AuditReport;
+  readonly breakers: readonly Breaker[];
+  readonly cleared: number | null;
+  readonly searched: boolean | null;
+};
+
+const LOOKS_WITHIN_MS = 3_000;
+const SEARCH_WITHIN_MS = 10_000;
+
+export function addAuditCommands(bursar: Command): void {
+  leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
+    .option('--full', 'first reads the chains again from our first block on')
+    .option('--currency <code>', `with --full: only the chain of one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .option('--clear', 'after a green full audit lets payouts go on that a red one has stopped')
+    .option(
+      '--acknowledge <outpoint>',
+      'says that somebody has looked at what lay at an address before its transaction (txid:vout)',
+    )
+    .action(async (options: Options) => {
+      if (options.currency !== undefined && (options.full !== true || options.clear === true))
+        throw calledWrongly('--currency goes with --full only: everything else asks all chains');
+      const full = options.full === true || options.clear === true;
+      const audited = await (full ? withNodes : withBooks)(async (ctx) => {
+        if (options.acknowledge !== undefined) await acknowledge(ctx, options.acknowledge);
+        return audit(ctx, { ...options, full, clear: options.clear === true });
+      });
+      tell(options.json, audited);
+      process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
+    });
+}
+
+async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
+  const at = new Date(ctx.ports.clock.now());
+  if (await acknowledgeEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at)) return;
+  throw new CommandFailed(`--acknowledge: ${outpoint} is not noted; accepted is the txid:vout that the audit names`);
+}
+
+async function audit(ctx: Context, options: Options): Promise<Audited> {
+  const searched = await searchOldAddresses(ctx);
+  if (options.full === true) {
+    const coins = options.currency === undefined ? WATCHED_CODES : [options.currency];
+    for (const currency of coins) await readAgain(ctx, currency, options.json === true);
+  }
+  const report = await runAudit(ctx);
+  await tripIfRed(ctx, report);
+  const cleared = options.clear === true ? await clearAfterAudit(ctx, report, `operator ${userInfo().username}`) : null;
+  return { report, breakers: await openBreakers(ctx.db), cleared, searched };
+}
+
+/**
+ * Coins on an address that is too old for the watch list find their owner by the next audit at the latest: the workers search the blocks that
+ * came since they last did, and judge what they find.
+ * @returns whether all was searched; null when no worker runs that could
+ */
+async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
+  if (!(await isWatched(ctx))) return null;
+  await makeDue(ctx.db, 'deep scan ');
+  return settle(ctx, SEARCH_WITHIN_MS);
+}
+
+/** Whether a worker runs: one that is hurried looks at its nodes at once. */
+async function isWatched(ctx: Context): Promise<boolean> {
+  const askedMs = ctx.ports.clock.now();
+  const lookedSince = async (sinceMs: number) => (await readChainStatus(ctx.db)).some((chain) => chain.checkedAtMs >= sinceMs);
+  if (!(await lookedSince(askedMs - LOOKED_RECENTLY_MS))) return false;
+  for (const deadline = performance.now() + LOOKS_WITHIN_MS; performance.now() < deadline; ) {
+    await hurry(ctx.db);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (await lookedSince(askedMs)) return true;
+  }
+  return false;
+}
+
+/** The second reading of a chain, all of it. */
+async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Promise<void> {
+  const cursor = await readCursor(ctx.db, currency);
+  if (cursor === null) return;
+  let tell: ((height: number) => void) | null = null;
+  try {
+    await beginAgain(ctx, currency);
+    for (let stuck = 0, at = -1; ; ) {
+      const { trouble, more, height } = await reconcile(ctx, currency);
+      if (trouble === null && !more) return;
+      if (height !== null) {
+        tell ??= openProgress(`reading ${currency} again`, { from: height, to: cursor.height }, isQuiet);
+        tell(height);
+      }
+      // a worker that reads the same blocks at the same time is no trouble
+      stuck = height === at ? stuck + 1 : 0;
+      at = height ?? -1;
+      if (stuck > 20) throw new CommandFailed(`the chain of ${currency} cannot be read again: ${trouble ?? 'it does not move'}`);
+    }
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NodeTrouble')
+      throw new CommandFailed(`the chain of ${currency} cannot be read again: ${error.message}`);
+    throw error;
+  }
+}
+
+function tell(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
+  const { answers, chains, ok, atMs } = report;
+  const red = answers.filter((answer) => answer.findings.length > 0);
+  const lines = answers.flatMap(({ id, says, findings, more }) => [
+    `${verdict(findings.length === 0, findings.length === 0 ? 'green' : 'red  ')}  ${id.padEnd(8)} ${says}`,
+    ...findings.map((finding) => `         ${finding}`),
+    ...(more ? ['         and more'] : []),
+  ]);
+  const summary = ok
+    ? `All ${answers.length} invariants are green.`
+    : `${red.length} of ${answers.length} invariants are red: ${red.map(({ id }) => id).join(', ')}`;
+  const value = {
+    ok,
+    at: new Date(atMs).toISOString(),
+    invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })),
+    chains: chains.map((one) => ({
+      ...one,
+      received: amount(one, one.received),
+      booked: amount(one, one.booked),
+      waiting: { ...one.waiting, amount: amount(one, one.waiting.amount) },
+    })),
+    breakers: breakers.map(breakerValue),
+    cleared: cleared ?? 0,
+    searched,
+  };
+  print(json, value, [
+    ...lines,
+    ...chains.map(
+      (one) =>
+        `${one.currency}: up to block ${one.height} the chain says ${amount(one, one.received)}, booked ${amount(one, one.booked)}${waitingOf(one)}`,
+    ),
+    ...(searched === true
+      ? []
+      : [
+          searched === null
+            ? 'No worker runs that could search the newest blocks for addresses older than 30 days.'
+            : 'The workers are still searching the newest blocks for addresses older than 30 days.',
+        ]),
+    summary,
+    ...breakers.map(breakerLine),
+    ...(cleared === null || cleared === 0 ? [] : ['Payouts go on.']),
+  ]);
+}
+
+/** An open breaker in JSON; `chain status` shows it too. */
+export function breakerValue(one: Breaker): Record<string, unknown> {
+  return {
+    name: one.name,
+    tripped_by: one.trippedBy,
+    findings: one.findings,
+    tripped_at: new Date(one.trippedAtMs).toISOString(),
+    seen_at: new Date(one.seenAtMs).toISOString(),
+  };
+}
+
+/** An open breaker in one line. */
+export function breakerLine({ name, trippedAtMs, trippedBy }: Breaker): string {
+  const since = new Date(trippedAtMs).toISOString();
+  return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`;
+}
+
+/** Why the two differ although all is green: what is known and waits for its confirmations or its time. */
+function waitingOf(one: ChainTotals): string {
+  const { payments, amount: minor, statuses } = one.waiting;
+  return payments === 0 ? '' : `; ${amount(one, minor)} in ${payments} of transactions in ${statuses.join(', ')} not yet`;
+}
+
+function amount({ currency }: Pick<ChainTotals, 'currency'>, minor: bigint): string {
+  const known = CURRENCY_CODES.find((code): code is CurrencyCode => code === currency);
+  return known === undefined ? String(minor) : `${formatAmount(minor, known)} ${known}`;
+}

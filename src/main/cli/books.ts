@@ -1,0 +1,43 @@
+// What a command needs of the service: its database (joined or started), and the verbs' context. Used by the cli-*.ts that touch the books.
+import type { Context } from '../../flow/context.ts';
+import type { SignInContext } from '../../flow/token-pair.ts';
+import { type Opened, open } from '../opened.ts';
+import type { Wired } from '../wire.ts';
+
+const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
+
+/**
+ * Opens the database, wires what the command needs to it, and closes both again, whatever becomes of the work. Most of the program is loaded
+ * only when there is something to do.
+ */
+async function withWired<C, T>(
+  wireIt: (config: Opened['config']) => Promise<Wired<C>>,
+  work: (ctx: C, config: Opened['config']) => Promise<T>,
+): Promise<T> {
+  const { config, database } = await open();
+  try {
+    const wired = await wireIt(config);
+    try {
+      return await work(wired.ctx, config);
+    } finally {
+      await wired.close();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+/** Runs the work on the service's books; the embedded database is started before and stopped after it when nobody else uses it. */
+export function withBooks<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
+  return withWired(async (config) => (await import('../wire.ts')).wireBooks(config, OPTIONS), work);
+}
+
+/** The same with the nodes; in the sandbox these are there while it runs. */
+export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
+  return withWired(async (config) => (await import('../wire-nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
+}
+
+/** The same for merchants and users. */
+export function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
+  return withWired(async (config) => (await import('../wire.ts')).wireSignIn(config, OPTIONS), work);
+}

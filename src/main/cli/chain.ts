@@ -1,0 +1,161 @@
+// `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
+import type { Command } from 'commander';
+import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import type { Context } from '../../flow/context.ts';
+import { LOOKED_RECENTLY_MS, readReadiness } from '../../flow/readiness.ts';
+import { reconsider } from '../../flow/transaction-life.ts';
+import type { ChainStatus } from '../../store/chain/node-conditions.ts';
+import { describeUnprotected, readUnprotected, type UnprotectedCoin } from '../../store/chain/unprotected-coins.ts';
+import { beginAgain } from '../../worker/reconciler.ts';
+import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan-all.ts';
+import { configuredCoins } from '../config/nodes.ts';
+import { breakerLine, breakerValue } from './audit.ts';
+import { withBooks, withNodes } from './books.ts';
+import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './output.ts';
+import { priceLines, pricesValue, sourceValue } from './prices.ts';
+import { openProgress } from './progress.ts';
+
+type JsonOption = { readonly json?: boolean };
+
+/** Of the coins at scripts that are not ours on their chain the newest are shown. */
+const UNPROTECTED_SHOWN = 10;
+
+export function addChainCommands(bursar: Command): void {
+  const chain = group(bursar, 'chain', 'The chains that are watched.');
+  leaf(chain, 'status', 'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.')
+    .option('--currency <code>', `only one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .action(showChains);
+  leaf(chain, 'rescan', 'Reads the blocks from a height on again and books what was missed, by the same rules.')
+    .requiredOption('--currency <code>', `one of ${WATCHED_CODES.join(', ')}`)
+    .requiredOption('--from <height>', 'the first block to read again')
+    .action((options: JsonOption & { currency: string; from: string }) => rescanChain(options));
+}
+
+async function rescanChain(options: JsonOption & { currency: string; from: string }): Promise<void> {
+  const currency = watchedCode(options.currency);
+  if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
+  const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from), options.json === true));
+  const { fromHeight, toHeight, blocks, found, lost } = done;
+  const value = {
+    currency,
+    from: fromHeight,
+    to: toHeight,
+    blocks,
+    found: found.map((one) => ({ outpoint: one.outpoint, transaction_id: one.transactionId, height: one.height })),
+    lost: lost.map((one) => ({
+      outpoint: one.outpoint,
+      transaction_id: one.transactionId,
+      height: one.height,
+      entry: one.entry,
+    })),
+  };
+  print(options.json, value, [
+    ...found.map((one) => `found ${one.outpoint} in block ${one.height}, of ${one.transactionId}`),
+    `Read ${blocks} blocks of ${currency} (${fromHeight} to ${toHeight}) and found ${found.length} payments that were missed.`,
+    ...lost.map(
+      (one) =>
+        `LOST ${one.outpoint} in block ${one.height}, of ${one.transactionId}: the ledger holds ${one.entry}, and the row of that payment is gone. Nothing was changed: a block does not say what was decided about it. Restore the row from a backup.`,
+    ),
+  ]);
+  process.exitCode = lost.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number, isQuiet: boolean): Promise<Rescanned> {
+  try {
+    let tell: ((height: number) => void) | null = null;
+    const onProgress = (height: number, toHeight: number): void => {
+      tell ??= openProgress(`reading ${currency} again`, { from: fromHeight, to: toHeight }, isQuiet);
+      tell(height);
+    };
+    const done = await rescan(ctx, currency, { fromHeight, onProgress });
+    // the judge of the worker would find them too; where none runs they are booked now
+    for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
+    if (done.found.length > 0) await beginAgain(ctx, currency, Math.max(0, fromHeight - 1));
+    return done;
+  } catch (error) {
+    if (error instanceof RescanRefused) throw new CommandFailed(error.message);
+    if (error instanceof Error && error.name === 'NodeTrouble') throw new CommandFailed(`the node failed: ${error.message}`);
+    throw error;
+  }
+}
+
+async function showChains({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
+  const { chains, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
+    async (ctx, config) => {
+      const coins = configuredCoins(config).filter((code) => currency === undefined || code === currency);
+      return {
+        ...(await readReadiness(ctx, coins)),
+        configured: coins,
+        unprotected: await readUnprotected(ctx.db, UNPROTECTED_SHOWN),
+        nowMs: ctx.ports.clock.now(),
+      };
+    },
+  );
+  const wanted = chains.filter((chain) => currency === undefined || chain.currency === currency);
+  const seen = wanted.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
+  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
+  const rows = seen.map((chain) => [
+    chain.currency,
+    chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
+    String(chain.nodeHeight ?? '-'),
+    String(chain.height ?? '-'),
+    String(behind(chain) ?? '-'),
+    new Date(chain.checkedAtMs).toISOString(),
+    chain.node ?? '-',
+    chain.stale ? 'no worker has looked for a while' : remarks(chain),
+  ]);
+  const prices = { rates: pricesValue(rates), rate_sources: rateSources.map(sourceValue) };
+  const stopped = { breakers: breakers.map(breakerValue), unprotected: unprotected.map(unprotectedValue) };
+  print(json, { problems, chains: seen.map(chainValue), ...prices, ...stopped }, [
+    ...(rows.length === 0 ? ['No worker has looked at a node yet.'] : table(head, rows)),
+    ...priceLines(rates, rateSources, nowMs),
+    ...breakers.map(breakerLine),
+    ...unprotected.map(describeUnprotected),
+    ...problems.map((problem) => `${verdict(false, 'problem')}  ${problem}`),
+  ]);
+  const well = seen.every(
+    (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
+  );
+  const priced = configured.every((code) => rates[code] !== undefined);
+  process.exitCode = seen.length > 0 && well && priced ? EXIT.done : EXIT.failed;
+}
+
+function chainValue(chain: ChainStatus & { readonly stale: boolean }): Record<string, unknown> {
+  return {
+    currency: chain.currency,
+    state: chain.state,
+    reason: chain.reason,
+    stale: chain.stale,
+    node: chain.node,
+    contested: chain.contested,
+    others: chain.others,
+    node_height: chain.nodeHeight,
+    height: chain.height,
+    hash: chain.hash,
+    behind: behind(chain),
+    caught_up_at: isoOf(chain.caughtUpAtMs),
+    checked_at: isoOf(chain.checkedAtMs),
+  };
+}
+
+/** What is wrong, the most important first. */
+function remarks({ reason, contested, others }: ChainStatus): string {
+  return [contested, reason, ...others].filter((one) => one !== null).join('; ');
+}
+
+function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedCoin): object {
+  return {
+    currency,
+    outpoint,
+    transaction_id: transactionId,
+    amount: formatAmount(amount, currency),
+    height,
+    seen_at: isoOf(seenAtMs),
+  };
+}
+
+/** How many blocks are not read yet; below zero = so many fewer has the node than were read from it. */
+const behind = (chain: ChainStatus): number | null =>
+  chain.nodeHeight === null || chain.height === null ? null : chain.nodeHeight - chain.height;
+const isoOf = (atMs: number | null): string | null => (atMs === null ? null : new Date(atMs).toISOString());

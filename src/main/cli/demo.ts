@@ -1,0 +1,133 @@
+// `bursar demo`: the life of one payment, over the public API and the sandbox's controls only, as a merchant's program would see it.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { readConfig } from '../config/config.ts';
+import { DEMO_PASSWORD } from '../config/table.ts';
+import { liveGroup } from '../group-file.ts';
+import { CommandFailed, calledWrongly, EXIT, leaf, print } from './output.ts';
+
+type DemoOptions = {
+  readonly url?: string;
+  readonly username: string;
+  readonly password?: string;
+  readonly amount: string;
+  readonly crypto: string;
+  readonly json?: boolean;
+};
+type Body = Readonly<Record<string, unknown>>;
+type Created = {
+  readonly transaction_id: string;
+  readonly wallet_address: string;
+  readonly crypto_amount: string;
+  readonly usd_amount: string;
+  readonly exchange_rate: string;
+};
+type Checked = {
+  readonly status: string;
+  readonly crypto_received: string;
+  readonly confirmations: number;
+  readonly events: readonly { readonly status: string; readonly at: string; readonly reason: string }[];
+};
+
+const GOES_ON: ReadonlySet<string> = new Set(['started', 'pending', 'confirmed']);
+const GIVE_UP_MS = 120_000;
+const WAIT_SECONDS = 5;
+
+export function addDemoCommand(bursar: Command): void {
+  leaf(bursar, 'demo', 'Creates a payment in the sandbox, pays it, and shows its life; exit code 1 when it does not succeed.')
+    .option('--url <base>', 'base address of the API; default: of the server that runs on BURSAR_DATA_DIR, else of PORT and HOST')
+    .option('--username <name>', 'a user with the scopes read and payments', 'demo')
+    .option('--password <text>', `default: BURSAR_DEMO_PASSWORD, else ${DEMO_PASSWORD}`)
+    .option('--amount <usd>', 'amount in USD', '25.00')
+    .option('--crypto <code>', 'what to pay with', 'BTC')
+    .action(demo);
+}
+
+async function demo(options: DemoOptions): Promise<void> {
+  const config = readConfig();
+  const base = options.url ?? liveGroup(config.dataFolder)?.url ?? `http://${config.host}:${config.port}`;
+  if (!URL.canParse(base)) throw calledWrongly(`--url: ${base} is no address; accepted is http://host:port`);
+  const say = (line: string): void => {
+    if (options.json !== true) process.stdout.write(`${line}\n`);
+  };
+  const credentials = { username: options.username, password: options.password ?? config.demoPassword ?? DEMO_PASSWORD };
+  const { access_token } = await post<{ access_token: string }>(base, '/auth', credentials);
+  const bought = { access_token, amount: options.amount, crypto_selected: options.crypto, label: 'bursar demo' };
+  const created = await post<Created>(base, '/create_transaction', bought);
+  const { transaction_id } = created;
+  say(`${transaction_id}: ${created.usd_amount} USD = ${created.crypto_amount} ${options.crypto} at ${created.exchange_rate}`);
+  say(`pay to ${created.wallet_address}`);
+  const paid = await post<{ txid: string }>(base, '/sandbox/pay', { transaction_id });
+  say(`paid by ${paid.txid}`);
+  const last = await follow(base, access_token, transaction_id, options.crypto, say);
+  const { balances } = await post<{ balances: Record<string, string> }>(base, '/get_account_info', { access_token });
+  const ok = last.status === 'succeeded' || last.status === 'settled';
+  say(`received ${last.crypto_received}, ${last.confirmations} confirmations`);
+  const code = options.crypto.toUpperCase();
+  say(`balance ${balances[code] ?? ''} ${code}`);
+  const statuses = last.events.map(({ status, at, reason }) => ({ status, at, reason }));
+  print(
+    options.json,
+    { ok, transaction_id, txid: paid.txid, status: last.status, statuses, crypto_received: last.crypto_received, balances },
+    [ok ? 'The payment succeeded.' : `The payment ended as ${last.status}.`],
+  );
+  process.exitCode = ok ? EXIT.done : EXIT.failed;
+}
+
+/** Tells each status with its time as it comes; where no blocks come by themselves, asks the sandbox for one. */
+async function follow(
+  base: string,
+  accessToken: string,
+  transactionId: string,
+  crypto: string,
+  say: (line: string) => void,
+): Promise<Checked> {
+  const until = performance.now() + GIVE_UP_MS;
+  let told = 0;
+  let known = 'none';
+  for (;;) {
+    const asked = { access_token: accessToken, transaction_id: transactionId, expand: ['events'] };
+    // a status that is known is waited on; the first question answers at once
+    const wait = known === 'none' ? {} : { wait_seconds: WAIT_SECONDS, status_was: known };
+    const checked = await post<Checked>(base, '/check_transaction', { ...asked, ...wait });
+    for (const { status, at, reason } of checked.events.slice(told)) say(`${at}  ${status.padEnd(10)} ${reason}`);
+    told = checked.events.length;
+    if (!GOES_ON.has(checked.status) || performance.now() > until) return checked;
+    if (checked.status === known && checked.status === 'pending') {
+      say(`still ${known}: mining a block`);
+      await post(base, '/sandbox/mine', { currency: crypto, blocks: 1 });
+    }
+    known = checked.status;
+  }
+}
+
+async function post<T>(base: string, path: string, body: Body, triesLeft = 4): Promise<T> {
+  const url = new URL(base.replace(/\/+$/, '') + path);
+  let answer: Response;
+  try {
+    answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } };
+    throw new CommandFailed(
+      `nobody answers at ${base} (${cause?.code ?? (error as Error).message}): start the service with "npm start", or name it with --url`,
+    );
+  }
+  const text = await answer.text();
+  const value = parse(text);
+  if (answer.ok && value !== null) return value as T;
+  const retryAfter = Number(answer.headers.get('retry-after') ?? Number.NaN);
+  if (answer.status === 503 && retryAfter >= 0 && retryAfter <= 5 && triesLeft > 0) {
+    await delay(retryAfter * 1000);
+    return post(base, path, body, triesLeft - 1);
+  }
+  const { error, message } = (value ?? {}) as { error?: string; message?: string };
+  throw new CommandFailed(`${path} answered ${answer.status} ${error ?? ''}: ${message ?? text.slice(0, 200)}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}

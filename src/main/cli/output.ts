@@ -1,0 +1,104 @@
+// How commands answer: lines for people or one JSON value for programs, and every failure as one clear line. Used by all cli-*.ts.
+import { styleText } from 'node:util';
+import { type Command, CommanderError } from 'commander';
+import { AccountKeyProblem } from '../../core/account-key.ts';
+import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { DamagedFile } from '../../core/damaged-file.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { SignerTrouble } from '../../outside/signer-client.ts';
+import { SeedTrouble } from '../../signer/seed-file.ts';
+import { MigrationRefused } from '../../store/postgres/migrate.ts';
+import { outageOf } from '../outage-log.ts';
+import { StartRefused } from '../start-refused.ts';
+
+/** Exit codes; `running` = a process of the service goes on in this one. */
+export const EXIT = { done: 0, failed: 1, usage: 2, running: -1 } as const;
+
+/** A command that cannot do what it was asked to: one clear line, exit code 1. */
+export class CommandFailed extends Error {
+  override readonly name = 'CommandFailed';
+}
+
+/** What stops a command whose arguments have a form that cannot be meant: one clear line, exit code 2. */
+export function calledWrongly(line: string): CommanderError {
+  return new CommanderError(EXIT.usage, 'usage', line);
+}
+
+/** A coin that is watched, in any case. */
+export function watchedCode(text: string): UtxoCode {
+  const code = WATCHED_CODES.find((one) => one === text.toUpperCase());
+  if (code === undefined) throw calledWrongly(`--currency: ${text} is not one of ${WATCHED_CODES.join(', ')}`);
+  return code;
+}
+
+/** Adds a command that takes --json. The action gets its arguments, then its options, then the command (as commander has it). */
+export function leaf(parent: Command, nameAndArguments: string, description: string): Command {
+  const command = parent.command(nameAndArguments).description(description).option('--json', 'answer in JSON');
+  return command.configureOutput(parent.configureOutput()).exitOverride();
+}
+
+/** Adds a command that only groups others. */
+export function group(parent: Command, name: string, description: string): Command {
+  return parent.command(name).description(description).helpCommand(false);
+}
+
+/** Writes one answer: the value as JSON, or the lines. Amounts and times are texts in both. */
+export function print(json: boolean | undefined, value: unknown, lines: readonly string[]): void {
+  process.stdout.write(json === true ? `${JSON.stringify(value)}\n` : lines.map((line) => `${line}\n`).join(''));
+}
+
+/** Writes a text to standard output; resolves when the system has taken all of it, rejects when it has not. */
+export function writeOut(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** A word that says whether something is well: in colour on a terminal, unless NO_COLOR is set. */
+export function verdict(good: boolean, word: string): string {
+  return styleText(good ? 'green' : 'red', word, { stream: process.stdout });
+}
+
+/** Lines of a table, columns aligned. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)));
+  return [head, ...rows].map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Options whose names differ from the fields that refusals name. */
+const ARGUMENT_OF_FIELD: Readonly<Record<string, string>> = {
+  affiliate_id: 'affiliate_id',
+  transaction_id: 'transaction_id',
+};
+
+function explain(error: unknown): { readonly code: string; readonly line: string; readonly exit: number } {
+  if (error instanceof CommanderError) return { code: 'usage', line: error.message, exit: EXIT.usage };
+  if (error instanceof Refusal) {
+    const argument = error.param === null ? '' : `${ARGUMENT_OF_FIELD[error.param] ?? `--${error.param.replaceAll('_', '-')}`}: `;
+    return { code: error.code, line: argument + error.message, exit: EXIT.failed };
+  }
+  if (error instanceof AccountKeyProblem)
+    return { code: `key_${error.fault.replaceAll('-', '_')}`, line: `--${error.message}`, exit: EXIT.failed };
+  if (error instanceof SeedTrouble)
+    return { code: `seed_${error.fault.replaceAll('-', '_')}`, line: error.message, exit: EXIT.failed };
+  if (error instanceof SignerTrouble) return { code: 'signer', line: error.message, exit: EXIT.failed };
+  if ([StartRefused, MigrationRefused, DamagedFile, CommandFailed].some((known) => error instanceof known)) {
+    return { code: 'failed', line: (error as Error).message, exit: EXIT.failed };
+  }
+  const outage = outageOf(error);
+  if (outage !== null) return { code: 'overloaded', line: `the database cannot be used: ${outage}`, exit: EXIT.failed };
+  return { code: 'bug', line: error instanceof Error ? (error.stack ?? error.message) : String(error), exit: EXIT.failed };
+}
+
+/** Tells a failure on standard error; returns the exit code. */
+export function reportFailure(error: unknown, json: boolean): number {
+  const { code, line, exit } = explain(error);
+  const param = error instanceof Refusal && error.param !== null ? { param: error.param } : {};
+  process.stderr.write(json ? `${JSON.stringify({ error: code, message: line, ...param })}\n` : `bursar: ${line}\n`);
+  return exit;
+}

@@ -1,0 +1,63 @@
+// `bursar review list|accept|decline`: the operator's word on transactions that wait for one.
+import { type Command, Option } from 'commander';
+import { formatAmount } from '../../core/money.ts';
+import { resolveTransaction } from '../../flow/transaction-life.ts';
+import { listReviews, type Review } from '../../store/transactions/reviews.ts';
+import { withBooks } from './books.ts';
+import { group, leaf, print, table } from './output.ts';
+
+type JsonOption = { readonly json?: boolean };
+const LISTED = 1_000;
+
+export function addReviewCommands(bursar: Command): void {
+  const review = group(bursar, 'review', 'Transactions that wait for a decision.');
+  leaf(review, 'list', 'Lists transactions in review, the oldest first.')
+    .option('--declined', 'also declined ones that have coins in suspense')
+    .action(async ({ json, declined }: JsonOption & { declined?: boolean }) => {
+      const reviews = await withBooks((ctx) => listReviews(ctx.db, { declined: declined === true, limit: LISTED }));
+      const head = ['transaction', 'merchant', 'status', 'asked', 'received', 'suspense', 'reason'];
+      const rows = reviews.map((one) => [
+        one.transactionId,
+        one.affiliateId,
+        one.status,
+        `${formatAmount(one.amountDue, one.currency)} ${one.currency}`,
+        formatAmount(one.received, one.currency),
+        one.suspense.map(({ currency, amount }) => `${formatAmount(amount, currency)} ${currency}`).join(', ') || '-',
+        one.reason ?? '-',
+      ]);
+      print(json, { data: reviews.map(onTheWire) }, rows.length === 0 ? ['Nothing is in review.'] : table(head, rows));
+    });
+  leaf(review, 'accept <transaction_id>', 'Credits the coins in suspense to the merchant.')
+    .addOption(new Option('--part <part>', 'only what is in suspense, the status stays').choices(['excess']))
+    .action((id: string, options: JsonOption & { part?: 'excess' }) => resolve(id, 'accept', options));
+  leaf(review, 'decline <transaction_id>', 'Refuses the transaction; its coins stay in suspense.').action(
+    (id: string, options: JsonOption) => resolve(id, 'decline', options),
+  );
+}
+
+async function resolve(
+  transactionId: string,
+  action: 'accept' | 'decline',
+  options: JsonOption & { part?: 'excess' },
+): Promise<void> {
+  const part = options.part ?? null;
+  const { status } = await withBooks((ctx) =>
+    resolveTransaction(ctx, { merchantId: null, transactionId, action, part, destination: null }),
+  );
+  print(options.json, { transaction_id: transactionId, status }, [`${transactionId} is ${status}.`]);
+}
+
+function onTheWire(one: Review): unknown {
+  return {
+    transaction_id: one.transactionId,
+    affiliate_id: one.affiliateId,
+    status: one.status,
+    crypto_selected: one.currency,
+    usd_amount: formatAmount(one.usdMinor, 'USD'),
+    crypto_amount: formatAmount(one.amountDue, one.currency),
+    crypto_received: formatAmount(one.received, one.currency),
+    suspense: Object.fromEntries(one.suspense.map(({ currency, amount }) => [currency, formatAmount(amount, currency)])),
+    reason: one.reason,
+    created_at: one.createdAt.toISOString(),
+  };
+}

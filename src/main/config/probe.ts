@@ -1,0 +1,140 @@
+// `bursar config check --nodes`: asks everything that the settings name, and says of each how it is and whether it would stop a start. Nothing
+// is made and nothing is changed; an embedded database that does not run is started for the question and stopped again.
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NodeCondition } from '../../core/ports.ts';
+import { formatRate } from '../../core/rate.ts';
+import { systemClock } from '../../outside/clock.ts';
+import { createUtxoNode } from '../../outside/utxo/node.ts';
+import { createKeyring } from '../../signer/keyring.ts';
+import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.ts';
+import { openDatabase } from '../postgres/embedded.ts';
+import { keyringOptions, signerFolder } from '../signer-place.ts';
+import { pricing } from '../wire-nodes.ts';
+import { secretFiles } from './config.ts';
+import { configuredNodes } from './nodes.ts';
+import type { Config } from './table.ts';
+
+export type Probe = {
+  readonly what: string;
+  readonly ok: boolean;
+  /** It keeps a start from its `ready`. */
+  readonly stops: boolean;
+  readonly says: string;
+};
+
+/** All at once; each question has a time-out of its own. */
+export async function probeAll(config: Config): Promise<readonly Probe[]> {
+  const database = probeDatabase(config);
+  const [{ probes, inspection }, nodes, rates] = await Promise.all([database, probeNodes(config), probeRates(config)]);
+  return [...probes, ...nodes, ...rates, ...probeFiles(config), ...(await probeKeys(config, inspection))];
+}
+
+const fine = (what: string, says: string): Probe => ({ what, ok: true, stops: false, says });
+const wrong = (what: string, says: string, stops = false): Probe => ({ what, ok: false, stops, says });
+
+async function probeDatabase(
+  config: Config,
+): Promise<{ readonly probes: readonly Probe[]; readonly inspection: Inspection | null }> {
+  const what = 'database';
+  const isThere = ['postgres', 'postgres-elsewhere'].some((name) => existsSync(join(config.dataFolder, name)));
+  if (config.databaseUrl === null && !isThere)
+    return { probes: [fine(what, `embedded, made in ${config.dataFolder} by the first start`)], inspection: null };
+  try {
+    const database = await openDatabase(config);
+    try {
+      const inspection = await inspectDatabase(database.url);
+      const { networks, pending } = inspection;
+      if (networks !== null && !networks.includes(config.network)) {
+        const says = `it belongs to ${networks.join(' or ')}, but BURSAR_NETWORK is ${config.network}`;
+        return { probes: [wrong(what, says, true)], inspection };
+      }
+      const schema = pending === 0 ? 'schema up to date' : `${pending} migrations are applied by the next start`;
+      return { probes: [fine(what, `${database.description}, ${schema}`)], inspection };
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    return { probes: [wrong(what, (error as Error).message, true)], inspection: null };
+  }
+}
+
+async function probeNodes(config: Config): Promise<readonly Probe[]> {
+  if (config.network === 'sandbox') return [fine('nodes and price sources', 'simulated: the sandbox brings its own')];
+  const urls = [...configuredNodes(config)].flatMap(([currency, list]) => list.map((url) => ({ currency, url })));
+  if (urls.length === 0) return [wrong('nodes', 'none is configured: no coin can be sold (BURSAR_BTC_RPC_URL …)')];
+  return Promise.all(
+    urls.map(async ({ currency, url }) => {
+      const node = createUtxoNode({ currency, url, network: config.network, clock: systemClock });
+      try {
+        return probeOf(`${currency} node ${node.name}`, await node.condition(), config);
+      } finally {
+        await node.close();
+      }
+    }),
+  );
+}
+
+function probeOf(what: string, condition: NodeCondition, { network }: Config): Probe {
+  if (condition.state !== 'ready')
+    return wrong(what, `${condition.state}: ${condition.reason}`, condition.state === 'wrong_network' && network === 'mainnet');
+  const { height, peers, prunedBelow } = condition;
+  const pruned =
+    prunedBelow === undefined
+      ? 'not pruned'
+      : `pruned below block ${prunedBelow}: enough to receive, older blocks cannot be read again (audit --full, chain rescan)`;
+  return fine(what, `${network}, synced to block ${height}, ${peers} peers, ${pruned}; txindex is not needed`);
+}
+
+async function probeRates(config: Config): Promise<readonly Probe[]> {
+  if (config.network === 'sandbox') return [];
+  const coins = [...configuredNodes(config).keys()];
+  return Promise.all(
+    pricing(config, systemClock, null).map(async (feed) => {
+      const what = `price source ${feed.source}`;
+      try {
+        const samples = await feed.read();
+        const missing = coins.filter((code) => !samples.some(({ currency }) => currency === code));
+        const said = samples.map(({ currency, bid }) => `${currency} ${formatRate(bid)}`).join(', ');
+        return samples.length === 0
+          ? wrong(what, 'it answers, and has no usable price')
+          : fine(what, `${said}${missing.length === 0 ? '' : `; none of ${missing.join(', ')}`}`);
+      } catch (error) {
+        return wrong(what, (error as Error).message);
+      }
+    }),
+  );
+}
+
+/** Files with secrets that others than their owner can read. */
+function probeFiles({ dataFolder }: Config): readonly Probe[] {
+  const own = ['seed.json', 'passphrase'].map((name) => join(signerFolder(dataFolder), name));
+  return [...secretFiles(), ...own].filter(existsSync).map((path) => {
+    const mode = statSync(path).mode & 0o777;
+    const shown = mode.toString(8).padStart(3, '0');
+    return (mode & 0o077) === 0
+      ? fine(path, `mode ${shown}`)
+      : wrong(path, `mode ${shown}: others can read or change this secret; chmod 600 it`);
+  });
+}
+
+async function probeKeys(config: Config, inspection: Inspection | null): Promise<readonly Probe[]> {
+  const what = 'seed';
+  const receiving = inspection?.receiving ?? [];
+  const isNeeded = config.network === 'mainnet' && receiving.length === 0;
+  try {
+    const accounts = await createKeyring({ ...keyringOptions(config, config.dataFolder), makesItsOwn: false }).accounts();
+    if (accounts !== null) return [fine(what, `opens; accounts of ${accounts.map(({ currency }) => currency).join(', ')}`)];
+  } catch (error) {
+    return [wrong(what, (error as Error).message, true)];
+  }
+  if (config.network === 'sandbox') return [fine(what, 'made by the first start')];
+  if (receiving.length > 0) return [fine(what, `none here; the database receives ${receiving.join(', ')} to keys that it knows`)];
+  return [
+    wrong(
+      what,
+      'none yet: make it with "bursar keys init", or receive to keys kept elsewhere with "bursar keys import-xpub"',
+      isNeeded,
+    ),
+  ];
+}

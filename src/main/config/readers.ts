@@ -1,0 +1,138 @@
+// The forms of settings: each turns the text of a variable into its value, or throws an Error whose message says what is accepted.
+import { isIP } from 'node:net';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { parseRate, type Rate } from '../../core/rate.ts';
+import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
+
+export type Reader<T> = (text: string) => T;
+
+export function integer(low: number, high: number): Reader<number> {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d{1,15}$/.test(text) || value < low || value > high) throw new Error(`a whole number from ${low} to ${high}`);
+    return value;
+  };
+}
+
+export function decimal(low: number, high: number): Reader<number> {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d{1,9}(\.\d{1,9})?$/.test(text) || value < low || value > high) throw new Error(`a number from ${low} to ${high}`);
+    return value;
+  };
+}
+
+export function oneOf<const T extends string>(...names: readonly T[]): Reader<T> {
+  return (text) => {
+    const found = names.find((name) => name === text);
+    if (found === undefined) throw new Error(`one of ${names.join(', ')}`);
+    return found;
+  };
+}
+
+export function url(...schemes: readonly string[]): Reader<string> {
+  return (text) => {
+    const parsed = URL.canParse(text) ? new URL(text) : null;
+    if (parsed === null || !schemes.includes(parsed.protocol.slice(0, -1)))
+      throw new Error(`a URL of the form ${schemes[0]}://…`);
+    return text;
+  };
+}
+
+/** A list separated by commas; no URL twice. */
+export function urls(...schemes: readonly string[]): Reader<readonly string[]> {
+  const read = url(...schemes);
+  return (text) => {
+    const list = text.split(',').map((one) => read(one.trim()));
+    if (new Set(list).size < list.length) throw new Error('a list in which no URL stands twice');
+    return list;
+  };
+}
+
+/** libpq leaves the host out where `?host=` names a socket's folder; a URL with a user must have one. */
+export const postgresUrl: Reader<string> = (value) =>
+  url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
+
+export const text: Reader<string> = (value) => value;
+
+export const host: Reader<string> = (value) => {
+  if (isIP(value) === 0 && !/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(value)) throw new Error('an IP address or a host name');
+  return value;
+};
+
+export const networks: Reader<readonly string[]> = (value) => {
+  const list = value.split(',').map((part) => part.trim());
+  const wrong = list.find((part) => {
+    const [address = '', bits, rest] = part.split('/');
+    const family = isIP(address);
+    const most = family === 4 ? 32 : 128;
+    return family === 0 || rest !== undefined || (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > most));
+  });
+  if (wrong !== undefined) throw new Error('IP addresses or networks such as 10.0.0.0/8, separated by commas');
+  return list;
+};
+
+/** Dollars with at most two decimals; cents come out. */
+export const dollars: Reader<bigint> = (value) => {
+  const match = /^(\d{1,15})(?:\.(\d{1,2}))?$/.exec(value);
+  if (match === null) throw new Error('an amount of dollars such as 10000 or 10000.00');
+  return BigInt(`${match[1]}${(match[2] ?? '').padEnd(2, '0')}`);
+};
+
+export const evmAddress: Reader<string> = (value) => {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(value)) throw new Error('an Ethereum address (0x and 40 hexadecimal digits)');
+  return value;
+};
+
+export const secretOf =
+  (shortest: number): Reader<string> =>
+  (value) => {
+    if (value.length < shortest || value.length > 128) throw new Error(`${shortest} to 128 characters`);
+    return value;
+  };
+
+/** Exchanges with the address to ask each at. */
+export type RateSourceUrls = Readonly<Partial<Record<RateSourceName, string>>>;
+
+/**
+ * Exchanges by name, each with the address to ask it at, separated by commas: `kraken, coinbase=https://proxy.example.org/coinbase`. One that
+ * names no address is asked where it answers the public.
+ */
+export const rateSources: Reader<RateSourceUrls> = (value) => {
+  const names = Object.keys(RATE_SOURCES) as RateSourceName[];
+  const accepted = new Error(
+    `two or more of ${names.join(', ')}, separated by commas, each once, each with =https://… where it is asked at another address`,
+  );
+  const chosen: [RateSourceName, string][] = value.split(',').map((part) => {
+    const [, word = '', , address] = /^\s*([a-z]*)\s*(=\s*(\S+)\s*)?$/.exec(part) ?? [];
+    const name = names.find((one) => one === word);
+    if (name === undefined || (address !== undefined && !isHttp(address))) throw accepted;
+    return [name, address ?? RATE_SOURCES[name].url];
+  });
+  if (chosen.length < 2 || new Set(chosen.map(([name]) => name)).size < chosen.length) throw accepted;
+  return Object.fromEntries(chosen);
+};
+
+function isHttp(address: string): boolean {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.search === '' && url.hash === '';
+}
+
+/** Prices in USD by currency. */
+export type FixedRates = Readonly<Partial<Record<CurrencyCode, Rate>>>;
+
+/** `BTC=65000.00, LTC=80` */
+export const fixedRates: Reader<FixedRates> = (value) => {
+  const accepted = new Error(
+    `a list such as BTC=65000.00,LTC=80.00: each of ${CURRENCY_CODES.join(', ')} at most once, a price above zero with at most 8 decimals`,
+  );
+  const prices: [CurrencyCode, Rate][] = value.split(',').map((part) => {
+    const [name = '', price = '', ...rest] = part.split('=').map((one) => one.trim());
+    const code = CURRENCY_CODES.find((one) => one === name.toUpperCase());
+    const rate = parseRate(price);
+    if (code === undefined || rate === null || rest.length > 0) throw accepted;
+    return [code, rate];
+  });
+  if (new Set(prices.map(([code]) => code)).size < prices.length) throw accepted;
+  return Object.fromEntries(prices);
+};

@@ -1,0 +1,245 @@
+// Every environment variable of the service, one row each: its form, its default, what it is for. config.ts reads the environment by this
+// table, .env.example is generated from it.
+import type { Network } from '../../core/currency.ts';
+import {
+  decimal,
+  dollars,
+  evmAddress,
+  fixedRates,
+  host,
+  integer,
+  networks,
+  oneOf,
+  postgresUrl,
+  type Reader,
+  rateSources,
+  secretOf,
+  text,
+  url,
+  urls,
+} from './readers.ts';
+
+export type Variable<T> = {
+  readonly name: string;
+  readonly section: string;
+  /** What is read when it is not set; null = nothing. */
+  readonly fallback: string | null;
+  readonly read: Reader<T>;
+  /** May also be given as the path of a file in `<name>_FILE`, and is never printed. */
+  readonly secret: boolean;
+  /** The only process that is told it and reads it; null = every one. */
+  readonly owner: 'signer' | null;
+  /** A path: a relative one begins where the variable was set (config-settings.ts), and `read` gets it absolute. */
+  readonly isPath: boolean;
+  /** Why it is accepted and changes nothing, as the end of a sentence; null = it is used. */
+  readonly unused: string | null;
+  readonly help: string;
+};
+
+type Required<T> = Variable<T> & { readonly fallback: string; readonly owner: null };
+type Optional<T> = Variable<T> & { readonly fallback: null; readonly owner: null };
+type SignerOnly<T> = Variable<T> & { readonly fallback: null; readonly owner: 'signer' };
+
+/** The demo merchant's password when BURSAR_DEMO_PASSWORD gives none. */
+export const DEMO_PASSWORD = 'demo-demo-demo';
+
+let section = '';
+const rows: Variable<unknown>[] = [];
+type Extras = Partial<Pick<Variable<unknown>, 'secret' | 'isPath' | 'unused'>>;
+
+function add<R extends Variable<unknown>>(row: Omit<R, 'section' | keyof Extras>, extras: Extras = {}): R {
+  const whole = { section, secret: false, isPath: false, unused: null, ...row, ...extras } as unknown as R;
+  rows.push(whole);
+  return whole;
+}
+function required<T>(name: string, fallback: string, read: Reader<T>, help: string, extras?: Extras): Required<T> {
+  return add({ name, fallback, read, owner: null, help }, extras);
+}
+function optional<T>(name: string, read: Reader<T>, help: string, extras?: Extras): Optional<T> {
+  return add({ name, fallback: null, read, owner: null, help }, extras);
+}
+/** A secret that can spend, or opens what can. */
+function signerOnly<T>(name: string, read: Reader<T>, help: string, extras?: Extras): SignerOnly<T> {
+  return add({ name, fallback: null, read, owner: 'signer', help }, { secret: true, ...extras });
+}
+function inSection(title: string): Record<never, never> {
+  section = title;
+  return {};
+}
+
+const SECRET = { secret: true } as const;
+const NO_ETHEREUM = { unused: 'Ethereum and USDT are not available in this version' } as const;
+const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
+const NO_PAYOUTS = { unused: 'payouts are not available in this version' } as const;
+
+const rpcUrls = (code: string): Optional<readonly string[]> =>
+  optional(
+    `BURSAR_${code}_RPC_URL`,
+    urls('http', 'https'),
+    `${code} node: http://user:password@host:port, with /wallet/… where needed; several, the preferred one first, separated by commas (a comma in a password is %2C)`,
+    SECRET,
+  );
+
+/** The rows by the names under which the code knows them. */
+export const VARIABLES = {
+  ...inSection('Where it listens'),
+  port: required('PORT', '8080', integer(0, 65_535), 'port of the API; 0 = any free one'),
+  host: required('HOST', '127.0.0.1', host, 'address of the API'),
+  publicUrl: optional('BURSAR_PUBLIC_URL', url('http', 'https'), 'base of checkout.url; default: the listening address'),
+  metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off', {
+    unused: 'there are no metrics in this version',
+  }),
+  trustedProxies: optional(
+    'BURSAR_TRUSTED_PROXIES',
+    networks,
+    'proxies whose X-Forwarded-* count: addresses or networks, separated by commas',
+  ),
+
+  ...inSection('Where it keeps things'),
+  envFile: optional(
+    'BURSAR_ENV_FILE',
+    text,
+    'file that is read instead of .env beside package.json (/dev/null: none); in the environment only',
+    { isPath: true },
+  ),
+  dataFolder: required('BURSAR_DATA_DIR', './data', text, 'folder of the embedded database, keys and the sandbox', {
+    isPath: true,
+  }),
+  databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', SECRET),
+  valkeyUrl: optional('BURSAR_VALKEY_URL', url('redis', 'rediss', 'valkey', 'valkeys'), 'Valkey server', {
+    ...SECRET,
+    unused: 'several servers share their rate limits through the database',
+  }),
+  signerPassphrase: signerOnly(
+    'BURSAR_SIGNER_PASSPHRASE',
+    secretOf(12),
+    'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
+  ),
+
+  ...inSection('The network and its nodes'),
+  network: required<Network>(
+    'BURSAR_NETWORK',
+    'sandbox',
+    oneOf('sandbox', 'regtest', 'testnet', 'mainnet'),
+    'sandbox, regtest, testnet or mainnet; the sandbox needs nothing else',
+  ),
+  btcRpcUrl: rpcUrls('BTC'),
+  ltcRpcUrl: rpcUrls('LTC'),
+  bchRpcUrl: rpcUrls('BCH'),
+  dogeRpcUrl: rpcUrls('DOGE'),
+  dashRpcUrl: rpcUrls('DASH'),
+  ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', { ...SECRET, ...NO_ETHEREUM }),
+  usdtContract: optional(
+    'BURSAR_USDT_CONTRACT',
+    evmAddress,
+    'USDT token contract, where it is not the one of mainnet',
+    NO_ETHEREUM,
+  ),
+  lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND', NO_LIGHTNING),
+  lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file', NO_LIGHTNING),
+  lndMacaroon: optional('BURSAR_LND_MACAROON', text, 'macaroon for invoices only', { ...SECRET, ...NO_LIGHTNING }),
+  lndPayMacaroon: signerOnly(
+    'BURSAR_LND_PAY_MACAROON',
+    text,
+    'macaroon of the payout driver; without it no Lightning payouts',
+    NO_LIGHTNING,
+  ),
+
+  ...inSection('Prices'),
+  rateSources: optional(
+    'BURSAR_RATE_SOURCES',
+    rateSources,
+    'exchanges to ask, separated by commas; each may name another address to ask it at, which must answer as it does: kraken,coinbase=https://proxy.example.org/coinbase; default: kraken, coinbase, bitstamp and bitfinex at their public addresses',
+  ),
+  fixedRates: optional(
+    'BURSAR_FIXED_RATES',
+    fixedRates,
+    'prices in USD that stand for the exchanges where nobody can be asked: BTC=65000.00,LTC=80.00; regtest and testnet only',
+  ),
+
+  ...inSection('The business'),
+  feeBps: required(
+    'BURSAR_FEE_BPS',
+    '0',
+    integer(0, 10_000),
+    'own fee on what a merchant is credited, in hundredths of a percent',
+  ),
+  settlementSeconds: required(
+    'BURSAR_SETTLEMENT_SECONDS',
+    '86400',
+    integer(0, 31_536_000),
+    'seconds from succeeded to settled, at least',
+  ),
+  unfinalPayoutMinor: optional(
+    'BURSAR_UNFINAL_PAYOUT_USD',
+    dollars,
+    'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
+    NO_PAYOUTS,
+  ),
+  contestedLimitMinor: required(
+    'BURSAR_CONTESTED_LIMIT_USD',
+    '1000',
+    dollars,
+    'while the nodes of a coin contradict each other, nothing worth more dollars than this is booked on it',
+  ),
+  rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
+
+  ...inSection('The sandbox'),
+  demoPassword: optional(
+    'BURSAR_DEMO_PASSWORD',
+    secretOf(1),
+    `password of the demo merchant (username demo), set at every start; unset: ${DEMO_PASSWORD}, and a changed one is kept`,
+    SECRET,
+  ),
+  sandboxBlockSeconds: required(
+    'BURSAR_SANDBOX_BLOCK_SECONDS',
+    '2',
+    decimal(0, 86_400),
+    'seconds between blocks; 0 = only by /sandbox/mine',
+  ),
+
+  ...inSection('Tests'),
+  peersCache: optional(
+    'BURSAR_PEERS_CACHE',
+    text,
+    'where npm test keeps the real nodes it tests against; the service does not read it',
+  ),
+};
+
+type Value<V> = V extends { readonly fallback: string; read(text: string): infer T }
+  ? T
+  : V extends { read(text: string): infer T }
+    ? T | null
+    : never;
+
+type Variables = typeof VARIABLES;
+type Values<Owner> = {
+  readonly [K in keyof Variables as Variables[K]['owner'] extends Owner ? K : never]: Value<Variables[K]>;
+};
+
+/** The configuration: each variable's value by its name in the code, null where it is not set and has no default. */
+export type Config = Values<null>;
+
+/** What only the signer and the commands that open its seed may know. */
+export type SignerSecrets = Values<'signer'>;
+
+/** Every row, in the order of the table. */
+export const TABLE: readonly Variable<unknown>[] = rows;
+
+/** The text of .env.example: every variable with its default, by sections. */
+export function envExample(): string {
+  const parts = [
+    '# Every setting, with its default. Copy to .env beside package.json, which every command and process reads; what the environment says wins.',
+    '# A value with white space before a # stands in quotation marks. A relative path begins at the folder of this file.',
+  ];
+  let title = '';
+  for (const row of TABLE) {
+    if (row.section !== title) parts.push(`\n# ${row.section}`);
+    title = row.section;
+    const orFile = row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : '';
+    const unused = row.unused === null ? '' : `; accepted and not used: ${row.unused}`;
+    parts.push(`# ${row.help}${orFile}${unused}`);
+    parts.push(row.fallback === null ? `#${row.name}=` : `${row.name}=${row.fallback}`);
+  }
+  return `${parts.join('\n')}\n`;
+}

@@ -1,0 +1,44 @@
+// What settings say together: contradictions that end a start, and what is set and changes nothing.
+import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
+import { configuredNodes } from './nodes.ts';
+import { type Config, TABLE } from './table.ts';
+
+const LEAST_SOURCES = 3;
+
+/** One line for each thing that cannot be meant. Where coins are worth money a price comes from three live exchanges or more, never from a setting. */
+export function contradictions(config: Config): string[] {
+  const { network, rateSources, fixedRates } = config;
+  const found: string[] = [];
+  if (fixedRates !== null && (network === 'mainnet' || network === 'sandbox')) {
+    const instead =
+      network === 'mainnet' ? 'on mainnet a price comes from live exchanges' : 'in the sandbox POST /sandbox/rates sets prices';
+    found.push(`BURSAR_FIXED_RATES is accepted on regtest and testnet only: ${instead}`);
+  } else if (fixedRates !== null && rateSources !== null) {
+    found.push('BURSAR_FIXED_RATES and BURSAR_RATE_SOURCES are both set: set one of them');
+  }
+  if (network === 'mainnet' && rateSources !== null) {
+    const sources = Object.entries(rateSources) as [RateSourceName, string][];
+    for (const code of configuredNodes(config).keys()) {
+      const trading = sources.filter(([name]) => RATE_SOURCES[name].trades.includes(code));
+      if (trading.length >= LEAST_SOURCES) continue;
+      const accepted = `accepted on mainnet are ${LEAST_SOURCES} or more for each coin`;
+      found.push(`BURSAR_RATE_SOURCES: ${code} is traded by ${trading.length} of them only; ${accepted}`);
+    }
+    for (const [name, url] of sources.filter(([, one]) => !isSafe(new URL(one))))
+      found.push(`BURSAR_RATE_SOURCES: ${name}=${url} is not accepted on mainnet; accepted is https, or http on this machine`);
+  }
+  return found;
+}
+
+const isSafe = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+
+/** One line for each variable that is set and changes nothing: settings of what this version does not do yet, or of another network. */
+export function unusedSettings(isSet: (name: string) => boolean, { network, rateSources }: Config): string[] {
+  const lines = TABLE.flatMap(({ name, unused, secret }) =>
+    unused !== null && (isSet(name) || (secret && isSet(`${name}_FILE`))) ? [`${name} is set and not used: ${unused}`] : [],
+  );
+  if (network === 'sandbox' && rateSources !== null)
+    lines.push('BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own');
+  return lines;
+}

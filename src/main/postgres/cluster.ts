@@ -1,0 +1,280 @@
+// One PostgreSQL server of our own: made, started, found again and stopped by its data folder. Called by src/main/postgres/embedded.ts (durable)
+// and by the tests' global setup (not durable, so that tests are fast).
+import { spawn } from 'node:child_process';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { identityOf, worksIn } from '../process-identity.ts';
+import { StartRefused } from '../start-refused.ts';
+import { endOfOrphans } from './orphans.ts';
+import type { Place } from './place.ts';
+
+/** The login user of our own clusters: their superuser, whom only the socket's folder lets in. */
+const LOGIN = 'bursar';
+const LARGEST_LOG_BYTES = 20_000_000;
+const MAJOR = '18';
+
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  max_connections: '400',
+  shared_buffers: '192MB',
+  max_wal_size: '2GB',
+  wal_compression: 'pglz',
+  random_page_cost: '1.1',
+  jit: 'off',
+  // dynamic shared memory is scarce in containers, and no statement of ours is better off in parallel
+  max_parallel_workers_per_gather: '0',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+};
+const NOT_DURABLE: Readonly<Record<string, string>> = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+};
+
+export type ClusterOptions = { readonly place: Place; readonly durable: boolean; readonly logFile: string };
+
+/** The connection URL of a database of the cluster; its superuser's unless another login is named. */
+export function clusterUrl(place: Place, database: string, login: string = LOGIN): string {
+  return `postgresql://${login}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
+}
+
+/** Makes the cluster when it is missing; one that broke off half-way is made anew. Returns whether it was made. */
+export async function makeCluster({ place, durable }: ClusterOptions): Promise<boolean> {
+  const { folder, bin, user } = place;
+  if (existsSync(join(folder, 'PG_VERSION'))) {
+    const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim();
+    if (version !== MAJOR) {
+      throw new StartRefused(
+        `${folder} was made by PostgreSQL ${version}, this version brings ${MAJOR}: move the data over with pg_dumpall, or set DATABASE_URL`,
+      );
+    }
+    return false;
+  }
+  if (existsSync(folder) && readdirSync(folder).length > 0) {
+    throw new StartRefused(`${folder} is neither empty nor a PostgreSQL data folder: move it away, or set BURSAR_DATA_DIR`);
+  }
+  const making = `${folder}.new`;
+  rmSync(making, { recursive: true, force: true });
+  mkdirSync(making, { mode: 0o700 });
+  if (user !== null) chownSync(making, user.uid, user.gid);
+  const flags = [
+    '-D',
+    making,
+    '-U',
+    LOGIN,
+    '--auth=trust',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+    ...(durable ? [] : ['--no-sync']),
+  ];
+  const failure = await runInitdb(join(bin, 'initdb'), flags, place);
+  if (failure !== null) {
+    const why = failure.trim().split('\n').slice(-3).join(' ');
+    if (why.includes('could not look up effective user ID')) {
+      throw new StartRefused(
+        `PostgreSQL wants a user with a name, and uid ${process.getuid?.()} has none: start as another user, or set DATABASE_URL`,
+      );
+    }
+    throw new StartRefused(`PostgreSQL's initdb failed in ${making}: ${why}`);
+  }
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(making, folder);
+  if (durable) syncFolder(dirname(folder));
+  return true;
+}
+
+/** Returns what it said when it failed; null when it did its work. */
+function runInitdb(program: string, flags: readonly string[], place: Place): Promise<string | null> {
+  // a session of its own: Ctrl-C in a terminal is for the supervisor, which waits for it and then stops in order
+  const child = spawn(program, flags, {
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...asUser(place),
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, signal) => resolve(code === 0 ? null : said || `it ended with ${code ?? signal}`));
+  });
+}
+
+/** The number of the server that works in this data folder; null when none does. */
+export function runningServer(place: Place): number | null {
+  const pid = readPid(join(place.folder, 'postmaster.pid'));
+  return pid !== null && identityOf(pid) !== null && worksIn(pid, place.folder) ? pid : null;
+}
+
+/** Whether the server takes connections: it writes so into its own file. */
+function isReady(place: Place): boolean {
+  try {
+    return readFileSync(join(place.folder, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
+  } catch {
+    return false;
+  }
+}
+
+/** Somebody killed the server while it started: it may be started again. */
+export class ServerKilled extends StartRefused {}
+
+type End = { readonly why: string; readonly isKilled: boolean };
+
+/** What single sessions are refused with, or lose their session by: never why a server ends. */
+const SESSIONS_LINE =
+  /the database system is |terminating |too many clients|connection slots|authentication failed|no pg_hba|role ".*" does not exist|database ".*" does not exist/;
+
+/**
+ * Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number.
+ * Throws ServerKilled, else StartRefused.
+ */
+export async function startCluster(options: ClusterOptions): Promise<number> {
+  const { place } = options;
+  const until = performance.now() + 120_000;
+  let lastTry = 0;
+  for (;;) {
+    const running = runningServer(place);
+    if (running !== null && isReady(place)) return running;
+    if (running === null && performance.now() - lastTry > 500) {
+      await endOfOrphans(place, { until, isServed: () => runningServer(place) !== null });
+      removeStaleLocks(place);
+      const exited = launch(options);
+      lastTry = performance.now();
+      const failure = await untilReady(place, exited, until);
+      if (failure === null) continue;
+      if (failure.isKilled) throw new ServerKilled(`PostgreSQL in ${place.folder} was killed while it started: ${failure.why}`);
+      // the last server was killed and its children are still ending: PostgreSQL waits for them, and so do we
+      if (
+        !/pre-existing shared memory|still in use|lock. already exists|pid. already exists/.test(failure.why) ||
+        performance.now() > until
+      ) {
+        throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure.why} (see ${options.logFile})`);
+      }
+    }
+    if (performance.now() > until)
+      throw new StartRefused(`PostgreSQL in ${place.folder} is not ready after 120 s (see ${options.logFile})`);
+    await delay(10);
+  }
+}
+
+/** Stops the server: sessions are ended, everything is written. After `graceMs` harder. Does nothing when none runs. */
+export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
+  for (const [signal, waitMs] of [
+    ['SIGINT', graceMs],
+    ['SIGQUIT', 1500],
+    ['SIGKILL', 1500],
+  ] as const) {
+    const pid = runningServer(place);
+    if (pid === null) break;
+    process.kill(pid, signal);
+    const until = performance.now() + waitMs;
+    while (performance.now() < until) {
+      if (runningServer(place) === null) break;
+      await delay(10);
+    }
+  }
+  if (place.socketFolder !== place.folder && runningServer(place) === null)
+    rmSync(place.socketFolder, { recursive: true, force: true });
+}
+
+function launch({ place, durable, logFile }: ClusterOptions): Promise<End> {
+  if (existsSync(logFile) && statSync(logFile).size > LARGEST_LOG_BYTES) truncateSync(logFile);
+  const log = openSync(logFile, 'a');
+  const settings = { ...SETTINGS, unix_socket_directories: place.socketFolder, ...(durable ? {} : NOT_DURABLE) };
+  const flags = ['-D', place.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  // a session of its own: Ctrl-C in a terminal is for the supervisor, which stops the database last
+  const child = spawn(join(place.bin, 'postgres'), flags, {
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['ignore', log, log],
+    ...asUser(place),
+  });
+  const from = statSync(logFile).size;
+  closeSync(log);
+  child.unref();
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ why: error.message, isKilled: false }));
+    child.once('exit', (code, signal) => {
+      if (signal !== null) resolve({ why: signal, isKilled: true });
+      else resolve({ why: lastWords(logFile, from) ?? `it ended with ${code}`, isKilled: false });
+    });
+  });
+}
+
+function lastWords(logFile: string, from: number): string | undefined {
+  if (!existsSync(logFile)) return undefined;
+  const whole = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
+  const said = whole.filter((line) => line !== '' && !SESSIONS_LINE.test(line));
+  return said.find((line) => line.includes('FATAL')) ?? said.at(-1);
+}
+
+async function untilReady(place: Place, exited: Promise<End>, until: number): Promise<End | null> {
+  let failure: End | null = null;
+  void exited.then((end) => {
+    failure = end;
+  });
+  while (failure === null && performance.now() < until) {
+    if (runningServer(place) !== null && isReady(place)) return null;
+    await delay(5);
+  }
+  return failure ?? { why: 'it is not ready in time', isKilled: false };
+}
+
+/** Nobody works in the folder: a lock file that names a living process (somebody else's since a crash of the machine, or one that waits to be
+ * reaped) would only keep PostgreSQL out. */
+function removeStaleLocks(place: Place): void {
+  if (runningServer(place) !== null) return;
+  for (const file of [join(place.folder, 'postmaster.pid'), join(place.socketFolder, '.s.PGSQL.5432.lock')]) {
+    const pid = readPid(file);
+    if (pid !== null && exists(pid)) rmSync(file, { force: true });
+  }
+}
+
+function exists(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function readPid(file: string): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+function asUser({ user }: Place): { uid?: number; gid?: number } {
+  return user === null ? {} : { uid: user.uid, gid: user.gid };
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  fsyncSync(handle);
+  closeSync(handle);
+}

@@ -1,0 +1,115 @@
+// The service's database as every process of src/main finds it: DATABASE_URL, or the embedded PostgreSQL of BURSAR_DATA_DIR. The embedded
+// one is started by whoever comes first and stopped by whoever leaves last; one that outlived a kill -9 of its users is taken over.
+import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ensureDatabase, ensureServiceLogin, serverVersion } from '../../store/postgres/server.ts';
+import type { Config } from '../config/table.ts';
+import { identityOf, isAlive, lock } from '../process-identity.ts';
+import { StartRefused } from '../start-refused.ts';
+import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './cluster.ts';
+import { placePostgres } from './place.ts';
+
+export type OpenDatabase = {
+  /** URL of the database; its user may migrate it. */
+  readonly url: string;
+  /** URL for the service's own sessions. In the embedded database its login is a member of bursar_app only; else it is `url`. */
+  readonly serviceUrl: string;
+  /** One line for the operator: what it is. */
+  readonly description: string;
+  /** Whether the embedded server is alive; always true for DATABASE_URL (its sessions tell). */
+  isAlive(): boolean;
+  /** Starts the embedded server again after it died. */
+  restart(): Promise<void>;
+  /** Leaves; the embedded server is stopped when nobody else uses it. */
+  close(): Promise<void>;
+};
+
+const DATABASE = 'bursar';
+/** A login of the embedded database; only the socket's folder lets it in. */
+const SERVICE_LOGIN = 'bursar_service';
+const LOCK = 'postgres';
+
+/** Opens the database; returns when it takes statements. Throws StartRefused with one clear line when it cannot be had. */
+export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataFolder'>): Promise<OpenDatabase> {
+  return config.databaseUrl === null ? openEmbedded(config.dataFolder) : openGiven(config.databaseUrl);
+}
+
+async function openGiven(url: string): Promise<OpenDatabase> {
+  try {
+    const version = await serverVersion(url, 5000);
+    if (version.number < 150_000)
+      throw new StartRefused(`DATABASE_URL: PostgreSQL ${version.text} is too old; accepted is 15 or newer`);
+    return {
+      url,
+      serviceUrl: url,
+      description: `PostgreSQL ${version.text} of DATABASE_URL`,
+      isAlive: () => true,
+      restart: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    };
+  } catch (error) {
+    if (error instanceof StartRefused) throw error;
+    throw new StartRefused(`DATABASE_URL: the database at ${withoutPassword(url)} cannot be reached: ${reason(error)}`);
+  }
+}
+
+async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
+  const place = placePostgres(dataFolder);
+  const data = realpathSync(dataFolder);
+  const users = join(data, 'run', 'postgres-users');
+  const me = join(users, identityOf(process.pid) ?? String(process.pid));
+  const options = { place, durable: true, logFile: join(data, 'postgres.log') };
+  mkdirSync(users, { recursive: true });
+
+  async function locked<T>(work: () => Promise<T>): Promise<T> {
+    const held = await lock(data, LOCK);
+    try {
+      return await work();
+    } finally {
+      await held.release();
+    }
+  }
+
+  const how = await locked(async () => {
+    writeFileSync(me, '');
+    const made = await makeCluster(options);
+    const running = runningServer(place);
+    await startCluster(options);
+    await ensureDatabase(clusterUrl(place, 'postgres'), DATABASE);
+    await ensureServiceLogin(clusterUrl(place, 'postgres'), SERVICE_LOGIN);
+    return made ? 'made' : running === null ? 'started' : 'joined';
+  });
+  return {
+    url: clusterUrl(place, DATABASE),
+    serviceUrl: clusterUrl(place, DATABASE, SERVICE_LOGIN),
+    description: `embedded PostgreSQL, ${how}`,
+    isAlive: () => runningServer(place) !== null,
+    restart: () =>
+      locked(async () => {
+        await startCluster(options);
+      }),
+    close: () =>
+      locked(async () => {
+        rmSync(me, { force: true });
+        if (livingUsers(users).length === 0) await stopCluster(place);
+      }),
+  };
+}
+
+function livingUsers(folder: string): string[] {
+  return readdirSync(folder).filter((identity) => {
+    if (isAlive(identity)) return true;
+    rmSync(join(folder, identity), { force: true });
+    return false;
+  });
+}
+
+function withoutPassword(url: string): string {
+  const parsed = new URL(url);
+  return `${parsed.host || parsed.searchParams.get('host') || 'localhost'}${parsed.pathname}`;
+}
+
+function reason(error: unknown): string {
+  const { code, message, errors } = error as { code?: string; message?: string; errors?: Error[] };
+  return (message || errors?.map((one) => one.message).join(', ') || code || String(error)).split('\n')[0]!;
+}

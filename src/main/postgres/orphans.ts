@@ -1,0 +1,53 @@
+// The children of a PostgreSQL server that was killed: they end by themselves and are waited for. One that does not (it was stopped, or waits for
+// what another one held that was killed) is ended: without their server they serve nobody, and what they had begun is undone by the recovery.
+// Called by postgres-cluster.ts before it starts a server.
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { workersIn, worksIn } from '../process-identity.ts';
+import { StartRefused } from '../start-refused.ts';
+import type { Place } from './place.ts';
+
+/** Children of a server that was killed notice it within a second, unless they cannot. */
+const ORPHANS_WITHIN_MS = 3_000;
+
+/**
+ * Waits until nobody works in the folder of a server that is gone.
+ * @param options.until by `performance.now()`: then it is refused
+ * @param options.isServed whether a server works there again: then nothing is waited for
+ */
+export async function endOfOrphans(
+  place: Place,
+  { until, isServed }: { readonly until: number; readonly isServed: () => boolean },
+): Promise<void> {
+  const patience = performance.now() + ORPHANS_WITHIN_MS;
+  for (;;) {
+    const left = workersIn(place.folder);
+    if (left.length === 0 || isServed()) return;
+    if (performance.now() > patience) for (const pid of left) if (isOrphan(pid, place)) endNow(pid);
+    if (performance.now() > until) {
+      throw new StartRefused(
+        `PostgreSQL in ${place.folder} cannot start: process ${left.join(', ')} of an earlier server does not end`,
+      );
+    }
+    await delay(10);
+  }
+}
+
+/** Whether this is a child of a server (it calls itself `postgres: …`), and its server is gone. Linux only, as `workersIn`. */
+function isOrphan(pid: number, { folder }: Place): boolean {
+  try {
+    if (!worksIn(pid, folder) || !readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith('postgres: ')) return false;
+    const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return parent !== undefined && !worksIn(Number(parent), folder);
+  } catch {
+    return false;
+  }
+}
+
+function endNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
+  }
+}

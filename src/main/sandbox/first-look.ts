@@ -1,0 +1,44 @@
+// Whether the sandbox's world has been looked at: nodes asked, prices asked for, keys to receive with. The API opens its door when it has, so
+// that the first payment after `ready` finds everything that works. Called by src/main/api.ts, in the sandbox only: real nodes may take days.
+import { setTimeout as delay } from 'node:timers/promises';
+import { WATCHED_CODES } from '../../core/currency.ts';
+import type { Context } from '../../flow/context.ts';
+import { getRates } from '../../flow/rates.ts';
+import { readReadiness } from '../../flow/readiness.ts';
+import { usableKey } from '../../store/chain/address-ranges.ts';
+import { hurry } from '../../store/transactions/due.ts';
+import { rateChecks } from '../../store/transactions/rates.ts';
+import { type SandboxEndpoint, untilSandboxAnswers } from './place.ts';
+
+const LOOK_EVERY_MS = 15;
+
+/**
+ * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a
+ * node or an exchange that a control has switched off keeps nobody waiting. At the latest when the time is up.
+ */
+export async function untilSandboxIsSeen(
+  ctx: Context,
+  endpoint: () => Promise<SandboxEndpoint>,
+  withinMs: number,
+): Promise<void> {
+  const until = performance.now() + withinMs;
+  // what failed before the sandbox answered says nothing about its nodes
+  await untilSandboxAnswers(endpoint, withinMs);
+  const sinceMs = ctx.ports.clock.now();
+  await hurry(ctx.db);
+  while (performance.now() < until && !(await isSeen(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
+}
+
+async function isSeen(ctx: Context, sinceMs: number): Promise<boolean> {
+  const [{ chains }, rates, asked, keys] = await Promise.all([
+    readReadiness(ctx, WATCHED_CODES),
+    getRates(ctx),
+    rateChecks(ctx.db),
+    Promise.all(WATCHED_CODES.map((currency) => usableKey(ctx.db, currency))),
+  ]);
+  const looked = new Map(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
+  return WATCHED_CODES.every((currency, n) => {
+    const isPriceSeen = rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs;
+    return (looked.get(currency) ?? 0) >= sinceMs && isPriceSeen && keys[n] !== null;
+  });
+}

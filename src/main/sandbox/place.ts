@@ -1,0 +1,75 @@
+// Where the sandbox of a data folder keeps its things and where it answers: the service finds the simulated nodes and exchanges by the file
+// that the sandbox's process leaves. Used by src/main/wire.ts and src/main/sandbox-process.ts.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { UtxoCode } from '../../core/currency.ts';
+import type { RateSourceName } from '../../outside/rates/sources.ts';
+import { httpGet } from '../http-get.ts';
+import { StartRefused } from '../start-refused.ts';
+
+/** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
+export type SandboxEndpoint = { readonly url: string; readonly secret: string };
+
+const KNOWN_WITHIN_MS = 30_000;
+const LOOK_EVERY_MS = 15;
+
+export function sandboxFolder(dataFolder: string): string {
+  const folder = join(dataFolder, 'sandbox');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+export function clockFile(dataFolder: string): string {
+  return join(sandboxFolder(dataFolder), 'clock-offset');
+}
+
+/** Waits for the sandbox of this data folder to have told where it answers (at a first start it is being made meanwhile). */
+export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHIN_MS): Promise<SandboxEndpoint> {
+  const file = join(sandboxFolder(dataFolder), 'endpoints.json');
+  const until = performance.now() + withinMs;
+  for (;;) {
+    try {
+      const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
+      return { url, secret };
+    } catch (error) {
+      // one of no use is made anew by the sandbox
+      if (performance.now() > until) {
+        throw new StartRefused(
+          (error as NodeJS.ErrnoException).code === 'ENOENT'
+            ? `no sandbox has run on ${dataFolder}: start one with npm start`
+            : `${file} cannot be read: ${(error as Error).message}`,
+        );
+      }
+    }
+    await delay(20);
+  }
+}
+
+/** Whether the sandbox there has opened its nodes and takes questions. */
+async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
+  const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
+  try {
+    return (await httpGet(new URL('/alive', url), { authorization, withinMs: 1000 })).status === 204;
+  } catch {
+    return false;
+  }
+}
+
+/** Waits for it, so that what fails afterwards is news; not for longer than this, because it may be down for its own reasons. */
+export async function untilSandboxAnswers(endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs;
+  while (performance.now() < until && !(await sandboxAnswers(await endpoint()))) await delay(LOOK_EVERY_MS);
+}
+
+/** The RPC address of a simulated node. */
+export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: UtxoCode): string {
+  const node = new URL(`/node/${currency.toLowerCase()}`, url);
+  node.username = 'bursar';
+  node.password = secret;
+  return node.href;
+}
+
+export function sandboxRateUrl({ url }: SandboxEndpoint, source: RateSourceName): string {
+  return new URL(`/rates/${source}`, url).href;
+}

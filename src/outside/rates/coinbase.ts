@@ -1,0 +1,26 @@
+// Prices of Coinbase Exchange's product tickers, one call for each currency. A price stands for the time of the last trade that it names: a market
+// in which nobody has traded for a minute does not count.
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { RateFeed, RateSample } from '../../core/ports.ts';
+import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
+
+const CODES: readonly CurrencyCode[] = ['BTC', 'LTC', 'ETH', 'BCH', 'DASH', 'DOGE', 'USDT'];
+
+/** GET /products/BTC-USD/ticker → {bid, ask, time (ISO 8601), …}. */
+export function coinbaseFeed(get: GetJson, { deadline }: FeedOptions): RateFeed {
+  return {
+    source: 'coinbase',
+    read: () =>
+      readEach(CODES, deadline(), async (code, signal) =>
+        sampleOf(code, (await get(`/products/${code}-USD/ticker`, signal)).body),
+      ),
+  };
+}
+
+function sampleOf(currency: CurrencyCode, body: Json): RateSample[] {
+  const bid = price(member(body, 'bid'));
+  const ask = price(member(body, 'ask'));
+  const time = member(body, 'time');
+  const atMs = typeof time === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]{8,20}Z$/.test(time) ? Date.parse(time) : Number.NaN;
+  return bid === null || ask === null || Number.isNaN(atMs) ? [] : [{ source: 'coinbase', currency, bid, ask, atMs }];
+}

@@ -1,0 +1,54 @@
+// The port behind Context.ports.addresses: derivers by account key, and the same derivation once more by second libraries (KEY-7), so that
+// a fault of one library cannot give out addresses that nobody can spend from. Made in main/wire.ts.
+import type { HDKey } from '@scure/bip32';
+import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { AddressDerivers, DerivedAddress } from '../../core/ports.ts';
+import { createAddressDeriver, readAccountKey } from './derive.ts';
+
+/** @param network the network whose addresses are derived; keys of another one are refused */
+export function createAddressDerivers(network: Network): AddressDerivers {
+  const chains = new Map<string, HDKey>();
+  /** Chain 0 of an account, by @scure/bip32. */
+  async function chainOf(currency: UtxoCode, xpub: string): Promise<HDKey> {
+    const known = chains.get(xpub);
+    if (known !== undefined) return known;
+    const { HDKey: Key } = await import('@scure/bip32');
+    const account = readAccountKey(currency, network, xpub);
+    const chain = Key.fromExtendedKey(account.xpub, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test).deriveChild(0);
+    chains.set(xpub, chain);
+    return chain;
+  }
+  return {
+    of: (currency, xpub) => createAddressDeriver({ currency, network, xpub }),
+    async rederive(currency, xpub, index) {
+      const { publicKey } = (await chainOf(currency, xpub)).deriveChild(index);
+      if (publicKey === null) throw new Error('a derived key without a public key');
+      return { ...(await secondAddress(currency, network, publicKey)), index };
+    },
+  };
+}
+
+const VERSIONS = {
+  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
+  test: { public: 0x043587cf, private: 0x04358394 },
+} as const;
+
+/** The address by @scure/btc-signer, or by @bitauth/libauth for Bitcoin Cash. */
+async function secondAddress(
+  currency: UtxoCode,
+  network: Network,
+  publicKey: Uint8Array,
+): Promise<Omit<DerivedAddress, 'index'>> {
+  const { addressKind, address } = utxoRow(currency).utxo;
+  const { bech32, cashaddr, ...bytes } = address[chainNetwork(network)];
+  const coin = { bech32: bech32 ?? 'none', ...bytes };
+  const { p2pkh, p2wpkh } = await import('@scure/btc-signer');
+  const payment = addressKind === 'p2wpkh' ? p2wpkh(publicKey, coin) : p2pkh(publicKey, coin);
+  if (addressKind !== 'cashaddr-p2pkh') return { address: payment.address ?? '', script: payment.script };
+  const { encodeCashAddress } = await import('@bitauth/libauth');
+  const prefix = cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';
+  return {
+    address: encodeCashAddress({ prefix, type: 'p2pkh', payload: payment.hash, throwErrors: true }).address,
+    script: payment.script,
+  };
+}

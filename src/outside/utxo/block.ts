@@ -1,0 +1,149 @@
+// Reads raw blocks of Bitcoin's family: the hash against the header, every txid against the Merkle root, and the facts of those transactions
+// that touch something watched. What these two prove is not judged: whether a block is valid is our node's matter. What cannot be read by its
+// bytes alone is told by its number, and can be read with the node's words for it (utxo-words.ts).
+import type { BlockFacts, TransactionFacts } from '../../core/ports.ts';
+import { AUXPOW_VERSION_BIT, skipAuxPow } from './auxpow.ts';
+import { type Cursor, compactSize, displayHash, doubleHash, foldMerkle, Malformed, readCount, skip } from './bytes.ts';
+import { type Features, factsOf, hashTransaction, newScan, type Scan, scanTransaction, type Watched } from './transaction.ts';
+import { x11 } from './x11.ts';
+
+const HEADER = 80;
+const SMALLEST_TRANSACTION = 10;
+const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };
+
+/** What the node itself says of a block, beside its bytes. */
+export type KnownBlock = {
+  /** Display order; proven by the Merkle root. */
+  readonly txids: readonly string[];
+  /** Of those that could not be read: their bytes, and what they touch. */
+  readonly told: ReadonlyMap<string, { readonly raw: Buffer; readonly facts: TransactionFacts | null }>;
+};
+
+/** A transaction of a block cannot be read. */
+export class Unreadable extends Malformed {
+  readonly index: number;
+  constructor(index: number, reason: string) {
+    super(`transaction ${index}: ${reason}`);
+    this.index = index;
+  }
+}
+
+/**
+ * A block as `getblock <hash> 0` gives it.
+ * @param hash what was asked for, display order; the header must hash to it
+ * @param known where the node was asked for more than the bytes
+ * @throws Malformed for anything that does not fit; Unreadable where the node's words may help
+ */
+export function readBlockBytes(
+  bytes: Buffer,
+  hash: string,
+  features: Features,
+  watch: Watched,
+  known: KnownBlock | null = null,
+): BlockFacts {
+  checkHeader(bytes, hash, features);
+  const cursor: Cursor = { bytes, at: HEADER };
+  const scan = newScan(cursor, features, watch);
+  const count = findTransactions(scan, known);
+  const leaves = leavesFor(count);
+  const touched: TransactionFacts[] = [];
+  for (let i = 0; i < count; i++) {
+    const facts = readOne(scan, i, leaves, known);
+    if (facts !== null) touched.push(facts);
+  }
+  // Litecoin's extension block follows, which the Merkle root does not cover: what leaves it is an output of the HogEx
+  const isRest = known !== null || (features.mweb && scan.hogEx);
+  if (cursor.at !== bytes.length && !isRest) throw new Unreadable(count - 1, `${bytes.length - cursor.at} bytes are left over`);
+  foldMerkle(leaves, count);
+  if (leaves.compare(bytes, 36, 68, 0, 32) !== 0) throw new Unreadable(0, 'the transactions do not fit the Merkle root');
+  return { hash, previousHash: displayHash(bytes, 4), timeMs: bytes.readUInt32LE(68) * 1000, transactionCount: count, touched };
+}
+
+/** @throws Malformed: no words help against another block than the one that was asked for */
+export function checkHeader(bytes: Buffer, hash: string, features: Features): void {
+  skip({ bytes, at: 0 }, HEADER);
+  if (features.headerHash === 'x11') x11(bytes.subarray(0, HEADER), scratch32);
+  else doubleHash(bytes, 0, HEADER, scratch32, 0);
+  const found = displayHash(scratch32, 0);
+  if (found !== hash) throw new Malformed(`the header hashes to ${found}`);
+}
+
+/** Moves to the first transaction; how many there are. */
+function findTransactions(scan: Scan, known: KnownBlock | null): number {
+  const { cursor, features } = scan;
+  const { bytes } = cursor;
+  const first = known?.told.get(known.txids[0] as string);
+  if (known !== null && first !== undefined) {
+    const count = compactSize(known.txids.length);
+    const at = bytes.indexOf(Buffer.concat([count, first.raw]), HEADER);
+    if (at < 0) throw new Malformed('the first transaction is not in the block');
+    cursor.at = at + count.length;
+    return known.txids.length;
+  }
+  const count = asUnreadable(0, () => {
+    if (features.auxpow && bytes.readInt32LE(0) & AUXPOW_VERSION_BIT) {
+      const parent = newScan(cursor, PARENT_FEATURES, NOTHING);
+      skipAuxPow(cursor, () => scanTransaction(parent));
+    }
+    return readCount(cursor);
+  });
+  if (count === 0 || count > bytes.length / SMALLEST_TRANSACTION || (known !== null && count !== known.txids.length))
+    throw new Unreadable(0, `a block of ${count} transactions in ${bytes.length} bytes`);
+  return count;
+}
+
+/** Whatever a parent chain's first transaction may hold: a witness, or none. */
+const PARENT_FEATURES: Features = {
+  segwit: true,
+  mweb: false,
+  auxpow: false,
+  specialTransactions: false,
+  tokens: false,
+  maxMoney: 0n,
+  protectedScripts: [],
+  headerHash: 'sha256d',
+};
+
+function readOne(scan: Scan, index: number, leaves: Buffer, known: KnownBlock | null): TransactionFacts | null {
+  const { cursor } = scan;
+  const txid = known?.txids[index];
+  const told = txid === undefined ? undefined : known?.told.get(txid);
+  if (txid !== undefined && told !== undefined) {
+    const { at } = cursor;
+    skip(cursor, told.raw.length);
+    if (told.raw.compare(cursor.bytes, at, cursor.at) !== 0)
+      throw new Malformed(`transaction ${txid} is another one in the block`);
+    Buffer.from(txid, 'hex')
+      .reverse()
+      .copy(leaves, index * 32);
+    return told.facts;
+  }
+  return asUnreadable(index, () => {
+    scanTransaction(scan);
+    if (scan.coinbase !== (index === 0))
+      throw new Malformed(index === 0 ? 'the first transaction is no coinbase' : 'a second coinbase');
+    hashTransaction(scan, leaves, index * 32);
+    if (!scan.hit && txid === undefined) return null;
+    const found = displayHash(leaves, index * 32);
+    if (txid !== undefined && found !== txid) throw new Malformed(`it hashes to ${found}`);
+    return scan.hit ? factsOf(scan, found) : null;
+  });
+}
+
+function asUnreadable<T>(index: number, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Malformed && !(error instanceof Unreadable)) throw new Unreadable(index, error.message);
+    throw error;
+  }
+}
+
+// buffers that are used again for every block: nothing here runs concurrently
+const scratch32 = Buffer.alloc(32);
+let leavesBuffer = Buffer.alloc(4096 * 32);
+
+function leavesFor(count: number): Buffer {
+  if (leavesBuffer.length < count * 32) leavesBuffer = Buffer.alloc(count * 64);
+  return leavesBuffer;
+}

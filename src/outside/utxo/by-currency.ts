@@ -1,0 +1,32 @@
+// Which adapter reads which chain: the currency row's family decides. Called by main/wire.ts.
+import type { Network, UtxoCode } from '../../core/currency.ts';
+import type { Clock } from '../../core/ports.ts';
+import { createUtxoNode, type UtxoNode } from './node.ts';
+import { createNodeGroup } from './node-group.ts';
+
+export type ChainNodesOptions = {
+  readonly network: Network;
+  readonly clock: Clock;
+  /** RPC URLs of the nodes that are configured, the preferred one first; a coin without one is not available. */
+  readonly urls: ReadonlyMap<UtxoCode, readonly string[]>;
+};
+
+/** One port per configured chain. `close` ends their connections. */
+export function createChainNodes(options: ChainNodesOptions): {
+  readonly chains: ReadonlyMap<UtxoCode, UtxoNode>;
+  close(): Promise<void>;
+} {
+  const { network, clock } = options;
+  const chains = new Map<UtxoCode, UtxoNode>();
+  for (const [currency, urls] of options.urls) {
+    const nodes = urls.map((url) => createUtxoNode({ currency, url, network, clock }));
+    const [only] = nodes;
+    if (only !== undefined) chains.set(currency, nodes.length === 1 ? only : createNodeGroup(nodes, { clock }));
+  }
+  return {
+    chains,
+    async close() {
+      await Promise.all([...chains.values()].map((node) => node.close()));
+    },
+  };
+}

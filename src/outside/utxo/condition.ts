@@ -1,0 +1,179 @@
+// What one full node says of itself, judged: whether it is of our chain, has read all that it knows, and follows the chain still. Called by
+// utxo-node.ts at the begin of each pass.
+import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { AskedToo, Clock, NodeCondition } from '../../core/ports.ts';
+import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
+import { asHash, asTxids, type Rpc } from './rpc.ts';
+
+export type ConditionOptions = { readonly currency: UtxoCode; readonly network: Network; readonly clock: Clock };
+
+const FALSE_ALARM_SECONDS = 10 * 365.25 * 86_400;
+/** Headers are dated by miners, and blocks come more slowly for a while when some of them leave. */
+const SLOW_BLOCKS = 1.5;
+
+/**
+ * A tip older than this is a node that does not follow the chain. The time between blocks is exponential, so a healthy chain waits longer than
+ * k block times once in e^k blocks: less than once in ten years, also while blocks come at two thirds of their pace.
+ */
+export function stuckAfterMs(blockSeconds: number): number {
+  return SLOW_BLOCKS * Math.log(FALSE_ALARM_SECONDS / blockSeconds) * blockSeconds * 1000;
+}
+
+/** The tip that a node was last seen to have: what was asked about it needs no second question. */
+type KnownTip = { readonly hash: string; readonly height: number; readonly timeMs: number };
+
+/**
+ * Makes what asks one node for what it says of itself: one request, and one more for a tip that is new. Never throws NodeTrouble: that is its
+ * answer.
+ */
+export function createConditionReader(rpc: Rpc, options: ConditionOptions): (asked?: AskedToo) => Promise<NodeCondition> {
+  let known: KnownTip | null = null;
+  return async (asked = { mempool: false }) => {
+    try {
+      const { condition, tip } = await judgeCondition(rpc, options, { known, asked, attempt: 1 });
+      if (tip !== null) known = tip;
+      return condition;
+    } catch (error) {
+      if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
+      if (error instanceof RpcRefusal) return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
+      throw error;
+    }
+  };
+}
+
+type Question = { readonly known: KnownTip | null; readonly asked: AskedToo; readonly attempt: 1 | 2 };
+type Judged = { readonly condition: NodeCondition; readonly tip: KnownTip | null };
+
+async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Question): Promise<Judged> {
+  const { network, clock } = options;
+  const { utxo } = utxoRow(options.currency);
+  const { info, genesis, peers, mempool } = await ask(rpc, question.asked);
+  const expected = utxo.genesis[chainNetwork(network)];
+  if (genesis !== expected) {
+    const reason = `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`;
+    return trouble('wrong_network', null, reason);
+  }
+  const own = network === 'regtest' || network === 'sandbox';
+  if (!own && info.initialBlockDownload)
+    return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
+  // on a chain of our own nobody has peers, and a block may be taken back by hand
+  if (info.headers > info.blocks + 1 && (!own || peers !== 0) && (await manyAreAhead(rpc, info))) {
+    return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks, ${withPeers(peers)}`);
+  }
+  const isKnown = question.known?.hash === info.hash && question.known.height === info.blocks;
+  const tip = isKnown ? question.known : await readTip(rpc, options, info);
+  if (tip === null) {
+    // it may have lost a reorganisation between two questions: what it says now is about the new tip
+    if (question.attempt === 1) return judgeCondition(rpc, options, { ...question, attempt: 2 });
+    throw new NodeTrouble(
+      'bad_answer',
+      `${rpc.name}: it claims ${info.blocks} blocks, and does not have the last one, ${info.hash}, there`,
+    );
+  }
+  if ('condition' in tip) return tip;
+  const ageMs = clock.now() - tip.timeMs;
+  if (!own && ageMs > stuckAfterMs(utxo.blockSeconds)) {
+    return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, ${withPeers(peers)}`);
+  }
+  // nobody tells it of a payment, however young its tip is
+  if (!own && peers === 0) return trouble('stuck', info.blocks, `${rpc.name}: it has no peers`);
+  const condition = {
+    state: 'ready',
+    height: info.blocks,
+    hash: info.hash,
+    tipTimeMs: tip.timeMs,
+    peers: peers ?? 0,
+    ...(info.pruneHeight === null ? {} : { prunedBelow: info.pruneHeight }),
+    ...(mempool === null ? {} : { mempool }),
+  } as const;
+  return { condition, tip };
+}
+
+type Said = {
+  readonly info: ChainInfo;
+  readonly genesis: unknown;
+  readonly peers: number | null;
+  readonly mempool: readonly string[] | null;
+};
+
+/** One request; the mempool is listed first, so that it is not younger than the rest. */
+async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
+  const questions = [{ method: 'getblockchaininfo' }, { method: 'getblockhash', params: [0] }, { method: 'getconnectioncount' }];
+  const answers = await rpc.batch(asked.mempool ? [{ method: 'getrawmempool' }, ...questions] : questions);
+  const [chain, genesis, connections] = asked.mempool ? answers.slice(1) : answers;
+  for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
+  const listed = asked.mempool && !(answers[0] instanceof RpcRefusal);
+  return {
+    info: chainInfo(rpc, chain),
+    genesis,
+    peers: typeof connections === 'number' ? connections : null,
+    mempool: listed ? asTxids(rpc, 'getrawmempool', answers[0]) : null,
+  };
+}
+
+/**
+ * Whether half of its peers have blocks that it does not have: headers alone may be one peer's, who keeps the blocks back. The peers that the
+ * node has chosen itself are asked about, where it has such; one that does not tell its peers' heights is taken at its headers.
+ */
+async function manyAreAhead(rpc: Rpc, info: ChainInfo): Promise<boolean> {
+  const [answer] = await rpc.batch([{ method: 'getpeerinfo' }]);
+  const told = (Array.isArray(answer) ? (answer as { inbound?: unknown; synced_headers?: unknown }[]) : []).filter(
+    (peer) => typeof peer?.synced_headers === 'number' && peer.synced_headers >= 0,
+  );
+  if (told.length === 0) return true;
+  const chosen = told.filter((peer) => peer.inbound === false);
+  const asked = chosen.length > 0 ? chosen : told;
+  const ahead = asked.filter((peer) => (peer.synced_headers as number) > info.blocks + 1).length;
+  return ahead * 2 >= asked.length;
+}
+
+const withPeers = (peers: number | null): string =>
+  peers === 0 ? 'and it has no peers' : `with ${peers ?? 'an unknown number of'} peers`;
+
+/**
+ * The tip with its time; null when the node does not have at the height that it claims the block that it claims. Where two chains share
+ * their first block, the one that tells them apart must be ours.
+ */
+async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Promise<KnownTip | Judged | null> {
+  const split = options.network === 'mainnet' ? utxoRow(options.currency).utxo.split : undefined;
+  const [header, last, parted] = await rpc.batch([
+    { method: 'getblockheader', params: [info.hash] },
+    { method: 'getblockhash', params: [info.blocks] },
+    ...(split !== undefined && info.blocks >= split.height ? [{ method: 'getblockhash', params: [split.height] }] : []),
+  ]);
+  if (split !== undefined && parted !== undefined && parted !== split.hash && !(parted instanceof RpcRefusal)) {
+    const reason = `${rpc.name}: its block ${split.height} is ${typeof parted === 'string' ? parted : 'no hash'}, the one of ${options.currency} is ${split.hash}`;
+    return trouble('wrong_network', null, reason);
+  }
+  if (header instanceof RpcRefusal || last instanceof RpcRefusal || last !== info.hash) return null;
+  const time = (header as { time?: unknown } | null)?.time;
+  if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
+  return { hash: info.hash, height: info.blocks, timeMs: time * 1000 };
+}
+
+function trouble(state: TroubleState, height: number | null, reason: string): Judged {
+  return { condition: { state, height, reason }, tip: null };
+}
+
+type ChainInfo = {
+  readonly blocks: number;
+  readonly headers: number;
+  readonly hash: string;
+  readonly initialBlockDownload: boolean;
+  /** The lowest block that a pruned node has; null when it has all. */
+  readonly pruneHeight: number | null;
+};
+
+function chainInfo(rpc: Rpc, answer: unknown): ChainInfo {
+  const { blocks, headers, bestblockhash, initialblockdownload, pruned, pruneheight } = (answer ?? {}) as Record<string, unknown>;
+  if (typeof blocks !== 'number' || !Number.isSafeInteger(blocks) || blocks < 0) {
+    throw new NodeTrouble('bad_answer', `${rpc.name}: getblockchaininfo did not answer a height`);
+  }
+  return {
+    blocks,
+    headers: typeof headers === 'number' ? headers : blocks,
+    hash: asHash(rpc, 'getblockchaininfo', bestblockhash),
+    initialBlockDownload: initialblockdownload === true,
+    pruneHeight: pruned === true && typeof pruneheight === 'number' && pruneheight > 0 ? pruneheight : null,
+  };
+}

@@ -1,0 +1,228 @@
+// Receiving addresses of an account-level extended public key: BIP32 public derivation of chain 0 (m/purpose'/coin'/account'/0/i), some
+// 30 µs a child by libsecp256k1. Called through Context.ports.addresses by the address pool, and by the key commands to read a key.
+import { hash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
+import { createBase58check } from '@scure/base';
+import { AccountKeyProblem, UnderivableIndex } from '../../core/account-key.ts';
+import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { AddressDeriver } from '../../core/ports.ts';
+import { addressEncoder } from './address.ts';
+
+/** Adds tweak × G to a point (SEC 1, compressed or not) and compresses the sum; null when the tweak is not below the group's order or the sum is the point at infinity. */
+export type Curve = { readonly name: 'native' | 'noble'; tweakAdd(point: Uint8Array, tweak: Uint8Array): Uint8Array | null };
+
+type NativeSecp256k1 = { publicKeyTweakAdd(point: Uint8Array, tweak: Uint8Array, compressed: boolean): Uint8Array };
+
+/** libsecp256k1 from the prebuilt addon; null where there is none for this platform. */
+export function nativeCurve(): Curve | null {
+  let addon: NativeSecp256k1;
+  try {
+    const require = createRequire(import.meta.url);
+    addon = require('secp256k1/bindings.js') as NativeSecp256k1;
+  } catch {
+    return null;
+  }
+  return {
+    name: 'native',
+    tweakAdd(point, tweak) {
+      try {
+        return addon.publicKeyTweakAdd(point, tweak, true);
+      } catch (error) {
+        if ((error as Error).message.startsWith('The tweak was out of range')) return null;
+        throw error;
+      }
+    },
+  };
+}
+
+/** The same in plain JavaScript, fifteen times slower. */
+export const nobleCurve: Curve = {
+  name: 'noble',
+  tweakAdd(point, tweak) {
+    const scalar = BigInt(`0x${Buffer.from(tweak).toString('hex')}`);
+    if (scalar >= noble.Point.Fn.ORDER) return null;
+    const parent = noble.Point.fromBytes(point);
+    const sum = scalar === 0n ? parent : parent.add(noble.Point.BASE.multiply(scalar));
+    return sum.is0() ? null : sum.toBytes(true);
+  },
+};
+
+let loaded: Curve | undefined;
+function curve(): Curve {
+  loaded ??= nativeCurve() ?? nobleCurve;
+  return loaded;
+}
+
+export type ExtendedPublicKey = { readonly point: Uint8Array; readonly chainCode: Uint8Array };
+
+/**
+ * Makes CKDpub of BIP32 for one parent: non-hardened indexes only. It throws UnderivableIndex where BIP32 says the index has no key.
+ * HMAC-SHA512 is done by hand from two one-shot hashes: a quarter of the time of node's streaming HMAC.
+ */
+export function childrenOf(parent: ExtendedPublicKey, on: Curve = curve()): (index: number) => ExtendedPublicKey {
+  const inner = padded(parent.chainCode, 0x36, 37);
+  const outer = padded(parent.chainCode, 0x5c, 64);
+  inner.set(parent.point, HMAC_BLOCK);
+  // with both coordinates at hand the addon need not take a square root for each child
+  const whole = noble.Point.fromBytes(parent.point).toBytes(false);
+  return (index) => {
+    if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
+      throw new RangeError('index must be an integer from 0 to 2147483647');
+    inner.writeUInt32BE(index, HMAC_BLOCK + 33);
+    outer.set(hash('sha512', inner, 'buffer'), HMAC_BLOCK);
+    const mac = hash('sha512', outer, 'buffer');
+    const point = on.tweakAdd(whole, mac.subarray(0, 32));
+    if (point === null) throw new UnderivableIndex(index);
+    return { point, chainCode: mac.subarray(32) };
+  };
+}
+
+const HMAC_BLOCK = 128;
+function padded(key: Uint8Array, pad: number, messageBytes: number): Buffer {
+  const block = Buffer.alloc(HMAC_BLOCK + messageBytes, pad);
+  key.forEach((byte, index) => {
+    block[index] = byte ^ pad;
+  });
+  return block;
+}
+
+const HARDENED = 0x8000_0000;
+const ACCOUNT_DEPTH = 3;
+const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
+
+type VersionRow = {
+  readonly form: string;
+  readonly public: number;
+  readonly private: number;
+  readonly mainnet: boolean;
+  readonly of: readonly UtxoCode[] | 'all';
+};
+/** Version bytes in use (BIP32, SLIP-132, Litecoin's and Dogecoin's own); regtest takes those of testnet. */
+const VERSIONS: readonly VersionRow[] = [
+  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: 'all' },
+  { form: 'ypub', public: 0x049d7cb2, private: 0x049d7878, mainnet: true, of: ['BTC', 'LTC'] },
+  { form: 'zpub', public: 0x04b24746, private: 0x04b2430c, mainnet: true, of: ['BTC', 'LTC'] },
+  { form: 'Ltub', public: 0x019da462, private: 0x019d9cfe, mainnet: true, of: ['LTC'] },
+  { form: 'Mtub', public: 0x01b26ef6, private: 0x01b26792, mainnet: true, of: ['LTC'] },
+  { form: 'dgub', public: 0x02facafd, private: 0x02fac398, mainnet: true, of: ['DOGE'] },
+  { form: 'drkp', public: 0x02fe52cc, private: 0x02fe52f8, mainnet: true, of: ['DASH'] },
+  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: 'all' },
+  { form: 'upub', public: 0x044a5262, private: 0x044a4e28, mainnet: false, of: ['BTC', 'LTC'] },
+  { form: 'vpub', public: 0x045f1cf6, private: 0x045f18bc, mainnet: false, of: ['BTC', 'LTC'] },
+  { form: 'ttub', public: 0x0436f6e1, private: 0x0436ef7d, mainnet: false, of: ['LTC'] },
+  { form: 'tgub', public: 0x0432a9a8, private: 0x0432a243, mainnet: false, of: ['DOGE'] },
+];
+const CANONICAL = { mainnet: 0x0488b21e, other: 0x043587cf };
+
+/** The forms that `--xpub` takes for a currency on a network, for messages. */
+export function acceptedForms(currency: UtxoCode, network: Network): readonly string[] {
+  const rows = VERSIONS.filter(
+    (row) => row.mainnet === (network === 'mainnet') && (row.of === 'all' || row.of.includes(currency)),
+  );
+  return rows.map((row) => row.form);
+}
+
+export type AccountKey = ExtendedPublicKey & {
+  /** The key in its canonical form (xpub on mainnet, tpub elsewhere): what is stored and compared. */
+  readonly xpub: string;
+  /** The form it came in, for example `zpub`. */
+  readonly form: string;
+};
+
+/**
+ * Reads an account-level extended public key (depth 3, BIP32 serialisation, base58check).
+ * Throws AccountKeyProblem for a private key, a key of another network or currency, another depth; never repeats the text.
+ */
+export function readAccountKey(currency: UtxoCode, network: Network, text: string): AccountKey {
+  const accepted = acceptedForms(currency, network).join(', ');
+  let bytes: Uint8Array;
+  try {
+    bytes = base58check.decode(text);
+  } catch {
+    throw new AccountKeyProblem(
+      'malformed',
+      `xpub is not an extended public key: accepted are ${accepted} in base58 with a right checksum`,
+    );
+  }
+  if (bytes.length !== 78)
+    throw new AccountKeyProblem('malformed', `xpub has a wrong length: accepted are ${accepted} of 78 bytes`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, 78);
+  const version = view.getUint32(0);
+  if (VERSIONS.some((row) => row.private === version) || bytes[45] === 0) {
+    bytes.fill(0);
+    throw new AccountKeyProblem(
+      'private',
+      `xpub is a PRIVATE key. It was not stored. Whoever has seen this command line can spend from it: give the public form (${accepted})`,
+    );
+  }
+  const form = checkVersion(version, currency, network, accepted);
+  checkDepth(bytes[4], view.getUint32(9), currency);
+  const point = bytes.slice(45);
+  if (!isPoint(point)) throw new AccountKeyProblem('not-on-curve', 'xpub holds no point of secp256k1');
+  view.setUint32(0, network === 'mainnet' ? CANONICAL.mainnet : CANONICAL.other);
+  return { point, chainCode: bytes.slice(13, 45), xpub: base58check.encode(bytes), form };
+}
+
+function checkDepth(depth: number | undefined, index: number, currency: UtxoCode): void {
+  const { purpose } = utxoRow(currency).utxo;
+  if (depth !== ACCOUNT_DEPTH) {
+    throw new AccountKeyProblem(
+      'wrong-depth',
+      `xpub is of depth ${depth}: accepted is an account's key, depth 3 (m/${purpose}'/coin'/account')`,
+    );
+  }
+  if (index < HARDENED) {
+    throw new AccountKeyProblem(
+      'wrong-depth',
+      `xpub is of account ${index}, which is not hardened: accepted is the key of a hardened account (m/${purpose}'/coin'/${index}')`,
+    );
+  }
+}
+
+function checkVersion(version: number, currency: UtxoCode, network: Network, accepted: string): string {
+  const rows = VERSIONS.filter((row) => row.public === version);
+  const first = rows[0];
+  if (first === undefined) throw new AccountKeyProblem('malformed', `xpub has unknown version bytes: accepted are ${accepted}`);
+  const ours = rows.find((row) => row.of === 'all' || row.of.includes(currency));
+  if (ours === undefined)
+    throw new AccountKeyProblem('wrong-currency', `xpub is a ${first.form}, not of ${currency}: accepted are ${accepted}`);
+  if (ours.mainnet !== (network === 'mainnet')) {
+    const there = ours.mainnet ? 'mainnet' : 'a test network';
+    throw new AccountKeyProblem(
+      'wrong-network',
+      `xpub is a ${ours.form} of ${there}, but this is ${network}: accepted are ${accepted}`,
+    );
+  }
+  return ours.form;
+}
+
+function isPoint(bytes: Uint8Array): boolean {
+  try {
+    noble.Point.fromBytes(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Makes the deriver of an account's addresses: of the receiving chain (0), or of the change chain (1).
+ * @param from.xpub an account-level extended public key in any accepted form; throws AccountKeyProblem otherwise
+ */
+export function createAddressDeriver(from: {
+  readonly currency: UtxoCode;
+  readonly network: Network;
+  readonly xpub: string;
+  readonly chain?: 0 | 1;
+  readonly on?: Curve;
+}): AddressDeriver {
+  const on = from.on ?? curve();
+  const chain = childrenOf(readAccountKey(from.currency, from.network, from.xpub), on)(from.chain ?? 0);
+  const child = childrenOf(chain, on);
+  const encode = addressEncoder(from.currency, chainNetwork(from.network));
+  return {
+    currency: from.currency,
+    derive: (index) => ({ ...encode(child(index).point), index }),
+  };
+}

@@ -1,0 +1,51 @@
+// What our own node knows of a transaction besides its place on the chain: Dash's InstantSend and ChainLocks, and Bitcoin Cash's double-spend
+// proofs. Only our node's word counts, never what a transaction says of itself.
+import type { ChainLock } from '../../core/ports.ts';
+import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+import type { Rpc } from './rpc.ts';
+
+const METHOD_NOT_FOUND = -32601;
+
+/** Of Dash Core 0.14 and newer: the locks of those that have one. A transaction that the node does not know has none. */
+export async function readLocks(rpc: Rpc, txids: readonly string[]): Promise<Map<string, ChainLock>> {
+  const found = new Map<string, ChainLock>();
+  for await (const [txid, answer] of eachAnswer(rpc, 'getrawtransaction', txids, [1])) {
+    if (answer instanceof RpcRefusal) continue;
+    const told = (answer ?? {}) as Record<string, unknown>;
+    const { chainlock, instantlock, instantlock_internal: own = instantlock } = told;
+    if (told.txid !== txid || typeof chainlock !== 'boolean' || typeof own !== 'boolean') {
+      throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer the locks of ${txid}`);
+    }
+    // `instantlock` alone is also true when only the block is locked
+    if (chainlock) found.set(txid, 'chainlock');
+    else if (own) found.set(txid, 'instantsend');
+  }
+  return found;
+}
+
+/** Of BCHN 23 and newer: those for which the node has seen proof that their coins were signed for twice. Empty where it cannot say. */
+export async function readDoubleSpendProofs(rpc: Rpc, txids: readonly string[]): Promise<Set<string>> {
+  const found = new Set<string>();
+  for await (const [txid, answer] of eachAnswer(rpc, 'getdsproof', txids, [])) {
+    if (answer instanceof RpcRefusal) {
+      if (answer.code === METHOD_NOT_FOUND) break;
+      continue;
+    }
+    if (answer === null) continue;
+    if (typeof (answer as { dspid?: unknown }).dspid !== 'string')
+      throw new NodeTrouble('bad_answer', `${rpc.name}: getdsproof answered no dspid`);
+    found.add(txid);
+  }
+  return found;
+}
+
+async function* eachAnswer(
+  rpc: Rpc,
+  method: string,
+  txids: readonly string[],
+  rest: readonly unknown[],
+): AsyncGenerator<readonly [string, unknown]> {
+  const params = txids.map((txid) => [txid, ...rest]);
+  for await (const { from, answers } of rpc.inParts(method, params))
+    for (const [i, answer] of answers.entries()) yield [txids[from + i] as string, answer];
+}

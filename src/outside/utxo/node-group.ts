@@ -1,0 +1,223 @@
+// Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
+// while it is ready, so a node that comes back changes nothing. Made by by-currency.ts where a coin has more than one RPC URL.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition } from '../../core/ports.ts';
+import type { UtxoNode } from './node.ts';
+import { NodeTrouble } from './node-trouble.ts';
+
+export type NodeGroupOptions = {
+  readonly clock: Clock;
+  /** How long the other nodes are waited for in one look (default 2 s), and the one in use five times as long. */
+  readonly patienceMs?: number;
+};
+
+type Ready = Extract<NodeCondition, { state: 'ready' }>;
+type Member = {
+  readonly node: UtxoNode;
+  /** The question that is under way: a node that hangs is not asked twice. */
+  asking: Promise<NodeCondition> | null;
+  /** After a call in which it failed it is not chosen until then, while another is ready. */
+  restsUntilMs: number;
+  /** Why it rests. */
+  fault: string | null;
+  /** Since when it has been below another that tells the same history; null while it is not. */
+  behindSinceMs: number | null;
+};
+
+const REST_MS = 60_000;
+/** So far behind another it is left at once; by less, when it does not make it good in the time that a block needs from node to node. */
+const LAG_BLOCKS = 6;
+const LAG_MS = 5_000;
+/** One that stands by and has been behind for this long is told. */
+const LAG_TOLD_MS = 60_000;
+const OWN_PATIENCE = 5;
+const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
+
+/** @param nodes at least one, in the order of preference; all of one currency */
+export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOptions): UtxoNode {
+  const members: readonly Member[] = nodes.map((node) => ({
+    node,
+    asking: null,
+    restsUntilMs: 0,
+    fault: null,
+    behindSinceMs: null,
+  }));
+  const [first] = members;
+  if (first === undefined) throw new Error('a group needs at least one node');
+  let inUse = first;
+
+  /** Calls the node in use; where it fails, another one is chosen at the next look. */
+  async function use<T>(call: (node: ChainPort) => Promise<T>): Promise<T> {
+    const member = inUse;
+    try {
+      return await call(member.node);
+    } catch (error) {
+      if (error instanceof NodeTrouble) {
+        member.restsUntilMs = options.clock.now() + REST_MS;
+        member.fault = error.message;
+      }
+      throw error;
+    }
+  }
+
+  async function condition(asked?: AskedToo): Promise<NodeCondition> {
+    // an answer to an earlier question lists what was there then
+    const wasAsked = inUse.asking !== null;
+    const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs: options.patienceMs ?? 2_000, asked });
+    const all = [own as Look, ...rest];
+    const nowMs = options.clock.now();
+    const ready = choose(all, nowMs);
+    if (ready === null) return noneReady(all);
+    const accords = await compare(ready, all);
+    markBehind(ready, accords, nowMs);
+    const chosen = ahead(ready, accords, nowMs) ?? ready;
+    inUse = chosen.member;
+    const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
+    const { mempool, ...said } = chosen.condition;
+    return {
+      ...said,
+      ...(mempool === undefined || wasAsked ? {} : { mempool }),
+      node: chosen.member.node.name,
+      accord: summary(accords),
+      ...(others.length === 0 ? {} : { others }),
+    };
+  }
+
+  return {
+    currency: first.node.currency,
+    name: nodes.map((node) => node.name).join(', '),
+    condition,
+    hashAt: (height) => use((node) => node.hashAt(height)),
+    readBlock: (hash, watch) => use((node) => node.readBlock(hash, watch)),
+    mempool: () => use((node) => node.mempool()),
+    readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
+    readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
+    mempoolSeenAtMs: (txid) => use((node) => node.mempoolSeenAtMs(txid)),
+    locks: (txids) => use((node) => node.locks(txids)),
+    doubleSpendProofs:
+      first.node.doubleSpendProofs === null
+        ? null
+        : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
+    blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
+    subscribe: (push) => use((node) => node.subscribe(push)),
+    async close() {
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
+}
+
+type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };
+
+type Looking = { readonly patienceMs: number; readonly asked: AskedToo | undefined };
+
+/** The one in use first, then the others in their order; one that takes its time is no answer yet. */
+async function lookAtAll(members: readonly Member[], inUse: Member, { patienceMs, asked }: Looking): Promise<Look[]> {
+  const enough = new AbortController();
+  const wait = (ms: number) => delay(ms, null, { signal: enough.signal }).catch(() => null);
+  const tooLong = wait(patienceMs);
+  const muchTooLong = wait(patienceMs * OWN_PATIENCE);
+  const ordered = [inUse, ...members.filter((member) => member !== inUse)];
+  const looks = await Promise.all(
+    ordered.map(async (member): Promise<Look> => {
+      const answer = await (member === inUse
+        ? Promise.race([ask(member, asked), muchTooLong])
+        : Promise.race([ask(member), tooLong]));
+      return { member, condition: answer ?? silent(member.node.name) };
+    }),
+  );
+  enough.abort();
+  return looks;
+}
+
+function ask(member: Member, asked?: AskedToo): Promise<NodeCondition> {
+  member.asking ??= member.node.condition(asked).finally(() => {
+    member.asking = null;
+  });
+  return member.asking;
+}
+
+/** The one in use while it is ready, else the first that is; one that rests after a failure only when there is no other. */
+function choose(all: readonly Look[], nowMs: number): Look<Ready> | null {
+  const ready = all.filter(isReady);
+  return ready.find((one) => one.member.restsUntilMs <= nowMs) ?? ready[0] ?? null;
+}
+
+function isReady(look: Look): look is Look<Ready> {
+  return look.condition.state === 'ready';
+}
+
+/** None can be used: the state of the one in use, and the reasons of all. */
+function noneReady(all: readonly Look[]): NodeCondition {
+  const reasons = all.map((one) => (one.condition.state === 'ready' ? '' : one.condition.reason));
+  return { ...(all[0] as Look).condition, reason: reasons.join('; ') } as NodeCondition;
+}
+
+function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>): string[] {
+  if (condition.state !== 'ready') return [`${condition.state}: ${condition.reason}`];
+  const behind = chosen.condition.height - condition.height;
+  const isLong = behind > 0 && behindForMs(member, nowMs) >= LAG_TOLD_MS;
+  if (behind >= LAG_BLOCKS || isLong) return [`behind: ${member.node.name}: at block ${condition.height}, ${behind} behind`];
+  return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
+}
+
+type Compared = { readonly other: Look<Ready>; readonly accord: NodeAccord };
+
+/** Each other one that is ready against the chosen one. */
+function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]> {
+  const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
+  return Promise.all(others.map(async (other) => ({ other, accord: await compareTwo(chosen, other) })));
+}
+
+/** One contradiction is enough; one agreement without any is agreement, on the highest block that two of them have. */
+function summary(compared: readonly Compared[]): NodeAccord {
+  const accords = compared.map((one) => one.accord);
+  const contested = accords.find((accord) => accord.state === 'contested');
+  const [highest] = accords.filter((accord) => accord.state === 'agreed').sort((a, b) => b.height - a.height);
+  return contested ?? highest ?? { state: 'unknown' };
+}
+
+/** Notes of all that tell the chosen one's history since when they have not had the highest of their tips. */
+function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): void {
+  const agreed = compared.filter(({ accord }) => accord.state === 'agreed').map(({ other }) => other);
+  const top = Math.max(chosen.condition.height, ...agreed.map((one) => one.condition.height));
+  for (const { member, condition } of [chosen, ...agreed])
+    member.behindSinceMs = condition.height < top ? (member.behindSinceMs ?? nowMs) : null;
+}
+
+/** The highest that tells the same history, once the chosen one has stopped following the chain: it is far behind, or has been behind for long. */
+function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): Look<Ready> | null {
+  const own = chosen.condition.height;
+  const [highest] = compared
+    .filter(
+      ({ other, accord }) => accord.state === 'agreed' && other.condition.height > own && other.member.restsUntilMs <= nowMs,
+    )
+    .map(({ other }) => other)
+    .sort((a, b) => b.condition.height - a.condition.height);
+  if (highest === undefined) return null;
+  const isFar = highest.condition.height >= own + LAG_BLOCKS;
+  return isFar || behindForMs(chosen.member, nowMs) >= LAG_MS ? highest : null;
+}
+
+function behindForMs({ behindSinceMs }: Member, nowMs: number): number {
+  return behindSinceMs === null ? 0 : nowMs - behindSinceMs;
+}
+
+/** At the height of the lower tip both must hold the same block. */
+async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAccord> {
+  const height = Math.min(a.condition.height, b.condition.height);
+  try {
+    const [ours, theirs] = await Promise.all([hashOf(a, height), hashOf(b, height)]);
+    // one of them has lost blocks since it was asked
+    if (ours === null || theirs === null) return { state: 'unknown' };
+    if (ours === theirs) return { state: 'agreed', height, hash: ours };
+    const reason = `at height ${height} ${a.member.node.name} has block ${ours} and ${b.member.node.name} has ${theirs}`;
+    return { state: 'contested', reason };
+  } catch (error) {
+    if (error instanceof NodeTrouble) return { state: 'unknown' };
+    throw error;
+  }
+}
+
+function hashOf({ member, condition }: Look<Ready>, height: number): Promise<string | null> {
+  return height === condition.height ? Promise.resolve(condition.hash) : member.node.hashAt(height);
+}

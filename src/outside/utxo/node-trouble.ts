@@ -1,0 +1,27 @@
+// Why a node cannot be read right now, told apart so that an operator knows what to do. Thrown by utxo-rpc, utxo-block and utxo-node;
+// the watchers see only an Error with a `state` of NodeCondition.
+import type { NodeTroubleState } from '../../core/ports.ts';
+
+export type TroubleState = NodeTroubleState;
+
+/** The node as a whole cannot be used: `state` says how, the message names the node (without its password) and the reason. */
+export class NodeTrouble extends Error {
+  readonly state: TroubleState;
+  constructor(state: TroubleState, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'NodeTrouble';
+    this.state = state;
+  }
+}
+
+/** The node works and refuses this one call: its JSON-RPC error code and text. */
+export class RpcRefusal extends Error {
+  readonly code: number;
+  readonly method: string;
+  constructor(method: string, code: number, message: string) {
+    super(`${method}: ${message} (${code})`);
+    this.name = 'RpcRefusal';
+    this.code = code;
+    this.method = method;
+  }
+}

@@ -1,0 +1,229 @@
+// One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
+// ZMQ as a hint where it has one.
+import { type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction } from '../../core/ports.ts';
+import { readBlockBytes } from './block.ts';
+import { Malformed } from './bytes.ts';
+import { createConditionReader } from './condition.ts';
+import { isBeyondTip, UTXO_DIALECTS } from './dialect.ts';
+import { readDoubleSpendProofs, readLocks } from './locks.ts';
+import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { readTransactionBytes } from './transaction.ts';
+import { type Asked, readBlockByWords, readTransactionByWords } from './verbose-answers.ts';
+import { subscribeZmq } from './zmq.ts';
+
+export type UtxoNodeOptions = {
+  readonly currency: UtxoCode;
+  /** `http://user:password@host:port` of the node's JSON-RPC. */
+  readonly url: string;
+  readonly network: Network;
+  readonly clock: Clock;
+  /** Nothing from the node for this long is trouble (default 15 s, and 5 s for what costs it nothing). */
+  readonly silenceMs?: number;
+};
+
+export type UtxoNode = ChainPort & {
+  /** Host and port, for messages. */
+  readonly name: string;
+  close(): Promise<void>;
+};
+
+const CONNECTIONS = 4;
+const HASH = /^[0-9a-f]{64}$/;
+/** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
+const NOT_THERE = -5;
+/** A transaction that the node lists, and says this often in a row that it does not have it: one of the two is not true. */
+const DENIED_OFTEN = 4;
+/** A node that says nothing for this long is down: to a question for a block or the mempool, and to one that costs it nothing. */
+const SILENCE_MS = 15_000;
+const QUICK_SILENCE_MS = 5_000;
+/** `Block not available (pruned data)` of Bitcoin Core and its children. */
+const PRUNED = /pruned/i;
+
+/** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
+export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
+  const { currency } = options;
+  const row = utxoRow(currency);
+  const features = row.utxo.blockFeatures;
+  const dialect = UTXO_DIALECTS[currency];
+  const silenceMs = options.silenceMs ?? SILENCE_MS;
+  const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
+  // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for
+  const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
+  const readCondition = createConditionReader(quick, options);
+  /** Listed at the last look and not to be had: how often in a row. */
+  let denied = new Map<string, number>();
+  function noteListing(listing: readonly string[]): void {
+    if (denied.size > 0) denied = stillListed(denied, listing);
+  }
+
+  return {
+    currency,
+    name: rpc.name,
+    async condition(asked) {
+      const condition = await readCondition(asked);
+      if (condition.state === 'ready' && condition.mempool !== undefined) noteListing(condition.mempool);
+      return condition;
+    },
+    async hashAt(height) {
+      const answer = await orRefusal(quick.call('getblockhash', [height]));
+      if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
+      if (isBeyondTip(answer)) return null;
+      throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
+    },
+    async readBlock(hash, watch) {
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
+      await watch.fresh();
+      try {
+        return readBlockBytes(bytes, hash, features, watch);
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error;
+        return await blockByWords(error, { rpc, features, watch }, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
+      }
+    },
+    async mempool() {
+      const listing = asTxids(rpc, 'getrawmempool', await refusalAsTrouble(rpc, rpc.call('getrawmempool')));
+      noteListing(listing);
+      return listing;
+    },
+    async readMempoolTransactions(txids, watch) {
+      const missing: string[] = [];
+      const unread: UnreadTransaction[] = [];
+      const touched: TransactionFacts[] = [];
+      for await (const raws of fetchTransactions(rpc, txids)) {
+        await watch.fresh();
+        for (const [txid, raw] of raws) {
+          if (raw === null) {
+            missing.push(txid);
+            countDenial(rpc, denied, txid);
+            continue;
+          }
+          denied.delete(txid);
+          try {
+            const facts = await readTransaction({ rpc, features, watch }, txid, raw);
+            if (facts !== null) touched.push(facts);
+          } catch (error) {
+            if (!(error instanceof Malformed)) throw error;
+            unread.push({ txid, reason: `${rpc.name}: transaction ${txid} cannot be read: ${error.message}` });
+          }
+        }
+      }
+      return { missing, touched, unread };
+    },
+    readRaw(raw, watch) {
+      try {
+        return readTransactionBytes(Buffer.from(raw), null, features, watch);
+      } catch (error) {
+        if (error instanceof Malformed) return null; // the whole list brings it again, by its name
+        throw error;
+      }
+    },
+    async mempoolSeenAtMs(txid) {
+      const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
+      if (answer instanceof RpcRefusal) return null; // not there any more, or a node that does not say
+      const time = (answer as { time?: unknown } | null)?.time;
+      return typeof time === 'number' && time > 0 ? time * 1000 : null;
+    },
+    locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
+    doubleSpendProofs: dialect.doubleSpendProofs ? (txids) => readDoubleSpendProofs(rpc, txids) : null,
+    async blocksPaying(scripts, fromHeight, toHeight) {
+      const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
+      const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic']));
+      // a method that is not there, or an index that is not kept
+      if (answer instanceof RpcRefusal) return null;
+      const { relevant_blocks: hashes } = (answer ?? {}) as { relevant_blocks?: unknown };
+      if (!Array.isArray(hashes) || !hashes.every((hash) => typeof hash === 'string' && HASH.test(hash)))
+        throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
+      return hashes;
+    },
+    subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
+    close: async () => {
+      await Promise.all([rpc.close(), quick.close()]);
+    },
+  };
+}
+
+/** The raw bytes of each, part by part; null of one that the node does not have (any more). */
+async function* fetchTransactions(
+  rpc: Rpc,
+  txids: readonly string[],
+): AsyncGenerator<readonly (readonly [string, Buffer | null])[]> {
+  const params = txids.map((txid) => [txid]);
+  for await (const { from, answers } of rpc.inParts('getrawtransaction', params))
+    yield answers.map(
+      (answer, i) => [txids[from + i] as string, rawTransaction(rpc, txids[from + i] as string, answer)] as const,
+    );
+}
+
+function rawTransaction(rpc: Rpc, txid: string, answer: unknown): Buffer | null {
+  if (answer instanceof RpcRefusal) {
+    if (answer.code === NOT_THERE) return null;
+    throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message} (transaction ${txid})`, { cause: answer });
+  }
+  const bytes = fromHex(answer);
+  if (bytes === null) throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
+  return bytes;
+}
+
+function stillListed(denied: ReadonlyMap<string, number>, listing: readonly string[]): Map<string, number> {
+  const listed = new Set(listing);
+  return new Map([...denied].filter(([txid]) => listed.has(txid)));
+}
+
+function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void {
+  const times = (denied.get(txid) ?? 0) + 1;
+  denied.set(txid, times);
+  if (times < DENIED_OFTEN) return;
+  const reason = `${rpc.name}: its mempool lists transaction ${txid}, and ${times} times in a row it said that it does not have it`;
+  throw new NodeTrouble('bad_answer', reason);
+}
+
+/** By its bytes, and where they cannot be read by the node's words for it. */
+async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise<TransactionFacts | null> {
+  try {
+    return readTransactionBytes(raw, txid, asked.features, asked.watch);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    try {
+      return await readTransactionByWords(asked, txid);
+    } catch (cause) {
+      if (!(cause instanceof Malformed)) throw cause;
+      throw new Malformed(bothReasons(error, cause), { cause });
+    }
+  }
+}
+
+/** What neither the bytes nor the words prove is the node's trouble: nothing is booked from it, and it is asked again. */
+async function blockByWords(
+  unread: Malformed,
+  asked: Asked,
+  block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
+): Promise<BlockFacts> {
+  try {
+    return await readBlockByWords(asked, block);
+  } catch (cause) {
+    if (!(cause instanceof Malformed || cause instanceof RpcRefusal)) throw cause;
+    const reason = `${asked.rpc.name}: block ${block.hash} cannot be read: ${bothReasons(unread, cause)}`;
+    throw new NodeTrouble('bad_answer', reason, { cause });
+  }
+}
+
+/** Why the bytes could not be read, and why the node's words did not help. */
+function bothReasons(bytes: Error, words: Error): string {
+  return words.message === bytes.message ? words.message : `${bytes.message}; by its words: ${words.message}`;
+}
+
+async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {
+  try {
+    return await call;
+  } catch (cause) {
+    if (!(cause instanceof RpcRefusal)) throw cause;
+    const about = what === '' ? '' : ` (${what})`;
+    if (PRUNED.test(cause.message)) {
+      const reason = `${rpc.name}: it is pruned and no longer has what we need${about}; give it more room (prune=…), or another node`;
+      throw new NodeTrouble('pruned', reason, { cause });
+    }
+    throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}${about}`, { cause });
+  }
+}

@@ -1,0 +1,152 @@
+// Reads what our scanner cannot, by the node's own words for it (`getblock <hash> 1`, `getrawtransaction <txid> 1`): the txids must give the
+// header's Merkle root, and what is told of a transaction that touches us must hash to its txid. So nothing is believed that is not proven.
+import type { BlockFacts, Outpoint, TransactionFacts } from '../../core/ports.ts';
+import { checkHeader, type KnownBlock, readBlockBytes, Unreadable } from './block.ts';
+import { compactSize, foldMerkle, Malformed } from './bytes.ts';
+import { RpcRefusal } from './node-trouble.ts';
+import { fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { type Features, readTransactionBytes, type Watched } from './transaction.ts';
+
+export type Asked = { readonly rpc: Rpc; readonly features: Features; readonly watch: Watched };
+
+/**
+ * A block of which some transactions (or what stands before them) cannot be read by their bytes: these are moved over by their length, and told
+ * by the node.
+ * @throws Malformed when the words do not fit the block either
+ */
+export async function readBlockByWords(
+  { rpc, features, watch }: Asked,
+  block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
+): Promise<BlockFacts> {
+  const { hash, bytes } = block;
+  checkHeader(bytes, hash, features);
+  const txids = provenTxids(await rpc.call('getblock', [hash, block.listed]), bytes);
+  const told = new Map<string, { raw: Buffer; facts: TransactionFacts | null }>();
+  const known: KnownBlock = { txids, told };
+  for (;;) {
+    try {
+      return readBlockBytes(bytes, hash, features, watch, known);
+    } catch (error) {
+      const txid = error instanceof Unreadable ? txids[error.index] : undefined;
+      if (txid === undefined || told.has(txid)) throw error;
+      const raw = fromHex(await askFor(rpc, txid, hash, 0));
+      if (raw === null) throw new Malformed(`the node does not tell the bytes of transaction ${txid}`);
+      const facts = factsOfWords(await askFor(rpc, txid, hash, 1), txid, features, watch);
+      told.set(txid, { raw, facts });
+    }
+  }
+}
+
+/** A transaction of the mempool by the node's words; null when it touches nothing watched. @throws Malformed */
+export async function readTransactionByWords({ rpc, features, watch }: Asked, txid: string): Promise<TransactionFacts | null> {
+  return factsOfWords(await orRefusal(rpc.call('getrawtransaction', [txid, 1])), txid, features, watch);
+}
+
+/** With the block it is in, which spares a node an index; a node that does not take that third parameter is asked without it. */
+async function askFor(rpc: Rpc, txid: string, blockHash: string, verbose: 0 | 1): Promise<unknown> {
+  const answer = await orRefusal(rpc.call('getrawtransaction', [txid, verbose === 1, blockHash]));
+  return answer instanceof RpcRefusal ? orRefusal(rpc.call('getrawtransaction', [txid, verbose])) : answer;
+}
+
+function provenTxids(words: unknown, bytes: Buffer): readonly string[] {
+  const listed = (words as { tx?: unknown } | null)?.tx;
+  if (!Array.isArray(listed) || listed.length === 0 || !listed.every((txid) => typeof txid === 'string' && TXID.test(txid)))
+    throw new Malformed('the node does not list the transactions of the block');
+  const leaves = Buffer.concat(listed.map((txid) => Buffer.from(txid as string, 'hex').reverse()));
+  foldMerkle(leaves, listed.length);
+  if (leaves.compare(bytes, 36, 68, 0, 32) !== 0)
+    throw new Malformed('the transactions that the node lists do not fit the Merkle root');
+  return listed as string[];
+}
+
+const TXID = /^[0-9a-f]{64}$/;
+
+type Input = { readonly outpoint: Outpoint; readonly script: Buffer; readonly sequence: number };
+type Output = { readonly minor: bigint; readonly script: Buffer };
+
+/**
+ * What a transaction in words touches. One that touches nothing watched need not be proven.
+ * @param words `getrawtransaction <txid> 1`
+ */
+function factsOfWords(words: unknown, txid: string, features: Features, watch: Watched): TransactionFacts | null {
+  if (words instanceof RpcRefusal) throw new Malformed(`the node does not tell transaction ${txid}: ${words.message}`);
+  const told = (words ?? {}) as Record<string, unknown>;
+  if (told.txid !== txid || !Array.isArray(told.vin) || !Array.isArray(told.vout))
+    throw new Malformed(`the node tells another transaction than ${txid}`);
+  // what of Litecoin's extension is told among them has neither a script nor an outpoint
+  const inputs = told.vin.map(inputOf).filter((one) => one !== null);
+  const outputs = told.vout.map(outputOf).filter((one) => one !== null);
+  if (!inputs.some((one) => watch.hasOutpoint(outpointBytes(one), 0)) && !outputs.some(({ script }) => isWatched(watch, script)))
+    return null;
+  return readTransactionBytes(plainBytes(told, inputs, outputs), txid, { ...features, segwit: false, mweb: false }, watch);
+}
+
+/** The bytes that the txid is the hash of: without witnesses, with the payload of a special transaction. */
+function plainBytes(told: Record<string, unknown>, inputs: readonly Input[], outputs: readonly Output[]): Buffer {
+  const version = wholeOf(told.version) + wholeOf(told.type ?? 0) * 0x1_0000;
+  const payload = fromHex(told.extraPayload);
+  return Buffer.concat([
+    u32(version),
+    compactSize(inputs.length),
+    ...inputs.flatMap((one) => [outpointBytes(one), compactSize(one.script.length), one.script, u32(one.sequence)]),
+    compactSize(outputs.length),
+    ...outputs.flatMap((one) => [u64(one.minor), compactSize(one.script.length), one.script]),
+    u32(wholeOf(told.locktime)),
+    ...(payload === null ? [] : [compactSize(payload.length), payload]),
+  ]);
+}
+
+function inputOf(input: unknown): Input | null {
+  const { txid, vout, scriptSig, sequence, coinbase } = (input ?? {}) as Record<string, unknown>;
+  if (typeof coinbase === 'string')
+    return { outpoint: { txid: '00'.repeat(32), vout: 0xffffffff }, script: bytesOf(coinbase), sequence: wholeOf(sequence) };
+  if (typeof txid !== 'string' || !TXID.test(txid)) return null;
+  const script = (scriptSig as { hex?: unknown } | undefined)?.hex;
+  return { outpoint: { txid, vout: wholeOf(vout) }, script: bytesOf(script ?? ''), sequence: wholeOf(sequence) };
+}
+
+function outputOf(output: unknown): Output | null {
+  const { value, scriptPubKey } = (output ?? {}) as Record<string, unknown>;
+  const script = (scriptPubKey as { hex?: unknown } | undefined)?.hex;
+  return typeof script !== 'string' ? null : { minor: minorOf(value), script: bytesOf(script) };
+}
+
+/** Coins as the node writes them, with up to eight decimals; a number where it is whole. */
+function minorOf(value: unknown): bigint {
+  const parts = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(String(value));
+  if (parts === null) throw new Malformed(`the node tells an amount of ${String(value)}`);
+  const [, sign, whole, part = ''] = parts;
+  return BigInt(`${sign}${whole}${part.padEnd(8, '0')}`);
+}
+
+function wholeOf(value: unknown): number {
+  if (typeof value !== 'number') throw new Malformed(`the node tells ${String(value)} where a number belongs`);
+  return value;
+}
+
+function bytesOf(hex: unknown): Buffer {
+  if (hex === '') return Buffer.alloc(0);
+  const bytes = fromHex(hex);
+  if (bytes === null) throw new Malformed('the node tells a script that is no hex');
+  return bytes;
+}
+
+function isWatched(watch: Watched, script: Buffer): boolean {
+  return script.length > 0 && watch.hasScript(script, 0, script.length);
+}
+
+function outpointBytes({ outpoint }: Input): Buffer {
+  return Buffer.concat([Buffer.from(outpoint.txid, 'hex').reverse(), u32(outpoint.vout)]);
+}
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value >>> 0);
+  return bytes;
+}
+
+function u64(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64LE(value);
+  return bytes;
+}

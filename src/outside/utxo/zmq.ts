@@ -1,0 +1,73 @@
+// The node's own announcements (ZMQ), where it was built and configured with them: rawtx brings transactions, hashblock and rawblock say
+// "look now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment. Called by utxo-node.ts.
+import type { MempoolPush, PushSubscription } from '../../core/ports.ts';
+import { RpcRefusal } from './node-trouble.ts';
+import type { Rpc } from './rpc.ts';
+import { isPublisherAddress, subscribe } from './zmtp.ts';
+
+const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
+const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
+
+/** @returns null when the node has no ZMQ for blocks and transactions */
+export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): Promise<PushSubscription | null> {
+  const topics = await announced(rpc, host);
+  if (topics.length === 0) return null;
+  const addresses = new Set(topics.map(({ address }) => address));
+  const subscribers = [...addresses].map((address) => {
+    const here = topics.filter((one) => one.address === address).map(({ topic }) => topic);
+    const read = createReader(here, push);
+    // what was announced while nobody was connected has to be looked for
+    return subscribe({ address, topics: here, onMessage: read, onGap: push.onHint });
+  });
+  return {
+    isLive: () => subscribers.every((one) => one.isLive()),
+    async close() {
+      for (const subscriber of subscribers) subscriber.close();
+    },
+  };
+}
+
+/** Takes what is published; a number that is left out in the count of a topic is a message that was lost. */
+function createReader(topics: readonly string[], push: MempoolPush): (parts: readonly Buffer[]) => void {
+  const expected = new Map<string, number>();
+  return ([name, body, counter]) => {
+    const topic = name?.toString('latin1') ?? '';
+    if (body === undefined || !topics.includes(topic)) return;
+    const number = counter?.length === 4 ? counter.readUInt32LE(0) : null;
+    const lost = expected.has(topic) && number !== null && number !== expected.get(topic);
+    if (number === null) expected.delete(topic);
+    else expected.set(topic, (number + 1) >>> 0);
+    if (topic === 'rawtx') push.onTransaction(body);
+    if (topic !== 'rawtx' || lost) push.onHint();
+  };
+}
+
+/** One block topic and one transaction topic, at the addresses where we can reach them. */
+async function announced(rpc: Rpc, host: string): Promise<readonly { topic: string; address: string }[]> {
+  let answer: unknown;
+  try {
+    answer = await rpc.call('getzmqnotifications');
+  } catch (error) {
+    if (error instanceof RpcRefusal) return []; // built without ZMQ
+    throw error;
+  }
+  if (!Array.isArray(answer)) return [];
+  const byTopic = new Map<string, string>();
+  for (const entry of answer as { type?: unknown; address?: unknown }[]) {
+    if (typeof entry?.type === 'string' && typeof entry.address === 'string')
+      byTopic.set(entry.type.replace(/^pub/, ''), reachable(entry.address, host));
+  }
+  const blockTopic = ['hashblock', 'rawblock'].find((topic) => byTopic.has(topic));
+  return [blockTopic, 'rawtx'].flatMap((topic) => {
+    const address = topic === undefined ? undefined : byTopic.get(topic);
+    return topic === undefined || address === undefined || !isPublisherAddress(address) ? [] : [{ topic, address }];
+  });
+}
+
+/** The node says where it bound its sockets; what is its own host or "anywhere" to it is the host of its RPC to us. */
+function reachable(address: string, host: string): string {
+  const match = /^tcp:\/\/(\[?[^\]]*?\]?):(\d+)$/.exec(address);
+  if (match === null) return address;
+  const bound = (match[1] as string).replace(/^\[|\]$/g, '');
+  return ANYWHERE.has(bound) || LOOPBACK.has(bound) ? `tcp://${host}:${match[2]}` : address;
+}

@@ -1,0 +1,144 @@
+// Makes the transactions of the outside world: payments out of the faucet, fee replacements, and double spends back into it. Reads the
+// chain's state, changes nothing. Called by the moves of this room.
+import { greatest, minus, mulDivUp, plus, sum } from '../../core/money.ts';
+import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
+import { faucetScript, signedByFaucet } from './faucet-key.ts';
+import { type Input, type Output, type Parts, RBF_SEQUENCE, sealed, type Transaction } from './transaction.ts';
+
+/** Upper bounds of virtual sizes: what a P2WPKH and a P2PKH input take, and version, counts and lock time together. */
+const WITNESS_INPUT_VSIZE = 69;
+const INPUT_VSIZE = 149;
+const FRAME_VSIZE = 14;
+/** Change below this goes to the miner, and what a coin calls small. */
+const LEAST_CHANGE = 10_000n;
+
+type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
+
+const NO_SCRIPT = Buffer.alloc(0);
+const inputOf = (coin: Coin): Input => ({
+  txid: coin.txid,
+  vout: coin.vout,
+  scriptSig: NO_SCRIPT,
+  sequence: RBF_SEQUENCE,
+  witness: [],
+});
+const total = (coins: readonly Coin[]): bigint => sum(coins.map((coin) => coin.minor));
+
+const leastChange = (state: ChainState): bigint => greatest(LEAST_CHANGE, state.dialect.smallOutputMinor);
+
+function feeFor(state: ChainState, inputs: number, outputs: readonly Output[]): bigint {
+  const outputsSize = outputs.reduce((size, output) => size + 9 + output.script.length, 0);
+  const vsize = FRAME_VSIZE + inputs * (state.dialect.segwit ? WITNESS_INPUT_VSIZE : INPUT_VSIZE) + outputsSize;
+  return mulDivUp(state.dialect.faucetFeePerKvb, BigInt(vsize), 1000n);
+}
+
+/** The transactions of the mempool that end when this one ends: itself and everything that spends it. */
+export function withDescendants(state: ChainState, txid: string): ReadonlySet<string> {
+  const found = new Set([txid]);
+  for (const each of found) {
+    state.alive.get(each)?.transaction.outputs.forEach((_, vout) => {
+      const spender = state.spenders.get(`${each}:${vout}`);
+      if (spender !== undefined) found.add(spender);
+    });
+  }
+  return found;
+}
+
+/** Fees of all that would leave the mempool if these left. */
+function feesLost(state: ChainState, txids: readonly string[]): bigint {
+  const lost = new Set(txids.flatMap((txid) => [...withDescendants(state, txid)]));
+  return sum([...lost].map((txid) => feeOf(state, state.alive.get(txid)?.transaction as Transaction) ?? 0n));
+}
+
+/** The faucet's coins that may be spent now, confirmed ones first, oldest first. */
+function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<Coin> {
+  for (const confirmed of [true, false]) {
+    for (const [key, minor] of state.faucetCoins) {
+      const [txid = '', vout = ''] = key.split(':');
+      const source = state.alive.get(txid);
+      if (source === undefined || without.has(txid) || (source.block !== null) !== confirmed) continue;
+      const coin = { txid, vout: Number(vout), minor };
+      if (!source.transaction.coinbase || isMature(state, { ...source.transaction, inputs: [inputOf(coin)] })) yield coin;
+    }
+  }
+}
+
+/** Coins that make up `target`: one that suffices, or as many as it takes; null when the faucet has not so much. */
+function gather(
+  state: ChainState,
+  target: (coins: number) => bigint,
+  first: readonly Coin[],
+  without: ReadonlySet<string>,
+): Coin[] | null {
+  const coins = [...first];
+  for (const coin of spendable(state, without)) {
+    if (coins.length > 0 && total(coins) >= target(coins.length)) return coins;
+    coins.push(coin);
+  }
+  return coins.length > 0 && total(coins) >= target(coins.length) ? coins : null;
+}
+
+function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly Output[], feeMinor: bigint): Transaction {
+  const spent = plus(sum(outputs.map((output) => output.minor)), feeMinor);
+  const change = minus(total(coins), spent);
+  const parts: Parts = {
+    version: state.dialect.transactionVersion,
+    inputs: coins.map(inputOf),
+    outputs: change >= leastChange(state) ? [...outputs, { minor: change, script: faucetScript(state.dialect) }] : outputs,
+    lockTime: 0,
+  };
+  return sealed(
+    signedByFaucet(
+      state.dialect,
+      parts,
+      coins.map((coin) => coin.minor),
+    ),
+  );
+}
+
+/** A payment of these outputs out of the faucet; null when the faucet has not so much. */
+export function payment(state: ChainState, outputs: readonly Output[]): Transaction | null {
+  const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
+  const amount = sum(outputs.map((output) => output.minor));
+  const fee = (inputs: number) => feeFor(state, inputs, withChange);
+  const coins = gather(state, (inputs) => plus(amount, fee(inputs)), [], new Set());
+  return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
+}
+
+/** The coins of a transaction if all of them are the faucet's; null otherwise. */
+function faucetCoinsOf(state: ChainState, transaction: Transaction): Coin[] | null {
+  const coins: Coin[] = [];
+  for (const input of transaction.inputs) {
+    const source = state.alive.get(input.txid)?.transaction.outputs[input.vout];
+    if (!source?.script.equals(faucetScript(state.dialect))) return null;
+    coins.push({ txid: input.txid, vout: input.vout, minor: source.minor });
+  }
+  return coins;
+}
+
+/** Whether a transaction was paid out of the faucet, and not by the house. */
+export const isFromFaucet = (state: ChainState, transaction: Transaction): boolean => faucetCoinsOf(state, transaction) !== null;
+
+/**
+ * A transaction that spends the same coins as `original` and pays `outputs` instead, at a fee that BIP125 lets replace it.
+ * @returns null when the coins are not the faucet's, or it has not enough
+ */
+export function replacement(state: ChainState, original: Transaction, outputs: readonly Output[]): Transaction | null {
+  const own = faucetCoinsOf(state, original);
+  if (own === null) return null;
+  const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
+  const amount = sum(outputs.map((output) => output.minor));
+  const lost = feesLost(state, [original.txid]);
+  const fee = (inputs: number) => plus(lost, feeFor(state, inputs, withChange));
+  const coins = gather(state, (inputs) => plus(amount, fee(inputs)), own, withDescendants(state, original.txid));
+  return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
+}
+
+/** A transaction that takes all coins of `original` back into the faucet; null when they are not the faucet's. */
+export function doubleSpend(state: ChainState, original: Transaction): Transaction | null {
+  const own = faucetCoinsOf(state, original);
+  if (own === null) return null;
+  const lost = feesLost(state, [original.txid, ...conflictsOf(state, original)]);
+  const fee = plus(lost, feeFor(state, own.length, [{ minor: 0n, script: faucetScript(state.dialect) }]));
+  return spendCoins(state, own, [], fee);
+}

@@ -1,0 +1,67 @@
+// What addresses were derived from and may be derived from. Called by the address pool and by the readiness; the audit reads the addresses that
+// were given out.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type UsableKey = {
+  readonly id: bigint;
+  /** No index below this is given out any more, also none that lies ready. */
+  readonly startIndex: number;
+};
+
+/** The key that addresses may be derived from now; null when there is none. */
+export async function usableKey(sql: Sql, currency: UtxoCode): Promise<UsableKey | null> {
+  const result = await sql.query<{ id: bigint; start_index: bigint }>({
+    name: 'usable_key',
+    text: `select id, start_index from account_xpubs
+            where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
+    values: [currency],
+  });
+  const [row] = result.rows;
+  return row === undefined ? null : { id: row.id, startIndex: Number(row.start_index) };
+}
+
+/** The currencies that addresses may be derived for now. */
+export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<UtxoCode>> {
+  const { rows } = await sql.query<{ currency: UtxoCode }>({
+    name: 'receiving_currencies',
+    text: `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
+    values: [],
+  });
+  return new Set(rows.map(({ currency }) => currency));
+}
+
+/** The lowest index of each currency that a transaction of this database has. */
+export async function usedIndexes(sql: Sql): Promise<ReadonlyMap<UtxoCode, { readonly lowest: number }>> {
+  const { rows } = await sql.query<{ currency: UtxoCode; lowest: bigint }>({
+    name: 'used_indexes',
+    text: 'select currency, min(address_index) as lowest from transactions where address_index is not null group by currency',
+    values: [],
+  });
+  return new Map(rows.map(({ currency, lowest }) => [currency, { lowest: Number(lowest) }]));
+}
+
+export type GivenAddress = {
+  readonly transactionId: string;
+  readonly currency: UtxoCode;
+  readonly address: string;
+  readonly script: Uint8Array;
+  readonly index: number;
+};
+
+/** Addresses that were given out, newest first, for the self-check. */
+export async function givenAddresses(sql: Sql, limit: number): Promise<readonly GivenAddress[]> {
+  const result = await sql.query<{ id: string; currency: UtxoCode; address: string; script: Buffer; address_index: bigint }>({
+    name: 'given_addresses',
+    text: `select id, currency, address, script, address_index from transactions
+            where address_index is not null and script is not null order by created_at desc, id desc limit $1`,
+    values: [limit],
+  });
+  return result.rows.map((row) => ({
+    transactionId: row.id,
+    currency: row.currency,
+    address: row.address,
+    script: row.script,
+    index: Number(row.address_index),
+  }));
+}

@@ -1,0 +1,181 @@
+// How far each chain was read, and the headers of its best chain as we saw them. The row of chain_cursors is the lock of a chain: whoever
+// writes facts of it takes that row first. Called by the watchers and by rescan.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type ChainCursor = {
+  readonly height: number;
+  readonly hash: string;
+  readonly caughtUpAtMs: number;
+  /** Counts changes of height and hash, and of the watcher. */
+  readonly epoch: bigint;
+  /** Up to here every output was looked up among all addresses. */
+  readonly deepHeight: number;
+};
+export type BlockRow = { readonly height: number; readonly hash: string; readonly previousHash: string; readonly timeMs: number };
+
+/** Another watcher has moved the cursor since it was read: nothing was written, the pass begins anew. */
+export class CursorMoved extends Error {}
+
+type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
+
+export async function readCursor(sql: Sql, currency: UtxoCode): Promise<ChainCursor | null> {
+  const { rows } = await sql.query<RawCursor>({
+    name: 'read_cursor',
+    text: 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1',
+    values: [currency],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    height: row.height,
+    hash: row.hash,
+    caughtUpAtMs: row.caught_up_at.getTime(),
+    epoch: row.epoch,
+    deepHeight: row.deep_height,
+  };
+}
+
+/** The first start on a chain: nothing at or below this block can be ours. Does nothing when there is a cursor already. */
+export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, atMs: number): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'begin_cursor',
+    text: `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at)
+             values ($1, $2, $3, $4, $2, $4) on conflict (currency) do nothing`,
+    values: [currency, tip.height, tip.hash, new Date(atMs)],
+  });
+  if (rowCount === 1) await insertBlock(sql, currency, tip);
+}
+
+/** Moves the cursor if it still stands where it was read. @throws CursorMoved */
+export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'move_cursor',
+    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5, low_height = least(low_height, height, $3)
+             where currency = $1 and epoch = $2`,
+    values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+}
+
+/** A watcher begins where another one may still be at work: whatever that one has read, it can no longer write. @throws CursorMoved */
+export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<ChainCursor> {
+  const { rowCount } = await sql.query({
+    name: 'claim_cursor',
+    text: 'update chain_cursors set epoch = epoch + 1 where currency = $1 and epoch = $2',
+    values: [currency, at.epoch],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+  return { ...at, epoch: at.epoch + 1n };
+}
+
+/** Takes the chain's lock for facts that do not move the cursor. @throws CursorMoved */
+export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'hold_cursor',
+    text: 'select 1 from chain_cursors where currency = $1 and epoch = $2 for no key update',
+    values: [currency, at.epoch],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
+}
+
+/**
+ * All that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since it was last read to the end
+ * (as the cursor says, which may be later than what was written) does not count as time for which a payment was gone, when the node was not
+ * usable at some moment of it, or was at some moment below the height where that payment was last seen.
+ */
+export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_caught_up',
+    text: `
+      with before as materialized (
+        select greatest(caught_up_at, $4) as caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
+      over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
+      gone as materialized (
+        select p.id, b.caught_up_at from payments p cross join before b
+          where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
+            and (exists (select 1 from over) or b.low_height < p.last_height)
+          order by p.id for no key update of p),
+      waited as (
+        update payments p set gone_since = $3::timestamptz - greatest(g.caught_up_at - p.gone_since, interval '0') from gone g where p.id = g.id)
+      update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
+        from before b where c.currency = $1 and c.epoch = $2`,
+    values: [currency, at.epoch, new Date(atMs), new Date(at.caughtUpAtMs)],
+  });
+  return rowCount === 1;
+}
+
+/**
+ * Nothing has changed since all that the node knew was last read: only the time goes on, that of the chain and that of the last look at its node.
+ * @returns false when the cursor has moved meanwhile
+ */
+export async function goOn(
+  sql: Sql,
+  currency: UtxoCode,
+  at: ChainCursor,
+  atMs: number,
+  options: { readonly wakesJudge: boolean },
+): Promise<boolean> {
+  const { rows } = await sql.query<{ done: boolean }>({
+    name: 'go_on',
+    text: `
+      with still as (
+        update chain_cursors set caught_up_at = $3, updated_at = $3 where currency = $1 and epoch = $2 returning currency),
+      looked as (update node_conditions n set checked_at = $3 from still where n.currency = still.currency returning 1)
+      select exists (select 1 from still) as done, (select pg_notify('judge', $1) from still where $4)`,
+    values: [currency, at.epoch, new Date(atMs), options.wakesJudge],
+  });
+  return rows[0]?.done === true;
+}
+
+export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow): Promise<void> {
+  await sql.query({
+    name: 'insert_block',
+    text: 'insert into blocks (currency, height, hash, previous, time) values ($1, $2, $3, $4, $5)',
+    values: [currency, block.height, block.hash, block.previousHash, new Date(block.timeMs)],
+  });
+}
+
+/** Forgets the blocks of a lost branch; the deep scan begins again where the branches part. */
+export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+  await sql.query({
+    name: 'delete_blocks_above',
+    text: 'delete from blocks where currency = $1 and height > $2',
+    values: [currency, height],
+  });
+  await sql.query({
+    name: 'deep_height_back',
+    text: 'update chain_cursors set deep_height = $2 where currency = $1 and deep_height > $2',
+    values: [currency, height],
+  });
+}
+
+/** Hashes of the best chain as we saw it, from a height downwards. */
+export async function hashesDown(
+  sql: Sql,
+  currency: UtxoCode,
+  fromHeight: number,
+  limit: number,
+): Promise<readonly { readonly height: number; readonly hash: string }[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'hashes_down',
+    text: 'select height, hash from blocks where currency = $1 and height <= $2 order by height desc limit $3',
+    values: [currency, fromHeight, limit],
+  });
+  return rows;
+}
+
+/** Everything up to a height was looked up among all addresses, if the block there is still the one that was read. */
+export async function setDeepHeight(
+  sql: Sql,
+  currency: UtxoCode,
+  block: { readonly height: number; readonly hash: string },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_deep_height',
+    text: `update chain_cursors c set deep_height = $2 from blocks b
+             where c.currency = $1 and c.deep_height = $2 - 1 and b.currency = $1 and b.height = $2 and b.hash = $3`,
+    values: [currency, block.height, block.hash],
+  });
+  return rowCount === 1;
+}

@@ -1,0 +1,104 @@
+// Coins at our addresses that are nobody's payment (behaviour §3): what lay in a block that was read, or in a mempool that was seen, before
+// its transaction was made. Noted once by whoever finds it, kept out of the payments on every path, and named by the audit until an operator has
+// looked at it. What came first is told by numbers that the database gives out, not by clocks.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** An output to the script of a transaction of ours. */
+export type NewOutput = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly transactionId: string;
+  readonly amount: bigint;
+  /** The newest number when the mempool that held it was seen for the first time; null = nobody who remembers has seen it there. */
+  readonly seenOrder: number | null;
+  /** When our node says that it came in; null = it does not say, or it stands in a block. */
+  readonly enteredAtMs: number | null;
+};
+export type NotedPlace = {
+  /** The block they are in; null = the mempool. */
+  readonly height: number | null;
+  /** The service's clock. */
+  readonly atMs: number;
+};
+
+/**
+ * What a node says of the time at which it saw a transaction counts against a payer only when it is this much before the transaction was made: a
+ * node's clock and ours may differ, and ours may have been set back.
+ */
+const CLOCKS_DIFFER_BY = '48 hours';
+
+/**
+ * Notes those of these outputs that are no payments and were there before their transaction was made; tells which are noted now or were before
+ * (`txid:vout`). A block that is read again goes by its first reading, one that a reorganisation has brought by its own, and one below our
+ * first by that.
+ */
+export async function noteEarly(
+  sql: Sql,
+  currency: UtxoCode,
+  place: NotedPlace,
+  outputs: readonly NewOutput[],
+): Promise<ReadonlySet<string>> {
+  if (outputs.length === 0) return new Set();
+  const { rows } = await sql.query<{ outpoint: string }>({
+    name: 'note_early_coins',
+    text: `
+      with block as (
+        select coalesce(read_order, 0) as read_order from blocks where currency = $1 and height >= $2::int order by height limit 1),
+      output as (
+        select o.*, n.txid is not null as noted,
+               t.made_order is not null and (
+                 coalesce((select read_order from block) < t.made_order, false)
+                 or coalesce(o.seen_order < t.made_order, false)
+                 or coalesce(o.entered_at < t.created_at - interval '${CLOCKS_DIFFER_BY}' and t.created_at <= $3, false)) as early
+          from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[])
+                 as o(txid, vout, transaction_id, amount, seen_order, entered_at)
+          join transactions t on t.id = o.transaction_id
+          left join early_coins n on n.currency = $1 and n.txid = o.txid and n.vout = o.vout
+         where not exists (select 1 from payments p where p.currency = $1 and p.txid = o.txid and p.vout = o.vout)),
+      added as (
+        insert into early_coins (currency, txid, vout, transaction_id, amount, height, noted_at)
+          select $1, txid, vout, transaction_id, amount, $2, $3 from output where early and not noted
+          on conflict do nothing)
+      select txid || ':' || vout as outpoint from output where early or noted`,
+    values: [
+      currency,
+      place.height,
+      new Date(place.atMs),
+      outputs.map((one) => one.txid),
+      outputs.map((one) => one.vout),
+      outputs.map((one) => one.transactionId),
+      outputs.map((one) => one.amount),
+      outputs.map((one) => one.seenOrder),
+      outputs.map((one) => (one.enteredAtMs === null ? null : new Date(one.enteredAtMs).toISOString())),
+    ],
+  });
+  return new Set(rows.map((row) => row.outpoint));
+}
+
+/** Which of these outputs are noted (`txid:vout`). */
+export async function earlyAmong(
+  sql: Sql,
+  currency: UtxoCode,
+  outputs: readonly { readonly txid: string; readonly vout: number }[],
+): Promise<ReadonlySet<string>> {
+  if (outputs.length === 0) return new Set();
+  const { rows } = await sql.query<{ outpoint: string }>({
+    name: 'early_among',
+    text: `select txid || ':' || vout as outpoint from early_coins
+             where currency = $1 and (txid, vout) in (select * from unnest($2::text[], $3::int[]))`,
+    values: [currency, outputs.map((one) => one.txid), outputs.map((one) => one.vout)],
+  });
+  return new Set(rows.map((row) => row.outpoint));
+}
+
+/** An operator has looked at what lies at an outpoint (`txid:vout`): the audit names it no more. False when nothing is noted there. */
+export async function acknowledgeEarly(sql: Sql, outpoint: string, by: string, at: Date): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'acknowledge_early',
+    text: `update early_coins set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2)
+             where txid || ':' || vout = $1`,
+    values: [outpoint, by, at],
+  });
+  return (rowCount ?? 0) > 0;
+}

@@ -1,0 +1,132 @@
+// What each chain's nodes last said of themselves and of each other. Written by the chain watchers pass by pass, read by `bursar chain
+// status` and /readyz; while nodes contradict each other the judge books nothing above a limit (store/transactions/cases reads `contested`).
+import type { UtxoCode } from '../../core/currency.ts';
+import type { NodeAccord, NodeCondition } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** A chain of which more blocks than these are not read yet is told as such. */
+export const FAR_BEHIND = 6;
+
+/**
+ * What the node says of itself now. A contradiction among several nodes stands until two are seen to agree on the very block that we have read
+ * up to (or only one is configured, and that is its tip): the branch that we are on may be the one that lost. Then every transaction that may
+ * have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
+ * @param options.behind it is ready, and has fewer blocks than were read from it: the reason that is told; the time does not count as one in
+ * which it was read
+ */
+export async function recordCondition(
+  sql: Sql,
+  currency: UtxoCode,
+  condition: NodeCondition,
+  atMs: number,
+  options: { readonly behind?: string | null } = {},
+): Promise<void> {
+  const ready = condition.state === 'ready' ? condition : null;
+  const behind = options.behind ?? null;
+  const accord = accordOf(condition);
+  const agreed = accord.state === 'agreed' ? accord : null;
+  await sql.query({
+    name: 'record_condition',
+    text: `
+      with was as (select contested from node_conditions where currency = $1),
+      now as (
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested, outage)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11::boolean)
+          on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
+            hash = excluded.hash, checked_at = excluded.checked_at,
+            node = case when $2 = 'ready' then excluded.node else node_conditions.node end, others = excluded.others,
+            contested = case when excluded.contested is not null then excluded.contested
+                             when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
+                                  and exists (select 1 from chain_cursors c where c.currency = $1 and c.height = $10 and c.hash = $12)
+                             then null else node_conditions.contested end,
+            outage = node_conditions.outage or excluded.outage
+        returning contested),
+      woken as (
+        insert into due_marks (transaction_id)
+          select distinct transaction_id from payments
+            where (select contested from was) is not null and (select contested from now) is null
+              and currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
+        returning 1)
+      select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
+    values: [
+      currency,
+      condition.state,
+      condition.state === 'ready' ? behind : condition.reason,
+      condition.height,
+      ready?.hash ?? null,
+      new Date(atMs),
+      ready?.node ?? null,
+      ready?.others ?? [],
+      accord.state === 'contested' ? accord.reason : null,
+      agreed?.height ?? null,
+      behind !== null,
+      agreed?.hash ?? null,
+    ],
+  });
+}
+
+/** One node alone agrees with itself. */
+function accordOf(condition: NodeCondition): NodeAccord {
+  if (condition.state !== 'ready') return { state: 'unknown' };
+  return condition.accord ?? { state: 'agreed', height: condition.height, hash: condition.hash };
+}
+
+export type ChainStatus = {
+  readonly currency: UtxoCode;
+  readonly state: string;
+  /** Why it is not ready; of a ready one, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
+  readonly reason: string | null;
+  /** What the node has, and how far we have read. */
+  readonly nodeHeight: number | null;
+  readonly height: number | null;
+  readonly hash: string | null;
+  readonly caughtUpAtMs: number | null;
+  readonly deepHeight: number | null;
+  readonly checkedAtMs: number;
+  /** Which of several nodes is read. */
+  readonly node: string | null;
+  /** Why our nodes do not tell the same history; null while they do. */
+  readonly contested: string | null;
+  /** What is wrong with the other nodes. */
+  readonly others: readonly string[];
+};
+
+/** One row per chain that a watcher has looked at; for `bursar chain status` and `/readyz`. */
+export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
+  const { rows } = await sql.query<{
+    currency: UtxoCode;
+    state: string;
+    reason: string | null;
+    node_height: number | null;
+    height: number | null;
+    hash: string | null;
+    caught_up_at: Date | null;
+    deep_height: number | null;
+    checked_at: Date;
+    node: string | null;
+    contested: string | null;
+    others: string[];
+  }>({
+    name: 'read_chain_status',
+    text: `select n.currency, n.state, n.height as node_height,
+                  coalesce(n.reason, case when n.state = 'ready' and n.height - c.height > $1 then n.height - c.height || ' blocks are not read yet' end) as reason,
+                  c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
+                  n.node, n.contested, n.others
+             from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
+    values: [FAR_BEHIND],
+  });
+  return rows.map((row) => ({
+    currency: row.currency,
+    state: row.state,
+    reason: row.reason,
+    nodeHeight: row.node_height,
+    height: row.height,
+    hash: row.hash,
+    caughtUpAtMs: row.caught_up_at?.getTime() ?? null,
+    deepHeight: row.deep_height,
+    checkedAtMs: row.checked_at.getTime(),
+    node: row.node,
+    contested: row.contested,
+    others: row.others,
+  }));
+}

@@ -1,0 +1,300 @@
+// The fact columns of payments (never the judge's): read for a set of sightings, changed, inserted.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { inParts } from './script-owners.ts';
+
+export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
+
+export type Sighting = {
+  readonly facts: TransactionFacts;
+  readonly seenAtMs: number;
+  /** How far the watcher had caught up before this one, where that is further than for the others that are recorded with it. */
+  readonly caughtUpAtMs?: number;
+  /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where that is known. */
+  readonly seenOrder?: number | null;
+  /** When the node says that it came into its mempool, where it stands there and the node says so. */
+  readonly enteredAtMs?: number | null;
+};
+export type SightingsContext = {
+  /** The block they are in; null = the mempool. */
+  readonly block: PlaceOfBlock | null;
+  /** How far the watcher had caught up before it saw them. */
+  readonly caughtUpAtMs: number;
+  /** The chain's time of this pass. */
+  readonly atMs: number;
+};
+
+export type PaymentFacts = {
+  readonly id: bigint;
+  readonly transactionId: string;
+  readonly txid: string;
+  readonly vout: number;
+  readonly twinKey: string;
+  readonly state: 'mempool' | 'mined' | 'gone' | 'conflicted';
+  readonly block: PlaceOfBlock | null;
+  readonly goneSinceMs: number | null;
+  readonly lastHeight: number | null;
+  readonly conflictTxid: string | null;
+  /** Its rival is in a block of the best chain. */
+  readonly rivalMined: boolean;
+};
+export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'rivalMined'> & {
+  readonly amount: bigint;
+  readonly coinbase: boolean;
+  readonly seenAtMs: number;
+  readonly caughtUpAtMs: number;
+};
+
+/** What is known of the things that some transactions touch. */
+export type KnownFacts = {
+  /** Transaction id by output script (hex). */
+  readonly owners: ReadonlyMap<string, string>;
+  readonly payments: readonly PaymentFacts[];
+  /** By `txid:vout` of an outpoint: the txids of payments that spend it. */
+  readonly spenders: ReadonlyMap<string, readonly string[]>;
+};
+
+type RawFacts = {
+  id: bigint;
+  transaction_id: string;
+  txid: string;
+  vout: number;
+  twin_key: string;
+  state: PaymentFacts['state'];
+  height: number | null;
+  block_hash: string | null;
+  block_time: Date | null;
+  gone_since: Date | null;
+  last_height: number | null;
+  conflict_txid: string | null;
+  rival_mined: boolean;
+};
+const COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
+  p.gone_since, p.last_height, p.conflict_txid,
+  exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as rival_mined`;
+
+function paymentFacts(row: RawFacts): PaymentFacts {
+  const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
+  return {
+    id: row.id,
+    transactionId: row.transaction_id,
+    txid: row.txid,
+    vout: row.vout,
+    twinKey: row.twin_key,
+    state: row.state,
+    block: mined
+      ? { height: row.height as number, hash: row.block_hash as string, timeMs: (row.block_time as Date).getTime() }
+      : null,
+    goneSinceMs: row.gone_since?.getTime() ?? null,
+    lastHeight: row.last_height,
+    conflictTxid: row.conflict_txid,
+    rivalMined: row.rival_mined,
+  };
+}
+
+/** A statement asks for so many outpoints at most. */
+const ASKED_AT_ONCE = 50_000;
+
+/**
+ * Which payments spend the same outpoints as these transactions, and which payments are there already: those under a txid that is concerned,
+ * and those that are the same under another one.
+ * @param seen.twinKeys what the outputs to us are known by under whatever txid (hex)
+ */
+export async function readFacts(
+  sql: Sql,
+  currency: UtxoCode,
+  seen: {
+    readonly sightings: readonly TransactionFacts[];
+    readonly owners: ReadonlyMap<string, string>;
+    readonly twinKeys: readonly string[];
+  },
+): Promise<KnownFacts> {
+  const spends = seen.sightings.flatMap((facts) => facts.inputs);
+  const spending: { key: string; txid: string }[] = [];
+  await inParts(spends, ASKED_AT_ONCE, async (part) => {
+    const { rows } = await sql.query<{ key: string; txid: string }>({
+      name: 'spenders_of_outpoints',
+      text: `select prev_txid || ':' || prev_vout as key, txid from payment_inputs
+               where currency = $1 and (prev_txid, prev_vout) in (select * from unnest($2::text[], $3::int[]))`,
+      values: [currency, part.map((spend) => spend.txid), part.map((spend) => spend.vout)],
+    });
+    for (const row of rows) spending.push(row);
+  });
+  const spenders = new Map(
+    [...Map.groupBy(spending, ({ key }) => key)].map(([key, found]) => [key, found.map(({ txid }) => txid)]),
+  );
+  const txids = [...new Set([...seen.sightings, ...spending].map(({ txid }) => txid))];
+  const { rows } = await sql.query<RawFacts>({
+    name: 'payments_concerned',
+    text: `select ${COLUMNS} from payments p where p.currency = $1 and p.txid = any ($2)
+           union
+           select ${COLUMNS} from payments p where p.currency = $1 and p.twin_key in (select decode(t.key, 'hex') from unnest($3::text[]) as t(key))
+            order by txid, vout`,
+    values: [currency, txids, seen.twinKeys],
+  });
+  return { owners: seen.owners, payments: rows.map(paymentFacts), spenders };
+}
+
+/** The payments of a chain that are not in a block: in the mempool, gone since a time, or conflicted by a rival that is not mined either. */
+export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinceMs: number): Promise<readonly PaymentFacts[]> {
+  const { rows } = await sql.query<RawFacts>({
+    name: 'read_unmined_payments',
+    text: `select ${COLUMNS} from payments p
+             where p.currency = $1 and p.state in ('mempool', 'gone') and (p.state = 'mempool' or p.gone_since >= $2)
+           union all
+           select ${COLUMNS} from rivals r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
+             where r.currency = $1 and r.height is null`,
+    values: [currency, new Date(goneSinceMs)],
+  });
+  return rows.map(paymentFacts);
+}
+
+/**
+ * Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. `entry`: its row is gone though the ledger
+ * has booked it, or some payment of its transaction that has no row any more (it may be that one, under another txid): its key in the ledger.
+ */
+export async function missingPayments(
+  sql: Sql,
+  currency: UtxoCode,
+  block: {
+    readonly blockHash: string;
+    readonly outputs: readonly { txid: string; vout: number; script: string; amountMinor: bigint }[];
+  },
+): Promise<readonly MissingPayment[]> {
+  const outputs = block.outputs.filter((output) => output.amountMinor > 0n);
+  const { rows } = await sql.query<MissingPayment>({
+    name: 'missing_payments',
+    text: `select o.txid, o.vout, t.id as "transactionId",
+                  (select d.key from ledger.entry e join ledger.part d on d.entry_id = e.id
+                    where p.id is null and e.transaction_id = t.id and e.kind = 'deposit'
+                      and (d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
+                           or (starts_with(d.key, 'dep:' || lower($1) || ':')
+                               and not exists (select 1 from ledger.part r where r.reverses = d.key)
+                               and not exists (select 1 from payments b where b.deposit_key = d.key)))
+                    order by d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
+             from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
+             left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
+            where p.block_hash is distinct from $5
+              and not exists (select 1 from early_coins n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout)`,
+    values: [
+      currency,
+      outputs.map((output) => output.txid),
+      outputs.map((output) => output.vout),
+      outputs.map((output) => Buffer.from(output.script, 'hex')),
+      block.blockHash,
+    ],
+  });
+  return rows;
+}
+
+export type MissingPayment = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly transactionId: string;
+  readonly entry: string | null;
+};
+
+/** The payments of a chain that are in the mempool. */
+export async function readWaiting(
+  sql: Sql,
+  currency: UtxoCode,
+): Promise<readonly { readonly txid: string; readonly transactionId: string }[]> {
+  const { rows } = await sql.query<{ txid: string; transactionId: string }>({
+    name: 'read_waiting_payments',
+    text: `select txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by id`,
+    values: [currency],
+  });
+  return rows;
+}
+
+/** A statement may take half a minute: what a whole block brings is written in parts. */
+const ROWS_AT_ONCE = 10_000;
+
+/**
+ * Writes the facts as they are now. A lock holds for a txid as long as it stays where our node told of it: an InstantSend lock goes along
+ * into a block; with another txid, out of the mempool or in another block a payment has none until our node tells it anew.
+ */
+export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
+  return inParts(rows, ROWS_AT_ONCE, (part) => updateSome(sql, part));
+}
+async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
+  await sql.query({
+    name: 'update_payment_facts',
+    // locked in the order of their ids, as the judge does who writes other columns of them
+    text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+           update payments p
+              set lock = case when p.txid = u.txid and ((p.state = u.state and p.block_hash is not distinct from u.block_hash)
+                                                     or (p.state = 'mempool' and u.state = 'mined' and p.lock = 'instantsend')) then p.lock end,
+                  txid = u.txid, vout = u.vout, state = u.state, height = u.height, block_hash = u.block_hash, block_time = u.block_time,
+                  gone_since = u.gone_since, last_height = u.last_height, conflict_txid = u.conflict_txid
+             from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
+               as u(id, txid, vout, state, height, block_hash, block_time, gone_since, last_height, conflict_txid)
+            where p.id = u.id and u.id in (select id from locked)`,
+    values: [
+      rows.map((row) => row.id),
+      rows.map((row) => row.txid),
+      rows.map((row) => row.vout),
+      rows.map((row) => row.state),
+      rows.map((row) => row.block?.height ?? null),
+      rows.map((row) => row.block?.hash ?? null),
+      rows.map((row) => timeOrNull(row.block?.timeMs ?? null)),
+      rows.map((row) => timeOrNull(row.goneSinceMs)),
+      rows.map((row) => row.lastHeight),
+      rows.map((row) => row.conflictTxid),
+    ],
+  });
+}
+
+/**
+ * Writes payments that nobody knew. One that the ledger has booked before is none of these: its row was lost, and what the judge knew of it
+ * is not in a block. It is left out, as a row that knows nothing would be booked a second time; the audit names it.
+ */
+export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+  return inParts(rows, ROWS_AT_ONCE, (part) => insertSome(sql, currency, part));
+}
+async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+  await sql.query({
+    name: 'insert_payments',
+    text: `insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
+                                 seen_at, caught_up_at, found_mined)
+             select $1, transaction_id, txid, vout, amount, coinbase, decode(twin_key, 'hex'), state, height, block_hash, block_time, height,
+                    seen_at, caught_up_at, state = 'mined'
+               from unnest($2::text[], $3::text[], $4::int[], $5::numeric[], $6::boolean[], $7::text[], $8::text[], $9::int[], $10::text[],
+                           $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
+                 as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)
+              where not exists (select 1 from ledger.part d where d.key = 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout)`,
+    values: [
+      currency,
+      rows.map((row) => row.transactionId),
+      rows.map((row) => row.txid),
+      rows.map((row) => row.vout),
+      rows.map((row) => row.amount),
+      rows.map((row) => row.coinbase),
+      rows.map((row) => row.twinKey),
+      rows.map((row) => row.state),
+      rows.map((row) => row.block?.height ?? null),
+      rows.map((row) => row.block?.hash ?? null),
+      rows.map((row) => timeOrNull(row.block?.timeMs ?? null)),
+      rows.map((row) => new Date(row.seenAtMs).toISOString()),
+      rows.map((row) => new Date(row.caughtUpAtMs).toISOString()),
+    ],
+  });
+}
+
+export type NewSpend = { readonly prevTxid: string; readonly prevVout: number; readonly txid: string };
+
+export function insertSpends(sql: Sql, currency: UtxoCode, rows: readonly NewSpend[]): Promise<void> {
+  return inParts(rows, ROWS_AT_ONCE, async (part) => {
+    await sql.query({
+      name: 'insert_payment_inputs',
+      text: `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select $1, * from unnest($2::text[], $3::int[], $4::text[])
+               on conflict do nothing`,
+      values: [currency, part.map((s) => s.prevTxid), part.map((s) => s.prevVout), part.map((s) => s.txid)],
+    });
+  });
+}
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,40 @@
+// Which payments our own node holds locked (Dash: InstantSend, ChainLocks): the one fact that the chain's blocks and mempool do not show. Called by
+// the worker's lock watcher.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { ChainLock } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { makeDue } from './sightings.ts';
+
+export type LockFact = {
+  readonly id: bigint;
+  readonly transactionId: string;
+  readonly txid: string;
+  readonly lock: ChainLock | null;
+};
+
+/** Payments whose lock can still change something: in the mempool, or above a height without the lock of their block. */
+export async function readLockable(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<LockFact[]> {
+  const { rows } = await sql.query<{ id: bigint; transaction_id: string; txid: string; lock: ChainLock | null }>({
+    name: 'read_lockable',
+    text: `select id, transaction_id, txid, lock from payments where currency = $1 and state = 'mempool'
+             union all
+           select id, transaction_id, txid, lock from payments where currency = $1 and height > $2 and lock is distinct from 'chainlock'`,
+    values: [currency, aboveHeight],
+  });
+  return rows.map((row) => ({ id: row.id, transactionId: row.transaction_id, txid: row.txid, lock: row.lock }));
+}
+
+/** Writes locks as they are now, and lets the judge look at the transactions. A payment that has left, or that another txid has taken over meanwhile, stays as it is. */
+export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise<void> {
+  await makeDue(
+    sql,
+    facts.map((fact) => fact.transactionId),
+  );
+  await sql.query({
+    name: 'record_locks',
+    text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+           update payments p set lock = f.lock from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock)
+            where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined') and f.id in (select id from locked)`,
+    values: [facts.map((fact) => fact.id), facts.map((fact) => fact.txid), facts.map((fact) => fact.lock)],
+  });
+}

@@ -1,0 +1,129 @@
+// What a second reading of the chains found at our addresses, block by block at final depth, independently of what the watchers recorded.
+// Written by the worker's reconciler, compared with payments and ledger by the audit (store/ledger/reconciliation.ts).
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { CursorMoved } from './blocks.ts';
+import { noteEarly } from './early-coins.ts';
+
+export type Reconciled = {
+  /** Nothing at or below this block is looked at. */
+  readonly fromHeight: number;
+  /** The last block that was read, with its hash. */
+  readonly height: number;
+  readonly hash: string;
+};
+export type Receipt = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly coinbase: boolean;
+  readonly transactionId: string;
+};
+export type Place = { readonly height: number; readonly hash: string };
+
+/** A reorganisation deeper than this is read again from the beginning. */
+const KEPT_BLOCKS = 2_000;
+
+export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
+  const { rows } = await sql.query<{ from_height: number; height: number; hash: string }>({
+    name: 'read_reconciled',
+    text: 'select from_height, height, hash from chain_reconciled where currency = $1',
+    values: [currency],
+  });
+  const row = rows[0];
+  return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash };
+}
+
+/** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun, or no block is known. */
+export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'begin_reconciled',
+    text: `with begun as (
+             insert into chain_reconciled (currency, from_height, height, hash, updated_at)
+               select currency, height, height, hash, $2 from blocks where currency = $1 order by height limit 1
+               on conflict (currency) do nothing returning currency, height, hash)
+           insert into chain_reconciled_blocks (currency, height, hash) select currency, height, hash from begun`,
+    values: [currency, new Date(atMs)],
+  });
+}
+
+/**
+ * Records what the next block holds for us, in an open transaction. @throws CursorMoved when somebody else has read on meanwhile
+ */
+export async function addReceipts(
+  sql: Sql,
+  currency: UtxoCode,
+  change: { readonly after: Place; readonly block: Place; readonly receipts: readonly Receipt[]; readonly atMs: number },
+): Promise<void> {
+  const { after, block, receipts } = change;
+  const { rowCount } = await sql.query({
+    name: 'move_reconciled',
+    text: `update chain_reconciled set height = $4, hash = $5, updated_at = $6 where currency = $1 and height = $2 and hash = $3`,
+    values: [currency, after.height, after.hash, block.height, block.hash, new Date(change.atMs)],
+  });
+  if (rowCount !== 1) throw new CursorMoved(`the second reading of ${currency} has moved`);
+  await keepBlock(sql, currency, block);
+  await sql.query({
+    name: 'forget_reconciled_blocks',
+    text: 'delete from chain_reconciled_blocks where currency = $1 and height <= $2',
+    values: [currency, block.height - KEPT_BLOCKS],
+  });
+  if (receipts.length === 0) return;
+  await sql.query({
+    name: 'add_receipts',
+    text: `insert into chain_receipts (currency, height, block_hash, txid, vout, amount, coinbase, transaction_id)
+             select $1, $2, $3, * from unnest($4::text[], $5::int[], $6::numeric[], $7::boolean[], $8::text[])
+             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, amount = excluded.amount`,
+    values: [
+      currency,
+      block.height,
+      block.hash,
+      receipts.map((one) => one.txid),
+      receipts.map((one) => one.vout),
+      receipts.map((one) => one.amount),
+      receipts.map((one) => one.coinbase),
+      receipts.map((one) => one.transactionId),
+    ],
+  });
+  const outputs = receipts.map((one) => ({ ...one, seenOrder: null, enteredAtMs: null }));
+  await noteEarly(sql, currency, { height: block.height, atMs: change.atMs }, outputs);
+}
+
+/** The second reading begins anew above this block. */
+export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'rewind_reconciled',
+    text: `update chain_reconciled set height = $2, hash = $3, from_height = least(from_height, $2), updated_at = $4 where currency = $1 and height >= $2`,
+    values: [currency, to.height, to.hash, new Date(atMs)],
+  });
+  await sql.query({
+    name: 'drop_receipts_above',
+    text: 'delete from chain_receipts where currency = $1 and height > $2',
+    values: [currency, to.height],
+  });
+  await sql.query({
+    name: 'drop_reconciled_blocks_above',
+    text: 'delete from chain_reconciled_blocks where currency = $1 and height > $2',
+    values: [currency, to.height],
+  });
+  await keepBlock(sql, currency, to);
+}
+
+/** The blocks that the second reading has read itself, from a height downwards; only the newest are kept. */
+export async function reconciledDown(sql: Sql, currency: UtxoCode, fromHeight: number, limit: number): Promise<readonly Place[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'reconciled_down',
+    text: 'select height, hash from chain_reconciled_blocks where currency = $1 and height <= $2 order by height desc limit $3',
+    values: [currency, fromHeight, limit],
+  });
+  return rows;
+}
+
+async function keepBlock(sql: Sql, currency: UtxoCode, block: Place): Promise<void> {
+  await sql.query({
+    name: 'keep_reconciled_block',
+    text: `insert into chain_reconciled_blocks (currency, height, hash) values ($1, $2, $3)
+             on conflict (currency, height) do update set hash = excluded.hash`,
+    values: [currency, block.height, block.hash],
+  });
+}

@@ -1,0 +1,231 @@
+// What sightings mean for the payments that are known, worked out in memory before anything is written: a payment is new, found again,
+// taken over by its malleated twin, or loses against a rival. No SQL here.
+import { createHash } from 'node:crypto';
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
+import type {
+  KnownFacts,
+  NewPayment,
+  NewSpend,
+  PaymentFacts,
+  PlaceOfBlock,
+  Sighting,
+  SightingsContext,
+} from './payment-facts.ts';
+
+export type Plan = {
+  readonly currency: UtxoCode;
+  readonly context: SightingsContext;
+  readonly owners: ReadonlyMap<string, string>;
+  /** Payments as they are after the sightings so far, by id, and the ids by outpoint, by what makes a twin, and by txid. */
+  readonly rows: Map<bigint, PaymentFacts>;
+  readonly byOutpoint: Map<string, bigint>;
+  readonly byTwin: Map<string, Set<bigint>>;
+  readonly byTxid: Map<string, Set<bigint>>;
+  readonly changed: Set<bigint>;
+  /** By outpoint, and the outpoints by txid. */
+  readonly made: Map<string, NewPayment>;
+  readonly madeByTxid: Map<string, string[]>;
+  readonly spends: NewSpend[];
+  readonly spenders: Map<string, Set<string>>;
+  /** Txids whose spends are noted. */
+  readonly noted: Set<string>;
+  /** Txids that spend what a payment spends. */
+  readonly rivals: Set<string>;
+};
+
+export function createPlan(currency: UtxoCode, context: SightingsContext, known: KnownFacts): Plan {
+  const plan: Plan = {
+    currency,
+    context,
+    owners: known.owners,
+    rows: new Map(),
+    byOutpoint: new Map(),
+    byTwin: new Map(),
+    byTxid: new Map(),
+    changed: new Set(),
+    made: new Map(),
+    madeByTxid: new Map(),
+    spends: [],
+    spenders: new Map([...known.spenders].map(([outpoint, txids]) => [outpoint, new Set(txids)])),
+    noted: new Set(),
+    rivals: new Set(),
+  };
+  for (const row of known.payments) enter(plan, row);
+  return plan;
+}
+
+/** Works one transaction into the plan, in a time that grows with its own size only. */
+export function applySighting(plan: Plan, sighting: Sighting): void {
+  const { facts } = sighting;
+  const { block } = plan.context;
+  for (const { output, transactionId, twinKey } of ours(plan.owners, facts)) {
+    const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
+    const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, twinOf(twinKey, transactionId));
+    if (twin !== undefined) {
+      // what the best chain has decided is not unmade by a look at the mempool: that list may be older
+      if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
+      if (isAsKnown(twin, facts.txid, block)) continue;
+      replace(plan, twin, {
+        ...twin,
+        txid: facts.txid,
+        vout: output.vout,
+        state: block === null ? 'mempool' : 'mined',
+        block,
+        goneSinceMs: null,
+        lastHeight: block?.height ?? twin.lastHeight,
+        conflictTxid: null,
+        rivalMined: false,
+      });
+      if (twin.txid !== facts.txid) noteSpends(plan, facts);
+      continue;
+    }
+    if (plan.made.has(outpoint)) continue;
+    add(plan.madeByTxid, facts.txid, outpoint);
+    plan.made.set(outpoint, {
+      transactionId,
+      txid: facts.txid,
+      vout: output.vout,
+      amount: output.amountMinor,
+      coinbase: facts.coinbase,
+      twinKey,
+      state: block === null ? 'mempool' : 'mined',
+      block,
+      lastHeight: block?.height ?? null,
+      seenAtMs: sighting.seenAtMs,
+      caughtUpAtMs: Math.max(sighting.caughtUpAtMs ?? 0, plan.context.caughtUpAtMs),
+    });
+    noteSpends(plan, facts);
+  }
+  beatRivals(plan, facts);
+}
+
+/**
+ * The payment that this output is under another txid. A peg-out has nothing but script and amount to be known by, so it is one that is not
+ * there any more; in a block also one that waited in the mempool until now.
+ */
+function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts | undefined {
+  const rows = [...(plan.byTwin.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
+  if (output.pegOut === undefined) return rows[0];
+  return rows.find(({ state }) => state !== 'mined' && (state !== 'mempool' || plan.context.block !== null));
+}
+
+/** Seen again where it was seen before: nothing has changed. */
+function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null): boolean {
+  return (
+    row.txid === txid && (block === null ? row.state === 'mempool' : row.state === 'mined' && row.block?.hash === block.hash)
+  );
+}
+
+type OurOutput = {
+  readonly output: OutputFacts;
+  readonly transactionId: string;
+  readonly twinKey: string;
+};
+
+/** What the outputs of these transactions to ours are known by under whatever txid (hex). */
+export function twinKeysOf(owners: ReadonlyMap<string, string>, sightings: readonly TransactionFacts[]): readonly string[] {
+  return sightings.flatMap((facts) => ours(owners, facts).map(({ twinKey }) => twinKey));
+}
+
+/** The outputs to transactions of ours, each with the key that its twin under another txid has too. */
+function ours(owners: ReadonlyMap<string, string>, facts: TransactionFacts): OurOutput[] {
+  const inputs = facts.inputs.length === 0 ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
+  const begun = createHash('sha256').update(`${inputs}|`);
+  const seen = new Map<string, number>();
+  const found: OurOutput[] = [];
+  for (const output of facts.outputs) {
+    const transactionId = owners.get(output.script);
+    if (transactionId === undefined || output.amountMinor <= 0n) continue;
+    const what = `${output.script}:${output.amountMinor}`;
+    if (output.pegOut !== undefined) {
+      found.push({ output, transactionId, twinKey: createHash('sha256').update(`peg-out|${what}`).digest('hex') });
+      continue;
+    }
+    const nth = seen.get(what) ?? 0;
+    seen.set(what, nth + 1);
+    found.push({ output, transactionId, twinKey: begun.copy().update(`${what}|${nth}`).digest('hex') });
+  }
+  return found;
+}
+
+/** Every payment under another txid that spends the same outpoint has lost against this transaction. */
+function beatRivals(plan: Plan, facts: TransactionFacts): void {
+  const losers = new Set<string>();
+  for (const outpoint of facts.inputs) {
+    for (const txid of plan.spenders.get(outpointKey(outpoint)) ?? []) if (txid !== facts.txid) losers.add(txid);
+  }
+  for (const txid of losers) {
+    for (const id of [...(plan.byTxid.get(txid) ?? [])]) beat(plan, plan.rows.get(id) as PaymentFacts, facts);
+    // seen and replaced within one look: it never was there
+    for (const outpoint of plan.madeByTxid.get(txid) ?? []) plan.made.delete(outpoint);
+    plan.madeByTxid.delete(txid);
+  }
+}
+
+function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
+  const { block } = plan.context;
+  // the mempool holds nothing that the chain has already decided otherwise: such a list is older than our cursor
+  if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) return;
+  plan.rivals.add(facts.txid);
+  if (row.state === 'conflicted' && row.conflictTxid === facts.txid) return;
+  replace(plan, row, {
+    ...row,
+    state: 'conflicted',
+    block: null,
+    goneSinceMs: null,
+    conflictTxid: facts.txid,
+    rivalMined: block !== null,
+  });
+}
+
+/** Once for a transaction: its outputs share its inputs. */
+function noteSpends(plan: Plan, facts: TransactionFacts): void {
+  if (plan.noted.has(facts.txid)) return;
+  plan.noted.add(facts.txid);
+  for (const input of facts.inputs) {
+    const key = outpointKey(input);
+    const spenders = plan.spenders.get(key) ?? new Set();
+    plan.spenders.set(key, spenders);
+    if (spenders.has(facts.txid)) continue;
+    spenders.add(facts.txid);
+    plan.spends.push({ prevTxid: input.txid, prevVout: input.vout, txid: facts.txid });
+  }
+}
+
+function rowAt(plan: Plan, id: bigint | undefined): PaymentFacts | undefined {
+  return id === undefined ? undefined : plan.rows.get(id);
+}
+
+function enter(plan: Plan, row: PaymentFacts): void {
+  plan.rows.set(row.id, row);
+  plan.byOutpoint.set(outpointKey(row), row.id);
+  const twin = twinOf(row.twinKey, row.transactionId);
+  const twins = plan.byTwin.get(twin) ?? new Set();
+  plan.byTwin.set(twin, twins);
+  twins.add(row.id);
+  const ofTxid = plan.byTxid.get(row.txid) ?? new Set();
+  plan.byTxid.set(row.txid, ofTxid);
+  ofTxid.add(row.id);
+}
+
+function replace(plan: Plan, before: PaymentFacts, after: PaymentFacts): void {
+  if (plan.byOutpoint.get(outpointKey(before)) === before.id) plan.byOutpoint.delete(outpointKey(before));
+  plan.byTxid.get(before.txid)?.delete(before.id);
+  enter(plan, after);
+  plan.changed.add(after.id);
+}
+
+function add(lists: Map<string, string[]>, key: string, value: string): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
+
+function twinOf(twinKey: string, transactionId: string): string {
+  return `${twinKey} ${transactionId}`;
+}
+
+function outpointKey(outpoint: Outpoint): string {
+  return `${outpoint.txid}:${outpoint.vout}`;
+}

@@ -1,0 +1,197 @@
+// Writes what the watchers saw of payments: facts, never decisions. A payment's place (mempool, block, gone, conflicted), what it spends,
+// and who its rival is; the transactions it concerns are made due for the judge. Always called while the chain's cursor row is locked.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { noteEarly } from './early-coins.ts';
+import {
+  insertPayments,
+  insertSpends,
+  type KnownFacts,
+  type PaymentFacts,
+  readFacts,
+  readUnminedPayments,
+  type Sighting,
+  type SightingsContext,
+  updatePayments,
+} from './payment-facts.ts';
+import { ownersOf } from './script-owners.ts';
+import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
+import { noteUnprotected } from './unprotected-coins.ts';
+
+/** Records what one block, or the mempool, shows of payments. Returns how many payments changed. */
+export async function recordSightings(
+  sql: Sql,
+  currency: UtxoCode,
+  context: SightingsContext,
+  sightings: readonly Sighting[],
+): Promise<number> {
+  if (sightings.length === 0) return 0;
+  await noteUnprotected(sql, currency, context, sightings);
+  const facts = sightings.map((one) => one.facts);
+  const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
+  const owners = await ownersOf(
+    sql,
+    [...scripts].map((script) => Buffer.from(script, 'hex')),
+  );
+  const known = await readFacts(sql, currency, { sightings: facts, owners, twinKeys: twinKeysOf(owners, facts) });
+  const plan = createPlan(currency, context, known);
+  for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) applySighting(plan, sighting);
+  await writePlan(sql, plan);
+  return plan.changed.size + plan.made.size;
+}
+
+/** The sightings without the outputs that were there before their transaction was made: these are noted, and never payments. */
+async function withoutEarly(
+  sql: Sql,
+  currency: UtxoCode,
+  context: SightingsContext,
+  seen: { readonly sightings: readonly Sighting[]; readonly known: KnownFacts },
+): Promise<readonly Sighting[]> {
+  const outputs = seen.sightings.flatMap(({ facts, seenOrder = null, enteredAtMs = null }) =>
+    facts.outputs.flatMap(({ vout, script, amountMinor }) => {
+      const transactionId = seen.known.owners.get(script);
+      if (transactionId === undefined || amountMinor <= 0n) return [];
+      return [{ txid: facts.txid, vout, transactionId, amount: amountMinor, seenOrder, enteredAtMs }];
+    }),
+  );
+  const place = { height: context.block?.height ?? null, atMs: context.atMs };
+  const early = await noteEarly(sql, currency, place, outputs);
+  if (early.size === 0) return seen.sightings;
+  return seen.sightings.map((one) => {
+    const { facts } = one;
+    return { ...one, facts: { ...facts, outputs: facts.outputs.filter(({ vout }) => !early.has(`${facts.txid}:${vout}`)) } };
+  });
+}
+
+async function writePlan(sql: Sql, plan: Plan): Promise<void> {
+  const { currency } = plan;
+  const changed = [...plan.changed].map((id) => plan.rows.get(id) as PaymentFacts);
+  const made = [...plan.made.values()];
+  await makeDue(
+    sql,
+    [...changed, ...made].map((row) => row.transactionId),
+  );
+  await updatePayments(sql, changed);
+  await insertPayments(sql, currency, made);
+  await insertSpends(sql, currency, plan.spends);
+  if (plan.rivals.size > 0) {
+    await sql.query({
+      name: 'upsert_rivals',
+      text: `insert into rivals (currency, txid, height) select $1, txid, $3 from unnest($2::text[]) as t(txid)
+               on conflict (currency, txid) do update set height = excluded.height`,
+      values: [currency, [...plan.rivals], plan.context.block?.height ?? null],
+    });
+  }
+}
+
+/**
+ * The judge looks at these transactions at once. A mark is a row of its own, so nobody is waited for; it is taken away with the verdict on what
+ * was there when it was read, never with an older one.
+ */
+export async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
+  if (transactionIds.length === 0) return;
+  await sql.query({
+    name: 'make_due',
+    text: 'insert into due_marks (transaction_id) select * from unnest($1::text[])',
+    values: [[...new Set(transactionIds)]],
+  });
+}
+
+/**
+ * A reorganisation took back every block above a height: the payments there are gone until the new branch or the mempool shows them.
+ * When the chain got shorter, those below lose confirmations too and are looked at again.
+ */
+export async function takeBackAbove(
+  sql: Sql,
+  currency: UtxoCode,
+  options: { readonly height: number; readonly oldTip: number; readonly newTip: number; readonly atMs: number },
+): Promise<void> {
+  const shorterBy = options.newTip < options.oldTip ? DEEPEST_RULE : 0;
+  const { rows } = await sql.query<{ transaction_id: string }>({
+    name: 'transactions_above',
+    text: 'select distinct transaction_id from payments where currency = $1 and height > $2',
+    values: [currency, options.height - shorterBy],
+  });
+  await makeDue(
+    sql,
+    rows.map((row) => row.transaction_id),
+  );
+  await sql.query({
+    name: 'take_back_payments',
+    // in the order of their ids, as everybody locks payments
+    text: `with lost as materialized (select id from payments where currency = $1 and height > $2 order by id for no key update)
+             update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
+              where id in (select id from lost)`,
+    values: [currency, options.height, new Date(options.atMs)],
+  });
+  await sql.query({
+    name: 'take_back_rivals',
+    text: 'update rivals set height = null where currency = $1 and height > $2',
+    values: [currency, options.height],
+  });
+}
+/** No rule asks for more confirmations than a DOGE coinbase: 240. */
+const DEEPEST_RULE = 240;
+
+/** What of our payments, and of their rivals, is not in a block. */
+export type UnminedFacts = {
+  readonly payments: readonly PaymentFacts[];
+  readonly rivals: readonly string[];
+};
+
+/** `sinceMs`: payments that have been gone for longer come back only as new sightings. */
+export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number): Promise<UnminedFacts> {
+  const rivals = await sql.query<{ txid: string }>({
+    name: 'read_unmined_rivals',
+    text: 'select txid from rivals where currency = $1 and height is null',
+    values: [currency],
+  });
+  return { payments: await readUnminedPayments(sql, currency, sinceMs), rivals: rivals.rows.map((row) => row.txid) };
+}
+
+/**
+ * Compares what is not in a block with the whole mempool of a node whose tip is our cursor: what left is gone, what came back is there,
+ * and a payment whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
+ * @param seenHeight the tip below which the payments in the mempool were last seen; null = nobody knows
+ */
+export function compareWithMempool(
+  unmined: UnminedFacts,
+  mempool: ReadonlySet<string>,
+  atMs: number,
+  seenHeight: number | null = null,
+): MempoolChanges {
+  const departed = new Set(unmined.rivals.filter((txid) => !mempool.has(txid)));
+  const changed: PaymentFacts[] = [];
+  for (const row of unmined.payments) {
+    const listed = mempool.has(row.txid);
+    if (row.state === 'mempool' && !listed) {
+      const lastHeight = seenHeight === null ? row.lastHeight : Math.max(row.lastHeight ?? 0, seenHeight);
+      changed.push({ ...row, state: 'gone', goneSinceMs: atMs, lastHeight });
+    }
+    if (row.state === 'gone' && listed) changed.push({ ...row, state: 'mempool', goneSinceMs: null });
+    else if (row.state === 'conflicted' && (listed || (row.conflictTxid !== null && departed.has(row.conflictTxid)))) {
+      changed.push({ ...row, state: listed ? 'mempool' : 'gone', goneSinceMs: listed ? null : atMs, conflictTxid: null });
+    }
+  }
+  return { changed, departed: [...departed] };
+}
+export type MempoolChanges = { readonly changed: readonly PaymentFacts[]; readonly departed: readonly string[] };
+
+export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes: MempoolChanges): Promise<void> {
+  await makeDue(
+    sql,
+    changes.changed.map((row) => row.transactionId),
+  );
+  await updatePayments(sql, changes.changed);
+  if (changes.departed.length === 0) return;
+  await sql.query({
+    name: 'delete_rivals',
+    text: 'delete from rivals where currency = $1 and txid = any ($2) and height is null',
+    values: [currency, changes.departed],
+  });
+}
+
+/** Wakes the judges: facts of a chain have changed. Sent when the transaction commits. */
+export async function wakeJudge(sql: Sql, currency: UtxoCode): Promise<void> {
+  await sql.query({ name: 'wake_judge', text: `select pg_notify('judge', $1)`, values: [currency] });
+}

@@ -1,0 +1,101 @@
+// Coins at a script of ours that our key does not control on their chain (a witness program where there is no segwit): noted for the operator,
+// and nothing else. Whoever mines a block can take them back, so they are no payment and never enter the ledger.
+import type { UtxoCode } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import type { Sql } from '../postgres/connect.ts';
+import type { Sighting, SightingsContext } from './payment-facts.ts';
+
+export type UnprotectedCoin = {
+  readonly currency: UtxoCode;
+  /** `txid:vout` */
+  readonly outpoint: string;
+  readonly transactionId: string;
+  readonly amount: bigint;
+  /** Of the block it was seen in; null = only in the mempool. */
+  readonly height: number | null;
+  readonly seenAtMs: number;
+};
+
+/** A miner makes such outputs for nothing, block after block: so many of a transaction and coin are noted, the next ones tell nothing new. */
+const MOST_NOTED = 20;
+
+/** Notes what was seen for the first time, within the watcher's database transaction. */
+export async function noteUnprotected(
+  sql: Sql,
+  currency: UtxoCode,
+  { block }: SightingsContext,
+  sightings: readonly Sighting[],
+): Promise<void> {
+  const seen = sightings.flatMap(({ facts, seenAtMs }) =>
+    (facts.unprotectedOutputs ?? []).map((output) => ({ ...output, txid: facts.txid, seenAtMs })),
+  );
+  if (seen.length === 0) return;
+  await sql.query({
+    name: 'note_unprotected_coins',
+    text: `insert into unprotected_coins (currency, txid, vout, transaction_id, amount, height, seen_at)
+             select $1, o.txid, o.vout, o.transaction_id, o.amount, $2, o.seen_at
+               from (select s.txid, s.vout, s.amount, s.seen_at, t.id as transaction_id,
+                            row_number() over (partition by t.id order by s.nth)
+                              + (select count(*) from unprotected_coins u where u.transaction_id = t.id and u.currency = $1) as number
+                       from unnest($3::text[], $4::int[], $5::text[], $6::numeric[], $7::timestamptz[]) with ordinality as s(txid, vout, script, amount, seen_at, nth)
+                       join transactions t on t.script = decode(s.script, 'hex')) o
+              where o.number <= ${MOST_NOTED}
+                 or exists (select 1 from unprotected_coins u where u.currency = $1 and u.txid = o.txid and u.vout = o.vout)
+             on conflict (currency, txid, vout) do update set height = excluded.height
+              where unprotected_coins.height is null and excluded.height is not null`,
+    values: [
+      currency,
+      block?.height ?? null,
+      seen.map((one) => one.txid),
+      seen.map((one) => one.vout),
+      seen.map((one) => one.script),
+      seen.map((one) => one.amountMinor),
+      seen.map((one) => new Date(one.seenAtMs).toISOString()),
+    ],
+  });
+}
+
+/** One line for the log and for `bursar chain status`. */
+export function describeUnprotected({ currency, outpoint, transactionId, amount, height }: UnprotectedCoin): string {
+  const where = height === null ? 'in the mempool' : `in block ${height}`;
+  return `${formatAmount(amount, currency)} ${currency} (${outpoint}, ${where}) arrived at the address of ${transactionId}, whose script no key of ours controls on this chain: not ours, nothing is booked`;
+}
+
+type Row = {
+  currency: UtxoCode;
+  txid: string;
+  vout: number;
+  transaction_id: string;
+  amount: string;
+  height: number | null;
+  seen_at: Date;
+};
+const COLUMNS = 'currency, txid, vout, transaction_id, amount, height, seen_at';
+const coin = (row: Row): UnprotectedCoin => ({
+  currency: row.currency,
+  outpoint: `${row.txid}:${row.vout}`,
+  transactionId: row.transaction_id,
+  amount: BigInt(row.amount),
+  height: row.height,
+  seenAtMs: row.seen_at.getTime(),
+});
+
+/** Those of a chain that nobody was told of, and marks them as told: of all workers one gets each. */
+export async function takeUntold(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedCoin[]> {
+  const { rows } = await sql.query<Row>({
+    name: 'take_untold_coins',
+    text: `update unprotected_coins set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,
+    values: [currency, new Date(nowMs)],
+  });
+  return rows.map(coin);
+}
+
+/** The newest ones, for `bursar chain status`. */
+export async function readUnprotected(sql: Sql, limit: number): Promise<readonly UnprotectedCoin[]> {
+  const { rows } = await sql.query<Row>({
+    name: 'read_unprotected_coins',
+    text: `select ${COLUMNS} from unprotected_coins order by seen_at desc, txid, vout limit $1`,
+    values: [limit],
+  });
+  return rows.map(coin);
+}

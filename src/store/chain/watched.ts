@@ -1,0 +1,116 @@
+// What the watchers compare every output and input with: the scripts of payable transactions and the outpoints that payments spend. Rows
+// are read in packs of bytes, and new ones by the database transaction that made them, so that none is missed whatever the order of
+// commits. Called by worker/watch-list.ts and by rescan.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** Scripts, each after one byte of its length. */
+export type Pack = Buffer;
+export type SpentOutpoint = { readonly txid: string; readonly vout: number };
+
+/** The oldest database transaction that is still open: everything made before it is visible to the next statement. */
+export async function openHorizon(sql: Sql): Promise<string> {
+  const { rows } = await sql.query<{ horizon: string }>({
+    name: 'open_horizon',
+    text: 'select pg_snapshot_xmin(pg_current_snapshot())::text as horizon',
+    values: [],
+  });
+  return (rows[0] as { horizon: string }).horizon;
+}
+
+/** Rows that claim to be of the future were restored from another cluster: they are not new. */
+export async function forgetForeignHorizons(sql: Sql): Promise<void> {
+  for (const table of ['transactions', 'payment_inputs']) {
+    await sql.query({
+      name: `forget_foreign_horizons_${table}`,
+      text: `update ${table} set made_in = '0' where made_in >= pg_snapshot_xmax(pg_current_snapshot())`,
+      values: [],
+    });
+  }
+}
+
+const PACKED = `string_agg(set_byte('\\x00'::bytea, 0, length(script)) || script, ''::bytea)`;
+
+/** One page of the scripts of transactions created since a time, in the order of their ids. */
+export async function packScripts(
+  sql: Sql,
+  options: { readonly afterId: string; readonly sinceMs: number; readonly limit: number },
+): Promise<{ readonly lastId: string | null; readonly pack: Pack | null }> {
+  const { rows } = await sql.query<{ last_id: string | null; pack: Buffer | null }>({
+    name: 'pack_scripts',
+    text: `select max(id) as last_id, ${PACKED} as pack
+             from (select id, script from transactions where id > $1 and created_at >= $2 and script is not null order by id limit $3) q`,
+    values: [options.afterId, new Date(options.sinceMs), options.limit],
+  });
+  return { lastId: rows[0]?.last_id ?? null, pack: rows[0]?.pack ?? null };
+}
+
+/** The scripts of older transactions that have payments which can still change, or that wait for their chain to be read past their window. */
+export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<Pack | null> {
+  const { rows } = await sql.query<{ pack: Buffer | null }>({
+    name: 'pack_unfinished_scripts',
+    text: `select ${PACKED} as pack from transactions
+             where created_at < $1 and script is not null
+               and id in (select transaction_id from payments where state <> 'mined' or due_height is not null union all
+                          select id from transactions where status = 'started' and due_at <= $1::timestamptz + interval '15 minutes')`,
+    values: [new Date(sinceMs)],
+  });
+  return rows[0]?.pack ?? null;
+}
+
+/** The scripts that were made at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts). */
+export async function packNewScripts(
+  sql: Sql,
+  horizon: string,
+): Promise<{ readonly horizon: string; readonly pack: Pack | null; readonly order: number }> {
+  const { rows } = await sql.query<{ horizon: string; pack: Buffer | null; order: number }>({
+    name: 'pack_new_scripts',
+    text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, (select last_value::float8 from fact_order) as order,
+                  (select ${PACKED} from transactions where made_in >= $1::xid8 and script is not null) as pack`,
+    values: [horizon],
+  });
+  return rows[0] as { horizon: string; pack: Buffer | null; order: number };
+}
+
+/** The scripts of the payments of a chain that are not mined, or above a height, whatever their age: they may come again. */
+export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<Pack | null> {
+  const { rows } = await sql.query<{ pack: Buffer | null }>({
+    name: 'pack_paid_scripts',
+    text: `select ${PACKED} as pack from transactions
+             where script is not null and id in (select transaction_id from payments where currency = $1 and (state <> 'mined' or height > $2))`,
+    values: [currency, aboveHeight],
+  });
+  return rows[0]?.pack ?? null;
+}
+
+/** The outpoints that payments of a chain spend, of those payments that are not mined, or above a height. */
+export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
+  const { rows } = await sql.query<SpentOutpoint>({
+    name: 'spent_outpoints',
+    text: `select i.prev_txid as txid, i.prev_vout as vout from payment_inputs i
+             where i.currency = $1 and i.txid in (select txid from payments where currency = $1 and (state <> 'mined' or height > $2))`,
+    values: [currency, aboveHeight],
+  });
+  return rows;
+}
+
+/** The outpoints that were written at or after a horizon, the scripts of the payments that spend them, and the next horizon. */
+export async function newSpentOutpoints(
+  sql: Sql,
+  currency: UtxoCode,
+  horizon: string,
+): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[]; readonly pack: Pack | null }> {
+  const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null; pack: Buffer | null }>({
+    name: 'new_spent_outpoints',
+    text: `with new as materialized (select prev_txid, prev_vout, txid from payment_inputs where made_in >= $2::xid8 and currency = $1)
+           select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout,
+                  case when i.txid is not null and row_number() over () = 1 then (
+                    select ${PACKED} from transactions where script is not null
+                      and id in (select transaction_id from payments where currency = $1 and txid in (select txid from new))) end as pack
+             from (values (1)) one left join new i on true`,
+    values: [currency, horizon],
+  });
+  const outpoints = rows.flatMap((row) => (row.txid === null || row.vout === null ? [] : [{ txid: row.txid, vout: row.vout }]));
+  const [first] = rows as [(typeof rows)[number]];
+  return { horizon: first.horizon, outpoints, pack: first.pack };
+}

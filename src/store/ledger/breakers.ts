@@ -1,0 +1,67 @@
+// Breakers: what a red audit stops (payouts), since when and why. Tripped by flow/audit, cleared only by an operator's green full audit,
+// looked at before money leaves.
+import type { Sql } from '../postgres/connect.ts';
+
+export type BreakerName = 'payouts';
+export type Breaker = {
+  readonly name: BreakerName;
+  /** Ids of the invariants that were red. */
+  readonly trippedBy: readonly string[];
+  readonly findings: readonly string[];
+  readonly trippedAtMs: number;
+  /** The last audit that was still red. */
+  readonly seenAtMs: number;
+};
+
+/** Trips a breaker. One that is open already stays as it was tripped; new reasons are added. */
+export async function tripBreaker(
+  sql: Sql,
+  trip: {
+    readonly name: BreakerName;
+    readonly by: readonly string[];
+    readonly findings: readonly string[];
+    readonly atMs: number;
+  },
+): Promise<void> {
+  await sql.query({
+    name: 'trip_breaker',
+    text: `insert into breakers (name, tripped_by, findings, tripped_at, seen_at) values ($1, $2, $3, $4, $4)
+             on conflict (name) where cleared_at is null do update set seen_at = excluded.seen_at,
+               tripped_by = array(select distinct unnest(breakers.tripped_by || excluded.tripped_by) order by 1),
+               findings = (array(select distinct unnest(breakers.findings || excluded.findings) order by 1))[1:${KEPT}]`,
+    values: [trip.name, trip.by, trip.findings, new Date(trip.atMs)],
+  });
+}
+const KEPT = 200;
+
+/** The breakers that are open. */
+export async function openBreakers(sql: Sql): Promise<readonly Breaker[]> {
+  const { rows } = await sql.query<{
+    name: BreakerName;
+    tripped_by: string[];
+    findings: string[];
+    tripped_at: Date;
+    seen_at: Date;
+  }>({
+    name: 'open_breakers',
+    text: 'select name, tripped_by, findings, tripped_at, seen_at from breakers where cleared_at is null order by id',
+    values: [],
+  });
+  return rows.map((row) => ({
+    name: row.name,
+    trippedBy: row.tripped_by,
+    findings: row.findings,
+    trippedAtMs: row.tripped_at.getTime(),
+    seenAtMs: row.seen_at.getTime(),
+  }));
+}
+
+/** Closes every breaker; how many were open. The row stays as history. */
+export async function clearBreakers(sql: Sql, by: string, atMs: number): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'clear_breakers',
+    text: 'update breakers set cleared_at = $2, cleared_by = $1 where cleared_at is null',
+    values: [by, new Date(atMs)],
+  });
+  return rowCount ?? 0;
+}

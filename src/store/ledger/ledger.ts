@@ -1,0 +1,150 @@
+// The way into the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
+// house's own accounts. Called by the lives, inside their database transaction.
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { Balances, Entry } from '../../core/judge/case.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
+const ENTRIES_AT_ONCE = 500;
+
+export type EntryToPost = {
+  readonly entry: Entry;
+  readonly transactionId: string | null;
+  /** The service's time, milliseconds. */
+  readonly atMs: number;
+};
+
+/** Posts balanced entries in their order. A key that was posted before with the same lines changes nothing. */
+export async function postEntries(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
+  for (let from = 0; from < postings.length; from += ENTRIES_AT_ONCE) {
+    await postSome(sql, postings.slice(from, from + ENTRIES_AT_ONCE));
+  }
+}
+
+async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
+  const entries = postings.map((posting) => posting.entry);
+  const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
+  await sql.query({
+    name: parts.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
+    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, null, null))
+           select count(*)${parts.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
+    values: [
+      entries.map((entry) => entry.key),
+      entries.map((entry) => entry.kind),
+      entries.map((entry) => JSON.stringify(entry.postings.map((line) => ({ a: line.account, v: line.amount.toString() })))),
+      postings.map((posting) => new Date(posting.atMs).toISOString()),
+      postings.map((posting) => posting.transactionId),
+      ...(parts.length === 0
+        ? []
+        : [
+            parts.map((part) => part.entryKey),
+            parts.map((part) => part.key),
+            parts.map((part) => part.amount),
+            parts.map((part) => part.reversesKey),
+          ]),
+    ],
+  });
+}
+
+const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
+const receivableOf = (merchantId: bigint, currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
+
+/** Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. */
+export async function lockBalances(sql: Sql, merchantId: bigint, currencies: readonly CurrencyCode[]): Promise<Balances> {
+  const { rows } = await sql.query<{ code: string; amount: string }>({
+    name: 'ledger_lock_balances',
+    text: 'select code, amount from ledger.lock_balances($1)',
+    values: [currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)])],
+  });
+  return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));
+}
+
+/**
+ * As {@link lockBalances} for several merchants at once, each with its currencies; waits for nobody. A merchant of whom somebody holds a row is
+ * not in the answer.
+ */
+export async function lockFreeBalances(
+  sql: Sql,
+  wanted: ReadonlyMap<bigint, readonly CurrencyCode[]>,
+): Promise<Map<bigint, Balances>> {
+  const codes = (merchantId: bigint, currencies: readonly CurrencyCode[]) =>
+    currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)]);
+  if (wanted.size === 0) return new Map();
+  const { rows } = await sql.query<{ code: string; amount: string }>({
+    name: 'ledger_lock_free_balances',
+    text: 'select code, amount from ledger.lock_free_balances($1)',
+    values: [[...wanted].flatMap(([merchantId, currencies]) => codes(merchantId, currencies))],
+  });
+  const amounts = new Map(rows.map((row) => [row.code, BigInt(row.amount)]));
+  const free = [...wanted].filter(([merchantId, currencies]) => codes(merchantId, currencies).every((code) => amounts.has(code)));
+  return new Map(free.map(([merchantId, currencies]) => [merchantId, balancesOf(merchantId, currencies, amounts)]));
+}
+
+function balancesOf(merchantId: bigint, currencies: readonly CurrencyCode[], amounts: ReadonlyMap<string, bigint>): Balances {
+  return new Map(
+    currencies.map((currency) => [
+      currency,
+      {
+        available: amounts.get(availableOf(merchantId, currency)) ?? 0n,
+        receivable: amounts.get(receivableOf(merchantId, currency)) ?? 0n,
+      },
+    ]),
+  );
+}
+
+/** Moves queued postings into the house's balances; returns how many entries it took. */
+export async function rollUp(sql: Sql, limit: number): Promise<number> {
+  const { rows } = await sql.query<{ n: number }>({
+    name: 'ledger_roll_up',
+    text: 'select ledger.roll_up($1) as n',
+    values: [limit],
+  });
+  return rows[0]?.n ?? 0;
+}
+
+export type BalanceEntryRow = {
+  readonly entryId: bigint;
+  readonly currency: CurrencyCode;
+  /** Signed: + into the balance. */
+  readonly amount: bigint;
+  readonly balanceAfter: bigint;
+  readonly kind: string;
+  readonly transactionId: string | null;
+  readonly payoutId: string | null;
+  readonly createdAtMs: number;
+};
+
+/** The entries that made a merchant's available balance, newest first; one more than `limit` where there are more. */
+export async function balanceEntries(
+  sql: Sql,
+  merchantId: bigint,
+  page: { readonly currency: CurrencyCode | null; readonly limit: number; readonly beforeEntryId: bigint | null },
+): Promise<BalanceEntryRow[]> {
+  const { rows } = await sql.query<{
+    entry_id: bigint;
+    currency: CurrencyCode;
+    amount: string;
+    balance_after: string;
+    kind: string;
+    transaction_id: string | null;
+    payout_id: string | null;
+    created_at: Date;
+  }>({
+    name: 'ledger_balance_entries',
+    text: `select e.id as entry_id, p.currency, -p.amount as amount, p.balance_after, e.kind, e.transaction_id, e.payout_id, e.created_at
+             from ledger.account a join ledger.posting p on p.account_id = a.id join ledger.entry e on e.id = p.entry_id
+            where a.merchant_id = $1 and a.kind = 'available' and ($2::text is null or a.currency = $2) and ($3::bigint is null or p.entry_id < $3)
+            order by p.entry_id desc, p.line desc limit $4`,
+    values: [merchantId, page.currency, page.beforeEntryId, page.limit + 1],
+  });
+  return rows.map((row) => ({
+    entryId: row.entry_id,
+    currency: row.currency,
+    amount: BigInt(row.amount),
+    balanceAfter: BigInt(row.balance_after),
+    kind: row.kind,
+    transactionId: row.transaction_id,
+    payoutId: row.payout_id,
+    createdAtMs: row.created_at.getTime(),
+  }));
+}

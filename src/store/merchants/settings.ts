@@ -1,0 +1,87 @@
+// The row of what a merchant has set. Called by settings of the flow, which decides what a change means and when it counts.
+import type { Sql } from '../postgres/connect.ts';
+
+export type LatePolicy = 'accept' | 'review';
+
+/** A guard of payouts: what was sent last, and, while a loosening waits, what is in force until `from`. */
+export type Guarded<T> = { readonly sent: T; readonly waiting: { readonly inForce: T; readonly from: Date } | null };
+
+export type SettingsRow = {
+  readonly toleranceBps: number;
+  readonly latePayments: LatePolicy;
+  /** Empty in `sent` = off; empty in `waiting.inForce` = nothing is allowed. */
+  readonly allowList: Guarded<readonly string[]>;
+  /** Cents; null = no approval. */
+  readonly approvalAbove: Guarded<bigint | null>;
+};
+
+type Columns = {
+  tolerance_bps: number;
+  late_payments: LatePolicy;
+  payout_allow_list: string[];
+  payout_allow_list_old: string[];
+  payout_allow_list_from: Date | null;
+  payout_approval_above: string | null;
+  payout_approval_above_old: string | null;
+  payout_approval_above_from: Date | null;
+};
+const COLUMNS = `tolerance_bps, late_payments, payout_allow_list, payout_allow_list_old, payout_allow_list_from,
+  payout_approval_above, payout_approval_above_old, payout_approval_above_from`;
+
+export async function readSettings(sql: Sql, merchantId: bigint): Promise<SettingsRow> {
+  const { rows } = await sql.query<Columns>({
+    name: 'settings_read',
+    text: `select ${COLUMNS} from merchant_settings where merchant_id = $1`,
+    values: [merchantId],
+  });
+  return fromColumns(rows[0] as Columns);
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockSettings(sql: Sql, merchantId: bigint): Promise<SettingsRow> {
+  const { rows } = await sql.query<Columns>({
+    name: 'settings_lock',
+    text: `select ${COLUMNS} from merchant_settings where merchant_id = $1 for update`,
+    values: [merchantId],
+  });
+  return fromColumns(rows[0] as Columns);
+}
+
+export async function writeSettings(sql: Sql, merchantId: bigint, row: SettingsRow): Promise<void> {
+  await sql.query({
+    name: 'settings_write',
+    text: `update merchant_settings set tolerance_bps = $2, late_payments = $3, payout_allow_list = $4, payout_allow_list_old = $5,
+             payout_allow_list_from = $6, payout_approval_above = $7, payout_approval_above_old = $8, payout_approval_above_from = $9
+           where merchant_id = $1`,
+    values: [
+      merchantId,
+      row.toleranceBps,
+      row.latePayments,
+      row.allowList.sent,
+      row.allowList.waiting?.inForce ?? [],
+      row.allowList.waiting?.from ?? null,
+      row.approvalAbove.sent,
+      row.approvalAbove.waiting?.inForce ?? null,
+      row.approvalAbove.waiting?.from ?? null,
+    ],
+  });
+}
+
+const amountOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
+
+function fromColumns(row: Columns): SettingsRow {
+  const listFrom = row.payout_allow_list_from;
+  const approvalFrom = row.payout_approval_above_from;
+  return {
+    toleranceBps: row.tolerance_bps,
+    latePayments: row.late_payments,
+    allowList: {
+      sent: row.payout_allow_list,
+      waiting: listFrom === null ? null : { inForce: row.payout_allow_list_old, from: listFrom },
+    },
+    approvalAbove: {
+      sent: amountOf(row.payout_approval_above),
+      waiting: approvalFrom === null ? null : { inForce: amountOf(row.payout_approval_above_old), from: approvalFrom },
+    },
+  };
+}

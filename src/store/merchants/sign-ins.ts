@@ -1,0 +1,193 @@
+// The rows of sign-ins (one family of tokens each) and of the public keys that tokens are verified with. Called by sign-in, refresh and
+// merchants of the flow, which decide; hashes are SHA-256 of a token's identifier.
+import type { Scope } from '../../core/credentials.ts';
+import type { VerificationKey } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type RevokedBecause = 'signed_out' | 'refresh_token_reused' | 'credentials_changed';
+
+/** A pair as the row knows it. */
+export type PairHashes = { readonly refreshHash: Buffer; readonly accessHash: Buffer; readonly expiresAt: Date };
+
+/** Inserts a sign-in, and removes those of the same user that have run out. */
+export async function insertSignIn(
+  sql: Sql,
+  row: PairHashes & { readonly id: string; readonly userId: bigint; readonly createdAt: Date },
+): Promise<void> {
+  await sql.query({
+    name: 'sign_in_insert',
+    text: `with gone as (delete from sign_ins where user_id = $2 and expires_at < $3)
+      insert into sign_ins (id, user_id, created_at, expires_at, refresh_hash, access_hash) values ($1, $2, $3, $4, $5, $6)`,
+    values: [row.id, row.userId, row.createdAt, row.expiresAt, row.refreshHash, row.accessHash],
+  });
+}
+
+export type SignInState = {
+  readonly affiliateId: string;
+  readonly userId: bigint;
+  readonly merchantId: bigint;
+  readonly scopes: readonly Scope[];
+  readonly suspended: boolean;
+};
+
+/** Notes that this access token was presented (when it is the newest) and tells who that is; null when the sign-in is revoked or unknown. */
+export async function presentAccessToken(
+  sql: Sql,
+  token: { readonly signInId: string; readonly accessHash: Buffer },
+): Promise<SignInState | null> {
+  const { rows } = await sql.query<{
+    affiliate_id: string;
+    user_id: bigint;
+    merchant_id: bigint;
+    scopes: Scope[];
+    suspended: boolean;
+  }>({
+    name: 'sign_in_present',
+    text: `with shown as (update sign_ins set presented = true where id = $1 and access_hash = $2 and not presented)
+      select m.affiliate_id, u.id as user_id, m.id as merchant_id, u.scopes, m.suspended_at is not null as suspended
+        from sign_ins s join users u on u.id = s.user_id join merchants m on m.id = u.merchant_id
+       where s.id = $1 and s.revoked_at is null`,
+    values: [token.signInId, token.accessHash],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    affiliateId: row.affiliate_id,
+    userId: row.user_id,
+    merchantId: row.merchant_id,
+    scopes: row.scopes,
+    suspended: row.suspended,
+  };
+}
+
+/** Notes that a token, if it is of the newest pair, was presented to a refresh that is refused. */
+export async function notePresented(sql: Sql, signInId: string, hash: Buffer): Promise<void> {
+  await sql.query({
+    name: 'sign_in_note_presented',
+    text: 'update sign_ins set presented = true where not presented and id = $1 and (access_hash = $2 or refresh_hash = $2)',
+    values: [signInId, hash],
+  });
+}
+
+/** What decides about a refresh: the newest pair and the one before. */
+export type Rotation = {
+  readonly refreshHash: Buffer;
+  readonly accessHash: Buffer;
+  readonly presented: boolean;
+  readonly previous: { readonly refreshHash: Buffer; readonly consumedAt: Date; readonly sealedPair: Buffer } | null;
+  readonly handedOutAgain: boolean;
+  readonly gracesInARow: number;
+};
+
+/** Locks a sign-in that is not revoked; null when there is none. */
+export async function lockRotation(
+  sql: Sql,
+  signInId: string,
+): Promise<(Rotation & { readonly affiliateId: string; readonly suspended: boolean }) | null> {
+  const { rows } = await sql.query<{
+    refresh_hash: Buffer;
+    access_hash: Buffer;
+    presented: boolean;
+    previous_hash: Buffer | null;
+    consumed_at: Date;
+    sealed_pair: Buffer;
+    handed_out_again: boolean;
+    graces_in_a_row: number;
+    affiliate_id: string;
+    suspended: boolean;
+  }>({
+    name: 'sign_in_lock',
+    text: `select s.refresh_hash, s.access_hash, s.presented, s.previous_hash, s.consumed_at, s.sealed_pair, s.handed_out_again,
+                  s.graces_in_a_row, m.affiliate_id, m.suspended_at is not null as suspended
+             from sign_ins s join users u on u.id = s.user_id join merchants m on m.id = u.merchant_id
+            where s.id = $1 and s.revoked_at is null for update of s`,
+    values: [signInId],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    refreshHash: row.refresh_hash,
+    accessHash: row.access_hash,
+    presented: row.presented,
+    previous:
+      row.previous_hash === null
+        ? null
+        : { refreshHash: row.previous_hash, consumedAt: row.consumed_at, sealedPair: row.sealed_pair },
+    handedOutAgain: row.handed_out_again,
+    gracesInARow: row.graces_in_a_row,
+    affiliateId: row.affiliate_id,
+    suspended: row.suspended,
+  };
+}
+
+/** Writes the newest pair of a locked sign-in, and what it replaces. */
+export async function rotateSignIn(
+  sql: Sql,
+  signInId: string,
+  next: PairHashes & { readonly gracesInARow: number; readonly consumedAt: Date; readonly sealedPair: Buffer },
+): Promise<void> {
+  await sql.query({
+    name: 'sign_in_rotate',
+    text: `update sign_ins set previous_hash = refresh_hash, refresh_hash = $2, access_hash = $3, expires_at = $4, graces_in_a_row = $5,
+                  consumed_at = $6, sealed_pair = $7, presented = false, handed_out_again = false
+            where id = $1`,
+    values: [signInId, next.refreshHash, next.accessHash, next.expiresAt, next.gracesInARow, next.consumedAt, next.sealedPair],
+  });
+}
+
+/** Writes that the newest pair of a locked sign-in is handed out again. */
+export async function handOutAgain(
+  sql: Sql,
+  signInId: string,
+  next: { readonly gracesInARow: number; readonly presented: boolean },
+): Promise<void> {
+  await sql.query({
+    name: 'sign_in_hand_out_again',
+    text: 'update sign_ins set handed_out_again = true, graces_in_a_row = $2, presented = $3 where id = $1',
+    values: [signInId, next.gracesInARow, next.presented],
+  });
+}
+
+/** Revokes one sign-in for good; the first reason stays. */
+export async function revokeSignIn(sql: Sql, signInId: string, because: RevokedBecause, at: Date): Promise<void> {
+  await sql.query({
+    name: 'sign_in_revoke',
+    text: 'update sign_ins set revoked_at = $2, revoked_because = $3, sealed_pair = null, previous_hash = null, consumed_at = null where id = $1 and revoked_at is null',
+    values: [signInId, at, because],
+  });
+}
+
+/** Revokes every sign-in of a user; answers which. */
+export async function revokeSignInsOf(sql: Sql, userId: bigint, because: RevokedBecause, at: Date): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'sign_in_revoke_user',
+    text: `update sign_ins set revoked_at = $2, revoked_because = $3, sealed_pair = null, previous_hash = null, consumed_at = null
+            where user_id = $1 and revoked_at is null returning id`,
+    values: [userId, at, because],
+  });
+  return rows.map((row) => row.id);
+}
+
+/** Stores a public key (again and again is fine), and removes those that nothing alive was signed with. */
+export async function publishSigningKey(
+  sql: Sql,
+  key: VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number },
+  now: Date,
+): Promise<void> {
+  await sql.query({
+    name: 'signing_key_publish',
+    text: `with gone as (delete from signing_keys where useless_after < $5)
+      insert into signing_keys (kid, public_key, created_at, useless_after) values ($1, $2, $3, $4) on conflict (kid) do nothing`,
+    values: [key.kid, key.publicKeyPem, new Date(key.createdAtMs), new Date(key.uselessAfterMs), now],
+  });
+}
+
+/** The public key of that name; null when no process of ours has it. */
+export async function findSigningKey(sql: Sql, kid: string): Promise<VerificationKey | null> {
+  const { rows } = await sql.query<{ public_key: string }>({
+    name: 'signing_key_find',
+    text: 'select public_key from signing_keys where kid = $1',
+    values: [kid],
+  });
+  return rows[0] === undefined ? null : { kid, publicKeyPem: rows[0].public_key };
+}

@@ -1,0 +1,39 @@
+// What a database is, for who must not change it: `bursar config check --nodes`.
+import pg from 'pg';
+import type { Network, UtxoCode } from '../../core/currency.ts';
+import { MIGRATIONS_FOLDER, pendingMigrations } from './migrate.ts';
+import { networksOf } from './network.ts';
+
+export type Inspection = {
+  /** Whose books it may hold; null when nothing tells (a new one). */
+  readonly networks: readonly Network[] | null;
+  /** How many files of db/ it does not have yet. */
+  readonly pending: number;
+  /** The coins that addresses may be derived for now. */
+  readonly receiving: readonly UtxoCode[];
+};
+
+/** Reads only. Throws what the connection threw. */
+export async function inspectDatabase(url: string): Promise<Inspection> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'bursar config check',
+    connectionTimeoutMillis: 5_000,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const networks = await networksOf(client);
+    const pending = await pendingMigrations(client, MIGRATIONS_FOLDER);
+    const there = await client.query<{ there: boolean }>("select to_regclass('public.account_xpubs') is not null as there");
+    const keys =
+      there.rows[0]?.there === true
+        ? await client.query<{ currency: UtxoCode }>(
+            `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
+          )
+        : { rows: [] };
+    return { networks, pending: pending.length, receiving: keys.rows.map(({ currency }) => currency) };
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,229 @@
+// What the judge is told of the chains while it holds transactions: their payments with the rates of their arrival, how far each chain was
+// read, how blocks are dated. Of many transactions in one statement.
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
+import { parseRate } from '../../core/rate.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { storedRate } from './transactions.ts';
+
+type PaymentRow = {
+  id: bigint;
+  transaction_id: string;
+  currency: CurrencyCode;
+  txid: string;
+  vout: number;
+  amount: string;
+  coinbase: boolean;
+  lock: 'instantsend' | 'chainlock' | null;
+  state: PaymentState;
+  height: number | null;
+  block_hash: string | null;
+  block_time: Date | null;
+  seen_at: Date;
+  caught_up_at: Date;
+  found_mined: boolean;
+  gone_since: Date | null;
+  last_height: number | null;
+  conflict_txid: string | null;
+  arrival_rate: string | null;
+  noticed_at: Date | null;
+  present: boolean;
+  on_time_minor: string;
+  value_rate: string | null;
+  judged_block_hash: string | null;
+  generation: number;
+  credited: string;
+  suspended: string;
+  fee: string;
+  in_available: string;
+  in_suspense: string;
+  in_refund: string;
+  sent_back: string;
+  owed: string;
+  owed_fee: string;
+  was_lost: boolean;
+  counted: boolean;
+  deposit_key: string | null;
+  due_height: number | null;
+  due_at: Date | null;
+};
+
+/** A node tells the second in which it saw a transaction or made a block, so what it dates may have come up to this much later. */
+const DATED_WITHIN = '1 second';
+/** How old the rate of a moment may be; one that was found in a block arrived by the block's date, whenever we read it. */
+const RATE_AGE = '10 minutes';
+
+/** SQL for the rate of a currency at a moment: the last one before, where that is old the first one after; null when there is none yet. */
+function rateAt(currency: string, at: string): string {
+  return `coalesce(
+    (select h.usd::text from rate_history h
+      where h.currency = ${currency} and h.at <= ${at} + interval '${DATED_WITHIN}' and h.at >= ${at} - interval '${RATE_AGE}'
+      order by h.at desc limit 1),
+    (select h.usd::text from rate_history h where h.currency = ${currency} and h.at > ${at} order by h.at limit 1))`;
+}
+
+const COIN_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
+  p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid, p.noticed_at, p.present, p.on_time_minor, p.value_rate,
+  p.judged_block_hash, p.generation, p.credited, p.suspended, p.fee, p.in_available, p.in_suspense, p.in_refund, p.sent_back, p.owed, p.owed_fee,
+  p.was_lost, p.counted, p.deposit_key, p.due_height, p.due_at`;
+
+/** How far each chain was read, as the database tells it: currency, height, milliseconds, the hash of the last block, whether it is contested. */
+type ToldView = readonly [CurrencyCode, number, number, string, boolean];
+const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, n.contested is not null))
+                 from chain_cursors c left join node_conditions n using (currency)`;
+
+export type ChainFacts = {
+  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
+  /** The last block of each chain, by which it is known again. */
+  readonly tips: ReadonlyMap<CurrencyCode, { readonly height: number; readonly hash: string }>;
+  /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
+  readonly payments: ReadonlyMap<string, readonly Payment[]>;
+};
+
+/**
+ * The payments of locked transactions and how far each chain was read, at one moment: a chain that goes on, or back, in between would make a
+ * payment look deeper, or gone for longer, than it is.
+ * @param contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ */
+export async function readChainFacts(
+  sql: Sql,
+  transactionIds: readonly string[],
+  contestedLimitMinor: bigint,
+): Promise<ChainFacts> {
+  const { rows } = await sql.query<PaymentRow & { id: bigint | null; views: readonly ToldView[] | null }>({
+    name: 'read_chain_facts',
+    text: `
+      with payments as materialized (
+        select ${COIN_COLUMNS}, case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end as arrived_at
+          from payments p where p.transaction_id = any ($1)),
+      rates as materialized (
+        select a.currency, a.arrived_at, ${rateAt('a.currency', 'a.arrived_at')} as arrival_rate
+          from (select distinct currency, arrived_at from payments) a)
+      select case when row_number() over () = 1 then (${VIEWS}) end as views, p.*
+        from (values (1)) one left join (select * from payments join rates using (currency, arrived_at)) p on true order by p.seen_at, p.id`,
+    values: [transactionIds],
+  });
+  const views = rows.find((row) => row.views !== null)?.views ?? [];
+  const found = rows.filter((row) => row.id !== null);
+  const spends = await readSpends(sql, found);
+  const payments = new Map<string, Payment[]>(transactionIds.map((id) => [id, []]));
+  for (const row of found) payments.get(row.transaction_id)?.push(paymentOf(row, spends));
+  return {
+    chains: new Map(
+      views.map(([currency, tipHeight, timeMs, , contested]) => [
+        currency,
+        contested ? { tipHeight, timeMs, contestedAboveMinor: contestedLimitMinor } : { tipHeight, timeMs },
+      ]),
+    ),
+    tips: new Map(views.map(([currency, height, , hash]) => [currency, { height, hash }])),
+    payments,
+  };
+}
+
+function paymentOf(row: PaymentRow, spends: ReadonlyMap<string, readonly string[]>): Payment {
+  return {
+    id: row.id,
+    currency: row.currency,
+    txid: row.txid,
+    vout: row.vout,
+    amount: BigInt(row.amount),
+    coinbase: row.coinbase,
+    lock: row.lock,
+    state: row.state,
+    height: row.height,
+    blockHash: row.block_hash,
+    blockTimeMs: row.block_time?.getTime() ?? null,
+    seenAtMs: row.seen_at.getTime(),
+    caughtUpAtMs: row.caught_up_at.getTime(),
+    foundMined: row.found_mined,
+    goneSinceMs: row.gone_since?.getTime() ?? null,
+    lastHeight: row.last_height,
+    conflictTxid: row.conflict_txid,
+    spends: spends.get(row.txid) ?? [],
+    arrivalRate: row.arrival_rate === null ? null : parseRate(row.arrival_rate),
+    classified: row.noticed_at !== null,
+    present: row.present,
+    onTimeMinor: BigInt(row.on_time_minor),
+    valueRate: row.value_rate === null ? null : storedRate(row.value_rate),
+    judgedBlockHash: row.judged_block_hash,
+    generation: row.generation,
+    credited: BigInt(row.credited),
+    suspended: BigInt(row.suspended),
+    fee: BigInt(row.fee),
+    inAvailable: BigInt(row.in_available),
+    inSuspense: BigInt(row.in_suspense),
+    inRefund: BigInt(row.in_refund),
+    sentBack: BigInt(row.sent_back),
+    owed: BigInt(row.owed),
+    owedFee: BigInt(row.owed_fee),
+    wasLost: row.was_lost,
+    counted: row.counted,
+    depositEntryKey: row.deposit_key,
+    dueHeight: row.due_height,
+    dueAtMs: row.due_at?.getTime() ?? null,
+  };
+}
+
+/** What the payments spend that were replaced by another one of the same transaction. */
+async function readSpends(sql: Sql, payments: readonly PaymentRow[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  const txids = new Set(payments.map((payment) => payment.txid));
+  const replaced = payments.filter((payment) => payment.conflict_txid !== null && txids.has(payment.conflict_txid));
+  if (replaced.length === 0) return new Map();
+  const { rows } = await sql.query<{ txid: string; spends: string[] }>({
+    name: 'read_spends',
+    text: `select i.txid, array_agg(i.prev_txid || ':' || i.prev_vout order by i.prev_txid, i.prev_vout) as spends
+             from (select distinct * from unnest($1::text[], $2::text[]) as t(currency, txid)) w join payment_inputs i using (currency, txid)
+            group by i.txid`,
+    values: [replaced.map((payment) => payment.currency), replaced.map((payment) => payment.txid)],
+  });
+  return new Map(rows.map((row) => [row.txid, row.spends]));
+}
+
+export type WantedBlocks = {
+  readonly currency: CurrencyCode;
+  readonly heights: readonly number[];
+  /** Of a block dated later than this the rate of its date is read too, as that of a payment's arrival is. */
+  readonly ratesAfterMs: number;
+};
+
+/**
+ * Blocks at the heights that each asks for, those that are kept; null when a chain has left the block that was its last one.
+ * @param options.tips the last block of each chain when its payments were read
+ * @param options.nowMs no rate of a later time is asked for
+ */
+export async function readBlocks(
+  sql: Sql,
+  wanted: readonly WantedBlocks[],
+  options: { readonly tips: ChainFacts['tips']; readonly nowMs: number },
+): Promise<readonly ReadonlyMap<number, DatedBlock>[] | null> {
+  const asked = wanted.flatMap(({ currency, heights, ratesAfterMs }, n) =>
+    heights.map((height) => ({ n, currency, height, ratesAfterMs })),
+  );
+  if (asked.length === 0) return wanted.map(() => new Map());
+  const tips = [...options.tips].filter(([currency]) => wanted.some((one) => one.currency === currency));
+  const { rows } = await sql.query<{ n: number; height: number; time: Date; usd: string | null }>({
+    name: 'read_dated_blocks',
+    text: `
+      select w.n, b.height, b.time, case when b.time > w.rates_after then ${rateAt('b.currency', 'least(b.time, $5)')} end as usd
+        from unnest($1::int[], $2::text[], $3::int[], $4::timestamptz[]) as w(n, currency, height, rates_after)
+        join blocks b on b.currency = w.currency and b.height = w.height
+      union all
+      select -1, t.height, now(), null from unnest($6::text[], $7::int[], $8::text[]) as t(currency, height, hash)
+       where not exists (select 1 from blocks b where b.currency = t.currency and b.height = t.height and b.hash = t.hash)`,
+    values: [
+      asked.map((one) => one.n),
+      asked.map((one) => one.currency),
+      asked.map((one) => one.height),
+      asked.map((one) => new Date(one.ratesAfterMs).toISOString()),
+      new Date(options.nowMs),
+      tips.map(([currency]) => currency),
+      tips.map(([, tip]) => tip.height),
+      tips.map(([, tip]) => tip.hash),
+    ],
+  });
+  if (rows.some((row) => row.n === -1)) return null;
+  const found = wanted.map(() => new Map<number, DatedBlock>());
+  for (const { n, height, time, usd } of rows)
+    found[n]?.set(height, { timeMs: time.getTime(), rate: usd === null ? null : parseRate(usd) });
+  return found;
+}

@@ -1,0 +1,165 @@
+// What is due: transactions that the judge must look at, look-ups that rule 8 wants, and whether everything due has been done. Due times
+// are compared with the own clock of each transaction's chain, so nothing of a chain that was not read to its end ever falls due.
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type DueTransaction = {
+  readonly id: string;
+  /** How many payments it has; of a large one, that it has more than {@link LARGE}. */
+  readonly payments: number;
+  readonly isLarge: boolean;
+};
+/** With more payments a transaction is decided by itself. */
+const LARGE = 200;
+
+/** SQL: whether a transaction rests after a failure (set-aside.ts). */
+const RESTS = (id: string): string =>
+  `exists (select 1 from set_aside a where a.transaction_id = ${id} and a.rests_until > clock_timestamp())`;
+
+/**
+ * SQL for the transactions whose payments have reached what they wait for, in the order in which that came: it goes from one transaction to
+ * the next along the index, so that one with thousands of payments costs what another does. Part of a `with recursive`.
+ */
+function reached(name: string, column: 'due_height' | 'due_at', reach: 'height' | 'caught_up_at'): string {
+  const next = (after: string) =>
+    `select p.${column} as at, p.transaction_id as id from payments p where p.currency = c.currency and p.${column} <= c.reach ${after}
+       order by p.${column}, p.transaction_id limit 1`;
+  return `${name} as (
+    select c.currency, c.reach, q.* from (select currency, ${reach} as reach from chain_cursors) c cross join lateral (${next('')}) q
+    union all
+    select c.currency, c.reach, q.* from ${name} c cross join lateral (${next(`and (p.${column}, p.transaction_id) > (c.at, c.id)`)}) q)`;
+}
+
+/** Of each kind of what is due so many are told at once. */
+const MOST = 400;
+const FREE = (id: string): string => `${id} <> all ((select ids from resting)::text[])`;
+
+/**
+ * Transactions that are due, at most some hundreds: those whose facts have changed first, then those whose time has come, then those whose
+ * payments have reached what they wait for; each the longest waiting first. Those that rest after a failure are left out.
+ */
+export async function dueTransactions(sql: Sql): Promise<readonly DueTransaction[]> {
+  const { rows } = await sql.query<{ id: string; payments: number }>({
+    name: 'due_transactions',
+    // it has no parameters, so a session plans it once
+    text: `
+      with recursive resting as materialized (
+        select coalesce(array_agg(transaction_id), '{}') as ids from set_aside where rests_until > clock_timestamp()),
+      ${reached('deep', 'due_height', 'height')}, ${reached('gone', 'due_at', 'caught_up_at')},
+      marked as (select m.id as n, m.transaction_id as id from due_marks m where ${FREE('m.transaction_id')} order by m.id limit ${MOST}),
+      timed as (
+        select t.due_at, t.id from chain_cursors c cross join lateral (
+          select t.id, t.due_at from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and ${FREE('t.id')}
+           order by t.due_at limit ${MOST}) t
+         order by t.due_at limit ${MOST}),
+      due as (
+        select 1 as kind, n, id from marked union all
+        select 2, row_number() over (order by due_at), id from timed union all
+        select 3, row_number() over (), id from (select id from deep where ${FREE('deep.id')} limit ${MOST}) d union all
+        select 3, row_number() over (), id from (select id from gone where ${FREE('gone.id')} limit ${MOST}) g)
+      select d.id, (select count(*)::int from (select 1 from payments p where p.transaction_id = d.id limit ${LARGE + 1}) q) as payments
+        from (select distinct on (id) id, kind, n from due order by id, kind, n) d order by d.kind, d.n`,
+    values: [],
+  });
+  return rows.map(({ id, payments }) => ({ id, payments, isLarge: payments > LARGE }));
+}
+
+export type WantedLookup = {
+  readonly ids: readonly string[];
+  readonly scripts: readonly Uint8Array[];
+  /** The height before the oldest of them. */
+  readonly fromHeight: number;
+  /** The judge has not come to all that is due on this chain: some of it may want to be looked up too. */
+  readonly isJudging: boolean;
+};
+
+/** The transactions of a chain that rule 8 wants to have looked up once more; null when there are none. */
+export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<WantedLookup | null> {
+  const { rows } = await sql.query<{ ids: string[]; scripts: Uint8Array[]; from_height: number; is_judging: boolean }>({
+    name: 'wanted_lookup',
+    text: `
+      select w.ids, w.scripts,
+             coalesce((select min(b.height) from blocks b where b.currency = c.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height,
+             exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')}) as is_judging
+        from chain_cursors c cross join (
+          select array_agg(id) as ids, array_agg(script) as scripts, min(window_ends_at) - interval '15 minutes' as oldest
+            from transactions where currency = $1 and lookup_wanted and status = 'timedout' and script is not null) w
+       where c.currency = $1 and w.ids is not null`,
+    values: [currency],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return { ids: row.ids, scripts: row.scripts, fromHeight: row.from_height, isJudging: row.is_judging };
+}
+
+/**
+ * The chain was looked up for these transactions, begun at `atMs`; they are due again. One whose row somebody holds is left out: it is wanted
+ * still, and keeps no other one waiting.
+ */
+export async function finishLookup(sql: Sql, ids: readonly string[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'finish_lookup',
+    text: `update transactions set looked_up_at = $2, lookup_wanted = false, due_at = '-infinity'
+            where id in (select id from transactions where id = any ($1) and lookup_wanted order by id for no key update skip locked)`,
+    values: [ids, new Date(atMs)],
+  });
+}
+
+/** Asks every worker to look now: to run the jobs of these names, or every urgent one when none is named. */
+export async function hurry(sql: Sql, jobs: readonly string[] = []): Promise<void> {
+  await sql.query({ name: 'hurry', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
+}
+
+/** SQL: whether these chains (null = all) were read to their end at or after a time; of one that cannot be read, whether that was tried. */
+const READ = (codes: string, since: string): string =>
+  `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
+                where (${codes} is null or n.currency = any (string_to_array(${codes}, ',')))
+                  and (n.checked_at < ${since} or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < ${since}))))`;
+
+export type AskedReading = { readonly currencies: readonly CurrencyCode[]; readonly sinceMs: number };
+
+/** For each who asks: whether his chains were read to their end at or after his time; of one that cannot be read, whether that was tried. */
+export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise<readonly boolean[]> {
+  const { rows } = await sql.query<{ read: boolean }>({
+    name: 'are_read',
+    text: `select ${READ('a.codes', 'a.since')} as read from unnest($1::text[], $2::timestamptz[]) with ordinality as a(codes, since, n) order by a.n`,
+    values: [asked.map((one) => one.currencies.join(',')), asked.map((one) => new Date(one.sinceMs).toISOString())],
+  });
+  return rows.map((row) => row.read);
+}
+
+/** SQL: nothing waits for the judge but what rests after a failure. */
+export const JUDGED = `not exists (select 1 from due_marks m where not ${RESTS('m.transaction_id')})
+         and not exists (select 1 from chain_cursors c where
+               exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')})
+            or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height and not ${RESTS('p.transaction_id')})
+            or exists (select 1 from payments p where p.currency = c.currency and p.due_at <= c.caught_up_at and not ${RESTS('p.transaction_id')}))`;
+
+/** Whether nothing waits for the judge but what rests after a failure. */
+export async function isJudged(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ judged: boolean }>({ name: 'is_judged', text: `select ${JUDGED} as judged`, values: [] });
+  return rows[0]?.judged ?? false;
+}
+
+/**
+ * Whether all that was due at `sinceMs` has been done once: every chain that can be read was read since then, no scheduled reading of a chain
+ * is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Of a second reading, which only audits ask,
+ * the first part will do. Audits change nothing that a caller sees: nobody waits for them.
+ */
+export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
+  const { rows } = await sql.query<{ settled: boolean }>({
+    name: 'is_settled',
+    // one statement: what the judge and a look-up hand to each other is seen with the one or with the other
+    text: `
+      select ${READ('null::text', '$1')}
+         and not exists (select 1 from schedules s
+                          where (s.name like 'deep scan %' or s.name like 'reconcile %')
+                            and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000))
+                            and not exists (select 1 from chain_reconciled r where s.name = 'reconcile ' || r.currency and r.updated_at >= $1))
+         and ${JUDGED}
+         and not exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
+                          join chain_cursors c on c.currency = t.currency where t.lookup_wanted and not ${RESTS('t.id')}) as settled`,
+    values: [new Date(sinceMs)],
+  });
+  return rows[0]?.settled ?? false;
+}

@@ -1,0 +1,36 @@
+// What a quote needs to know before it is written: today's prices and the state of each node, in one statement for all who ask together.
+import type { CurrencyCode } from '../../core/currency.ts';
+import { parseRate, type Rate } from '../../core/rate.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type QuoteFacts = {
+  readonly rates: ReadonlyMap<CurrencyCode, { readonly usd: Rate; readonly atMs: number }>;
+  /** The last word of each node; a currency without a row was never seen. */
+  readonly nodes: ReadonlyMap<CurrencyCode, string>;
+};
+
+/** A node that is only busy answers again in a moment; the others cannot tell of a payment. */
+export const USABLE_NODE_STATES: readonly string[] = ['ready', 'busy'];
+
+/** Reads prices and node conditions as they are now. */
+export async function readQuoteFacts(sql: Sql): Promise<QuoteFacts> {
+  const { rows } = await sql.query<{
+    currency: CurrencyCode;
+    usd: string | null;
+    at_ms: number | null;
+    state: string | null;
+  }>({
+    name: 'read_quote_facts',
+    text: `select coalesce(r.currency, n.currency) as currency, r.usd::text as usd, (extract(epoch from r.at) * 1000)::float8 as at_ms, n.state
+             from rates r full join node_conditions n on n.currency = r.currency`,
+    values: [],
+  });
+  const rates = new Map<CurrencyCode, { usd: Rate; atMs: number }>();
+  const nodes = new Map<CurrencyCode, string>();
+  for (const row of rows) {
+    const usd = row.usd === null ? null : parseRate(row.usd);
+    if (usd !== null && row.at_ms !== null) rates.set(row.currency, { usd, atMs: row.at_ms });
+    if (row.state !== null) nodes.set(row.currency, row.state);
+  }
+  return { rates, nodes };
+}

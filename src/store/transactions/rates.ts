@@ -1,0 +1,165 @@
+// The prices in the database: the last good median of each currency and its history. Written by the rate poller, read for /get_rates;
+// the quote (store/transactions/quote-facts.ts) and the judge's case (store/transactions/cases.ts: what a payment was worth when it arrived) read them beside their own rows.
+import type { CurrencyCode } from '../../core/currency.ts';
+import { formatRate, parseRate, type Rate } from '../../core/rate.ts';
+import type { Judgement } from '../../core/rate-median.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** A source as a quote stores it and an answer shows it. */
+export type StoredSource = { readonly source: string; readonly usd: string; readonly at: string };
+export type LatestRate = { readonly usd: Rate; readonly atMs: number; readonly sources: readonly StoredSource[] };
+
+const OLDEST_QUOTED_MS = 5 * 60_000;
+const CLOCK_SLACK_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * The last good medians of the currencies asked for that are at most 5 min old; a currency without one is missing from the answer. A row more than
+ * a minute ahead of `nowMs` (the clock was set back) is none.
+ */
+export async function latestRates(
+  sql: Sql,
+  currencies: readonly CurrencyCode[],
+  nowMs: number,
+): Promise<Map<CurrencyCode, LatestRate>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; usd: string; at: Date; sources: StoredSource[] }>({
+    name: 'latest_rates',
+    text: 'select currency, usd, at, sources from rates where currency = any($1) and at between $2 and $3',
+    values: [currencies, new Date(nowMs - OLDEST_QUOTED_MS), new Date(nowMs + CLOCK_SLACK_MS)],
+  });
+  return new Map(
+    rows.map((row) => [row.currency, { usd: storedRate(row.usd), atMs: row.at.getTime(), sources: row.sources }] as const),
+  );
+}
+
+/** When the feeds were last asked for each currency that ever had a price, whatever they said. */
+export async function rateChecks(sql: Sql): Promise<Map<CurrencyCode, number>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; checkedAt: Date }>({
+    name: 'rate_checks',
+    text: 'select currency, checked_at as "checkedAt" from rates',
+    values: [],
+  });
+  return new Map(rows.map(({ currency, checkedAt }) => [currency, checkedAt.getTime()]));
+}
+
+/** What a source last said of itself: `silent` answers and has no usable price of any currency. */
+export type RateSource = {
+  readonly source: string;
+  readonly state: 'answers' | 'silent' | 'unreachable';
+  /** Why it is not reachable. */
+  readonly reason: string | null;
+};
+export type RateSourceStatus = RateSource & { readonly sinceMs: number; readonly checkedAtMs: number };
+
+const SOURCE_AGAIN_MS = 30_000;
+
+/** Notes what all configured sources said at one reading; what has not changed is written every half minute. Others are forgotten. */
+export async function recordRateSources(sql: Sql, sources: readonly RateSource[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'record_rate_sources',
+    text: `
+      with said as (select * from unnest($1::text[], $2::text[], $3::text[]) as s(source, state, reason)),
+      gone as (delete from rate_sources where source <> all ($1::text[]))
+      insert into rate_sources as r (source, state, reason, since, checked_at)
+      select s.source, s.state, s.reason, $4, $4 from said s left join rate_sources k using (source)
+       where k.source is null or (k.state, k.reason) is distinct from (s.state, s.reason) or k.checked_at not between $5 and $4
+       order by s.source
+      on conflict (source) do update set state = excluded.state, reason = excluded.reason, checked_at = excluded.checked_at,
+        since = case when r.state = excluded.state then least(r.since, excluded.since) else excluded.since end`,
+    values: [
+      sources.map((one) => one.source),
+      sources.map((one) => one.state),
+      sources.map((one) => one.reason?.slice(0, 300) ?? null),
+      new Date(atMs),
+      new Date(atMs - SOURCE_AGAIN_MS),
+    ],
+  });
+}
+
+/** Every source that a worker has asked, by name. */
+export async function readRateSources(sql: Sql): Promise<readonly RateSourceStatus[]> {
+  const { rows } = await sql.query<RateSource & { since: Date; checked_at: Date }>({
+    name: 'read_rate_sources',
+    text: 'select source, state, reason, since, checked_at from rate_sources order by source',
+    values: [],
+  });
+  return rows.map(({ source, state, reason, since, checked_at }) => ({
+    source,
+    state,
+    reason,
+    sinceMs: since.getTime(),
+    checkedAtMs: checked_at.getTime(),
+  }));
+}
+
+/**
+ * Writes what one reading of the feeds came to. A judgement without a price leaves the last good one as it is. A reading that began before the
+ * stored one changes nothing (two pollers may overlap).
+ * @param atMs when the reading began
+ * @returns whether this was the first price in a new hour: then the caller prunes
+ */
+export async function saveRates(sql: Sql, judgements: readonly Judgement[], atMs: number): Promise<{ newHour: boolean }> {
+  const { rows } = await sql.query<{ newHour: boolean }>({
+    name: 'save_rates',
+    text: `
+      with judged as (
+        select * from unnest($2::text[], $3::numeric[], $4::jsonb[], $5::jsonb[]) as j(currency, usd, sources, left_out)
+      ), kept as (
+        insert into rates as r (currency, usd, at, sources, left_out, checked_at)
+        select currency, usd, $1::timestamptz, sources, left_out, $1::timestamptz from judged where usd is not null order by currency
+        on conflict (currency) do update
+          set usd = excluded.usd, at = excluded.at, sources = excluded.sources, left_out = excluded.left_out, checked_at = excluded.checked_at
+          where r.checked_at not between excluded.checked_at + interval '1 microsecond' and excluded.checked_at + interval '1 minute'
+        returning r.currency, r.usd
+      ), refused as (
+        update rates r set left_out = j.left_out, checked_at = $1::timestamptz from judged j
+        where j.usd is null and r.currency = j.currency and r.checked_at <= $1::timestamptz
+      ), ahead as (
+        -- what is dated ahead of now was noted before the clock was set back: at those times to come it would stand for an old price
+        delete from rate_history h using kept k where h.currency = k.currency and h.at > $1::timestamptz + interval '1 minute'
+      ), compared as (
+        select k.currency, k.usd, last.usd as last_usd, last.at as last_at from kept k left join lateral (
+          select h.usd, h.at from rate_history h where h.currency = k.currency and h.at <= $1::timestamptz order by h.at desc limit 1
+        ) last on true
+      ), noted as (
+        insert into rate_history (currency, at, usd)
+        select currency, $1::timestamptz, usd from compared where last_usd is distinct from usd or last_at <= $1::timestamptz - interval '1 minute'
+        on conflict (currency, at) do update set usd = excluded.usd
+      )
+      select coalesce(bool_or(date_trunc('hour', last_at) < date_trunc('hour', $1::timestamptz)), false) as "newHour" from compared`,
+    values: [
+      new Date(atMs),
+      judgements.map((one) => one.currency),
+      judgements.map((one) => (one.usd === null ? null : formatRate(one.usd))),
+      judgements.map((one) => JSON.stringify(one.used.map(storedSource))),
+      judgements.map((one) => JSON.stringify(one.leftOut)),
+    ],
+  });
+  return rows[0] ?? { newHour: false };
+}
+
+/** Thins the history of two to three days ago to one row a minute, and forgets what is older than 90 days. */
+export async function pruneRateHistory(sql: Sql, nowMs: number): Promise<void> {
+  await sql.query({
+    name: 'thin_rate_history',
+    text: `
+      delete from rate_history h where at between $1 and $2 and exists (
+        select 1 from rate_history e where e.currency = h.currency and e.at < h.at and e.at >= date_trunc('minute', h.at))`,
+    values: [new Date(nowMs - 3 * DAY_MS), new Date(nowMs - 2 * DAY_MS)],
+  });
+  await sql.query({
+    name: 'prune_rate_history',
+    text: 'delete from rate_history where at < $1',
+    values: [new Date(nowMs - 90 * DAY_MS)],
+  });
+}
+
+function storedSource(used: Judgement['used'][number]): StoredSource {
+  return { source: used.source, usd: formatRate(used.usd), at: new Date(used.atMs).toISOString() };
+}
+
+function storedRate(text: string): Rate {
+  const rate = parseRate(text);
+  if (rate === null) throw new Error(`rates.usd holds ${text}, expected a positive number with at most 8 decimals`);
+  return rate;
+}

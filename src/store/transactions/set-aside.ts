@@ -1,0 +1,45 @@
+// Transactions that the judge could not decide. Each rests after a failure, for longer every time, so that it delays no other one; while a row
+// stands an operator has to look. Written by the worker's judge job, taken away with a verdict (verdicts.ts), read by chain status and /readyz.
+import type { Sql } from '../postgres/connect.ts';
+
+const FIRST_REST_SECONDS = 30;
+const LONGEST_REST_SECONDS = 3_600;
+
+/** Notes a failure of the judge; the transaction is not due again before it has rested. */
+export async function setAside(
+  sql: Sql,
+  failure: { readonly transactionId: string; readonly reason: string; readonly atMs: number },
+): Promise<void> {
+  const rest = (failures: string) =>
+    `clock_timestamp() + make_interval(secs => least(${LONGEST_REST_SECONDS}, ${FIRST_REST_SECONDS} * 2.0 ^ least(20, ${failures})))`;
+  await sql.query({
+    name: 'set_aside',
+    text: `insert into set_aside as s (transaction_id, failures, reason, since, failed_at, rests_until) values ($1, 1, $2, $3, $3, ${rest('0')})
+             on conflict (transaction_id) do update set failures = s.failures + 1, reason = excluded.reason, failed_at = excluded.failed_at,
+               rests_until = ${rest('s.failures')}`,
+    values: [failure.transactionId, failure.reason, new Date(failure.atMs)],
+  });
+}
+
+export type SetAside = {
+  readonly transactionId: string;
+  readonly failures: number;
+  /** What the last failure said. */
+  readonly reason: string;
+  readonly sinceMs: number;
+};
+
+/** The transactions that are set aside, the longest waiting first. */
+export async function readSetAside(sql: Sql, limit: number): Promise<readonly SetAside[]> {
+  const { rows } = await sql.query<{ transaction_id: string; failures: number; reason: string; since: Date }>({
+    name: 'read_set_aside',
+    text: 'select transaction_id, failures, reason, since from set_aside order by since, transaction_id limit $1',
+    values: [limit],
+  });
+  return rows.map((row) => ({
+    transactionId: row.transaction_id,
+    failures: row.failures,
+    reason: row.reason,
+    sinceMs: row.since.getTime(),
+  }));
+}

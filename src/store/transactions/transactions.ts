@@ -1,0 +1,276 @@
+// Transactions as merchants see them: made in batches, checked in batches, listed. The judge's view of them is in cases.ts.
+import type { CurrencyCode } from '../../core/currency.ts';
+import { parseRate, type Rate } from '../../core/rate.ts';
+import type { TransactionStatus } from '../../core/transaction-states.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { USABLE_NODE_STATES } from './quote-facts.ts';
+
+export type NewTransaction = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly usdMinor: bigint;
+  readonly amountDue: bigint;
+  /** The price that `amountDue` was worked out with. */
+  readonly rate: string;
+  readonly label: string | null;
+  readonly email: string | null;
+  readonly address: string;
+  readonly script: Uint8Array;
+  readonly addressIndex: number;
+  readonly createdAtMs: number;
+  readonly windowEndsAtMs: number;
+};
+
+/**
+ * Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings, the rate's
+ * time and sources from the price in force. Answers for each whether it was written: not where the price is another by now, or its node
+ * cannot be used, so that who remembers them cannot sell at an old price.
+ */
+export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
+  const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
+  const result = await sql.query<{ object_id: string }>({
+    name: 'insert_transactions',
+    text: `
+      with input as (
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::numeric[], $6::numeric[], $7::text[], $8::text[],
+                             $9::text[], $10::bytea[], $11::bigint[], $12::float8[], $13::float8[])
+          as t(id, merchant_id, currency, usd_minor, amount_due, rate, label, email, address, script, address_index, created_ms, window_ends_ms)
+      ), timed as (
+        select *, ${instant('created_ms')} as created_at, ${instant('window_ends_ms')} as window_ends_at from input
+      ), made as (
+        insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, label, email, address, script,
+                                  address_index, created_at, window_ends_at, due_at, tolerance_bps, late_payments)
+        select i.id, i.merchant_id, i.currency, 'started', i.usd_minor, i.amount_due, r.usd, r.at, r.sources, i.label, i.email, i.address, i.script,
+               i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
+          from timed i join merchant_settings s using (merchant_id) join rates r on r.currency = i.currency and r.usd = i.rate
+               join node_conditions n on n.currency = i.currency and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
+        returning id, merchant_id, created_at
+      )
+      insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+      select merchant_id, id, 1, 'transaction.started', 'started', 'created', created_at from made
+      returning object_id`,
+    values: [
+      column('id'),
+      numberArray(column('merchantId')),
+      column('currency'),
+      numberArray(column('usdMinor')),
+      numberArray(column('amountDue')),
+      numberArray(column('rate')),
+      column('label'),
+      column('email'),
+      column('address'),
+      column('script'),
+      numberArray(column('addressIndex')),
+      numberArray(column('createdAtMs')),
+      numberArray(column('windowEndsAtMs')),
+    ],
+  });
+  const made = new Set(result.rows.map((row) => row.object_id));
+  return rows.map((row) => made.has(row.id));
+}
+
+/** Milliseconds since 1970 as an instant, to the millisecond. */
+function instant(name: string): string {
+  return `timestamptz 'epoch' + ${name} * interval '1 millisecond'`;
+}
+
+/** PostgreSQL's text of an array whose elements need no quotes: a quarter of the time of the driver's, which looks for them in each. */
+function numberArray(list: readonly (number | bigint | string)[]): string {
+  return `{${list.join()}}`;
+}
+
+export type CheckRow = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly status: TransactionStatus;
+  readonly currency: CurrencyCode;
+  readonly amountDue: bigint;
+  readonly received: bigint;
+  readonly usdMinor: bigint;
+  readonly confirmations: number;
+  readonly createdAtMs: number;
+  readonly confirmedAtMs: number | null;
+  readonly sequence: number;
+};
+
+type RawCheck = {
+  id: string;
+  merchant_id: bigint;
+  status: TransactionStatus;
+  currency: CurrencyCode;
+  amount_due: string;
+  crypto_received: string;
+  usd_minor: bigint;
+  confirmations: number;
+  created_at: Date;
+  confirmed_at: Date | null;
+  sequence: number;
+};
+
+/** In review the payments may lie on several chains, which grow each at its own pace; else one chain's tip tells. */
+const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
+  case when t.confirmed_from_height is null then 0
+       when t.status = 'review' then coalesce(
+         (select greatest(0, min(case when p.height is null then 0 else k.height - p.height + 1 end))
+            from payments p join chain_cursors k on k.currency = p.currency where p.transaction_id = t.id and p.state in ('mempool', 'mined')), 0)
+       else greatest(0, (select c.height from chain_cursors c where c.currency = t.confirmed_from_currency) - t.confirmed_from_height + 1)
+  end as confirmations`;
+
+function checkRow(row: RawCheck): CheckRow {
+  return {
+    id: row.id,
+    merchantId: row.merchant_id,
+    status: row.status,
+    currency: row.currency,
+    amountDue: BigInt(row.amount_due),
+    received: BigInt(row.crypto_received),
+    usdMinor: row.usd_minor,
+    confirmations: row.confirmations,
+    createdAtMs: row.created_at.getTime(),
+    confirmedAtMs: row.confirmed_at?.getTime() ?? null,
+    sequence: row.sequence,
+  };
+}
+
+/**
+ * What check_transaction shows, for each id asked for; null where there is none. Whose it is, the caller compares. The ids stand in a
+ * subselect: what the planner cannot see makes no plan better than the general one, so the statement is planned five times in a session
+ * and not at every call, which cost as much as all else of it together.
+ */
+export async function readChecks(sql: Sql, ids: readonly string[]): Promise<readonly (CheckRow | null)[]> {
+  const { rows } = await sql.query<RawCheck>({
+    name: 'read_checks',
+    text: `select ${CHECK_COLUMNS} from transactions t where t.id = any ((select $1::text[])::text[])`,
+    values: [ids],
+  });
+  const byId = new Map(rows.map((row) => [row.id, checkRow(row)]));
+  return ids.map((id) => byId.get(id) ?? null);
+}
+
+export type ListFilter = {
+  readonly merchantId: bigint;
+  readonly limit: number;
+  readonly startingAfter: string | null;
+  readonly status: TransactionStatus | null;
+  readonly currency: CurrencyCode | null;
+  readonly label: string | null;
+  readonly createdGteMs: number | null;
+  readonly createdLtMs: number | null;
+};
+export type ListedTransaction = CheckRow & {
+  readonly label: string | null;
+  readonly address: string;
+  readonly rate: Rate;
+  readonly expiresAtMs: number;
+};
+
+const LISTED = `${CHECK_COLUMNS}, t.label, t.address, t.rate, t.window_ends_at`;
+
+/** The merchant's transactions, newest first (ties by id), one more than `limit` where there are more. */
+export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise<ListedTransaction[]> {
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms));
+  // only what is asked for stands in the statement: a page far down is then found by the index, not by counting. The limit stands in a
+  // subselect for the reason of readChecks
+  const wishes = [
+    [
+      'after',
+      filter.startingAfter,
+      '(t.created_at, t.id) < (select a.created_at, a.id from transactions a where a.id = ? and a.merchant_id = $1)',
+    ],
+    ['status', filter.status, 't.status = ?'],
+    ['currency', filter.currency, 't.currency = ?'],
+    ['label', filter.label, 't.label = ?'],
+    ['gte', time(filter.createdGteMs), 't.created_at >= ?'],
+    ['lt', time(filter.createdLtMs), 't.created_at < ?'],
+  ] as const;
+  const given = wishes.filter(([, value]) => value !== null);
+  const { rows } = await sql.query<RawCheck & { label: string | null; address: string; rate: string; window_ends_at: Date }>({
+    name: ['list', ...given.map(([name]) => name)].join('_'),
+    text: `
+      select ${LISTED} from transactions t
+       where ${['t.merchant_id = $1', ...given.map(([, , condition], index) => condition.replace('?', `$${index + 3}`))].join(' and ')}
+       order by t.created_at desc, t.id desc limit (select $2::integer)`,
+    values: [filter.merchantId, filter.limit + 1, ...given.map(([, value]) => value)],
+  });
+  return rows.map((row) => ({
+    ...checkRow(row),
+    label: row.label,
+    address: row.address,
+    rate: storedRate(row.rate),
+    expiresAtMs: row.window_ends_at.getTime(),
+  }));
+}
+
+export type Expansion = {
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly rate: { readonly usd: Rate; readonly atMs: number; readonly sources: unknown };
+  readonly payments: readonly {
+    readonly txid: string;
+    readonly currency: CurrencyCode;
+    readonly amount: bigint;
+    readonly confirmations: number;
+    readonly seenAtMs: number;
+    readonly counted: boolean;
+  }[];
+  readonly events: readonly { readonly status: string; readonly type: string; readonly atMs: number; readonly reason: string }[];
+};
+
+/** What `expand` can show of one transaction; null when there is none. */
+export async function readExpansion(sql: Sql, id: string): Promise<Expansion | null> {
+  const head = await sql.query<{
+    merchant_id: bigint;
+    currency: CurrencyCode;
+    rate: string;
+    rate_at: Date;
+    rate_sources: unknown;
+  }>({
+    name: 'expand_transaction',
+    text: 'select merchant_id, currency, rate, rate_at, rate_sources from transactions where id = $1',
+    values: [id],
+  });
+  const row = head.rows[0];
+  if (row === undefined) return null;
+  const payments = await sql.query<{
+    txid: string;
+    currency: CurrencyCode;
+    amount: string;
+    confirmations: number;
+    seen_at: Date;
+    counted: boolean;
+  }>({
+    name: 'expand_payments',
+    text: `select p.txid, p.currency, p.amount, greatest(p.seen_at, t.created_at) as seen_at, p.counted,
+                  case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations
+             from payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
+            where p.transaction_id = $1 order by p.seen_at, p.id`,
+    values: [id],
+  });
+  const events = await sql.query<{ status: string; type: string; at: Date; reason: string }>({
+    name: 'expand_events',
+    text: 'select status, type, at, reason from events where object_id = $1 order by sequence',
+    values: [id],
+  });
+  return {
+    merchantId: row.merchant_id,
+    currency: row.currency,
+    rate: { usd: storedRate(row.rate), atMs: row.rate_at.getTime(), sources: row.rate_sources },
+    payments: payments.rows.map((one) => ({
+      txid: one.txid,
+      currency: one.currency,
+      amount: BigInt(one.amount),
+      confirmations: one.confirmations,
+      seenAtMs: one.seen_at.getTime(),
+      counted: one.counted,
+    })),
+    events: events.rows.map((one) => ({ status: one.status, type: one.type, atMs: one.at.getTime(), reason: one.reason })),
+  };
+}
+
+/** A rate as the database keeps it. */
+export function storedRate(text: string): Rate {
+  const rate = parseRate(text);
+  if (rate === null) throw new Error(`the database holds the rate ${text}`);
+  return rate;
+}

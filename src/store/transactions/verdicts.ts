@@ -1,0 +1,207 @@
+// What verdicts changed, written in the caller's database transaction, those of many transactions together: ledger entries, history and events,
+// the status guarded by the old one, the payments, the due marks that are answered. Called by flow/decide.
+import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
+import type { Verdict } from '../../core/judge/judge.ts';
+import { formatRate } from '../../core/rate.ts';
+import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { postEntries } from '../ledger/ledger.ts';
+import type { Sql } from '../postgres/connect.ts';
+import type { LockedTransaction } from './cases.ts';
+
+export type Judged = {
+  readonly before: LockedTransaction;
+  readonly transaction: CaseTransaction;
+  /** Those that are not as they were. */
+  readonly payments: readonly Payment[];
+  readonly steps: readonly Step[];
+  readonly verdict: Verdict;
+  readonly nowMs: number;
+};
+
+/** Writes verdicts: ledger entries, events, the transactions (the old status is the guard), and the payments. */
+export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void> {
+  if (all.length === 0) return;
+  await postEntries(
+    sql,
+    all.flatMap(({ steps, transaction, nowMs }) =>
+      steps.flatMap((step) => (step.kind === 'post' ? [{ entry: step.entry, transactionId: transaction.id, atMs: nowMs }] : [])),
+    ),
+  );
+  await insertEvents(sql, all.flatMap(toldBy));
+  await updateTransactions(sql, all.filter(isChanged));
+  await endDue(sql, all);
+  // last: watchers write these rows too, and wait for whoever has changed one
+  await updateJudgedPayments(sql, all);
+}
+
+type Told = {
+  readonly merchantId: bigint;
+  readonly id: string;
+  readonly at: string;
+  readonly type: string;
+  readonly status: TransactionStatus;
+  readonly previous: TransactionStatus | null;
+  readonly reason: string;
+  readonly data: string;
+};
+
+function toldBy({ before, transaction, steps, nowMs }: Judged): readonly Told[] {
+  const of = { merchantId: transaction.merchantId, id: transaction.id, at: new Date(nowMs).toISOString() };
+  let { status } = before.transaction;
+  return steps.flatMap((step): Told[] => {
+    if (step.kind === 'post') return [];
+    const previous = status;
+    if (step.kind === 'announce') {
+      const reason = step.type.replace('transaction.', '').replaceAll('_', ' ');
+      return [{ ...of, type: step.type, status, previous: null, reason, data: JSON.stringify(step.data) }];
+    }
+    status = step.to;
+    const data = JSON.stringify({ rule: step.rule });
+    return [{ ...of, type: `transaction.${status}`, status, previous, reason: step.reason, data }];
+  });
+}
+
+async function insertEvents(sql: Sql, told: readonly Told[]): Promise<void> {
+  if (told.length === 0) return;
+  const column = <K extends keyof Told>(name: K) => told.map((one) => one[name]);
+  await sql.query({
+    name: 'insert_events',
+    text: `
+      with told as materialized (
+        select t.*, row_number() over (partition by t.object_id order by t.n) as nth
+          from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::jsonb[]) with ordinality
+            as t(merchant_id, object_id, type, status, previous, reason, at, data, n)),
+      last as materialized (
+        select o.object_id, (select coalesce(max(e.sequence), 0) from events e where e.object_id = o.object_id) as sequence
+          from (select distinct object_id from told) o)
+      insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data)
+        select t.merchant_id, t.object_id, l.sequence + t.nth, t.type, t.status, t.previous, t.reason, t.at, t.data
+          from told t join last l using (object_id) order by t.n`,
+    values: [
+      column('merchantId'),
+      column('id'),
+      column('type'),
+      column('status'),
+      column('previous'),
+      column('reason'),
+      column('at'),
+      column('data'),
+    ],
+  });
+}
+
+const asDate = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+/** Whether anything of the transaction's own row is not as it was. */
+function isChanged({ before, transaction, verdict }: Judged): boolean {
+  const was = before.verdict;
+  return (
+    verdict.receivedMinor !== was.receivedMinor ||
+    verdict.dueAtMs !== was.dueAtMs ||
+    verdict.youngest?.height !== was.youngest?.height ||
+    verdict.youngest?.currency !== was.youngest?.currency ||
+    (Object.keys(transaction) as (keyof CaseTransaction)[]).some((key) => transaction[key] !== before.transaction[key])
+  );
+}
+
+/** The one statement that writes the status of transactions. */
+async function updateTransactions(sql: Sql, all: readonly Judged[]): Promise<void> {
+  if (all.length === 0) return;
+  const column = <K extends keyof CaseTransaction>(name: K) => all.map(({ transaction }) => transaction[name]);
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'update_transactions',
+    text: `update transactions set status = u.status, merchant_decision = u.merchant_decision, review_cause = u.review_cause,
+                  accepted_only_by_hand = u.accepted_only_by_hand, confirmed_at = u.confirmed_at,
+                  succeeded_at = u.succeeded_at, lookup_wanted = u.lookup_wanted, sequence = u.sequence, crypto_received = u.crypto_received,
+                  confirmed_from_height = u.from_height, confirmed_from_currency = u.from_currency, due_at = u.due_at
+             from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::timestamptz[], $8::timestamptz[], $9::boolean[],
+                         $10::int[], $11::numeric[], $12::int[], $13::text[], $14::timestamptz[])
+               as u(id, before, status, merchant_decision, review_cause, accepted_only_by_hand, confirmed_at, succeeded_at, lookup_wanted, sequence, crypto_received, from_height,
+                    from_currency, due_at)
+            where transactions.id = u.id and transactions.status = u.before returning transactions.id`,
+    values: [
+      column('id'),
+      all.map(({ before }) => before.transaction.status),
+      column('status'),
+      column('merchantDecision'),
+      column('reviewCause'),
+      column('acceptedOnlyByHand'),
+      column('confirmedAtMs').map(asDate),
+      column('succeededAtMs').map(asDate),
+      column('lookupWanted'),
+      column('sequence'),
+      all.map(({ verdict }) => verdict.receivedMinor),
+      all.map(({ verdict }) => verdict.youngest?.height ?? null),
+      all.map(({ verdict }) => verdict.youngest?.currency ?? null),
+      all.map(({ verdict }) => asDate(verdict.dueAtMs)),
+    ],
+  });
+  if (rows.length === all.length) return;
+  const written = new Set(rows.map((row) => row.id));
+  const stale = all.find(({ transaction }) => !written.has(transaction.id));
+  throw new Error(`the status of ${stale?.transaction.id} is no more ${stale?.before.transaction.status}`);
+}
+
+/** So many ids fit into one notification (8,000 bytes at most). */
+const IDS_IN_ONE = 200;
+
+/** Takes away the marks that the verdicts answer and the rest after a failure, and tells whoever waits for a status. */
+async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
+  const moved = all.filter(({ steps }) => steps.some((step) => step.kind === 'status')).map(({ transaction }) => transaction.id);
+  const told = Array.from({ length: Math.ceil(moved.length / IDS_IN_ONE) }, (_, n) =>
+    moved.slice(n * IDS_IN_ONE, (n + 1) * IDS_IN_ONE).join(' '),
+  );
+  await sql.query({
+    name: 'end_due',
+    text: `with answered as (delete from due_marks where id = any ($1)), rested as (delete from set_aside where transaction_id = any ($2))
+           select pg_notify('transaction_changed', ids) from unnest($3::text[]) as t(ids)`,
+    values: [all.flatMap(({ before }) => before.marks), all.map(({ transaction }) => transaction.id), told],
+  });
+}
+
+async function updateJudgedPayments(sql: Sql, all: readonly Judged[]): Promise<void> {
+  const payments = all.flatMap((one) => one.payments);
+  if (payments.length === 0) return;
+  const column = <K extends keyof Payment>(name: K) => payments.map((payment) => payment[name]);
+  await sql.query({
+    name: 'update_judged_payments',
+    // locked in the order of their ids, as the watchers do
+    text: `with locked as materialized (select id from payments where id = any ($2) order by id for no key update)
+           update payments p
+              set noticed_at = case when u.classified then coalesce(p.noticed_at, u.at) end, present = u.present, on_time_minor = u.on_time_minor,
+                  value_rate = u.value_rate, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
+                  suspended = u.suspended, fee = u.fee, in_available = u.in_available, in_suspense = u.in_suspense, in_refund = u.in_refund,
+                  sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key, counted = u.counted,
+                  due_height = u.due_height, due_at = u.due_at
+             from unnest($1::timestamptz[], $2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::numeric[], $7::text[], $8::int[], $9::numeric[],
+                         $10::numeric[], $11::numeric[], $12::numeric[], $13::numeric[], $14::numeric[], $15::numeric[], $16::numeric[],
+                         $17::numeric[], $18::boolean[], $19::text[], $20::int[], $21::boolean[], $22::timestamptz[])
+               as u(at, id, classified, present, on_time_minor, value_rate, judged_block_hash, generation, credited, suspended, fee, in_available,
+                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted, due_at)
+            where p.id = u.id and u.id in (select id from locked)`,
+    values: [
+      all.flatMap((one) => one.payments.map(() => asDate(one.nowMs))),
+      column('id'),
+      column('classified'),
+      column('present'),
+      column('onTimeMinor'),
+      payments.map((payment) => (payment.valueRate === null ? null : formatRate(payment.valueRate))),
+      column('judgedBlockHash'),
+      column('generation'),
+      column('credited'),
+      column('suspended'),
+      column('fee'),
+      column('inAvailable'),
+      column('inSuspense'),
+      column('inRefund'),
+      column('sentBack'),
+      column('owed'),
+      column('owedFee'),
+      column('wasLost'),
+      column('depositEntryKey'),
+      column('dueHeight'),
+      column('counted'),
+      payments.map((payment) => asDate(payment.dueAtMs)),
+    ],
+  });
+}

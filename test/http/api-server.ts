@@ -1,0 +1,233 @@
+// The API on a free port over a real database, with the real ports and a clock that the test moves: what the tests of the http room start
+// from. Two merchants, one of them with a user for each set of scopes; BTC and LTC can be paid with, at rates of the test's own.
+import { once } from 'node:events';
+import { connect as openSocket } from 'node:net';
+import { HDKey } from '@scure/bip32';
+import { mnemonicToSeedSync } from '@scure/bip39';
+import pg from 'pg';
+import { type Network, type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
+import { parseRate, type Rate } from '../../src/core/rate.ts';
+import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { addMerchant, addUser } from '../../src/flow/merchants.ts';
+import { createAuthenticator } from '../../src/flow/sign-in.ts';
+import { createTransactionBatches } from '../../src/flow/transaction-batches.ts';
+import type { ConnectionLimits } from '../../src/http/connections.ts';
+import { createServer } from '../../src/http/server.ts';
+import type { SandboxForward } from '../../src/http/server-context.ts';
+import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
+import { openStatusNotifier } from '../../src/main/status-notifier.ts';
+import { recordCondition } from '../../src/store/chain/node-conditions.ts';
+import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { saveRates } from '../../src/store/transactions/rates.ts';
+import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { portsFor } from '../support/ports.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { openSigner } from '../support/signer.ts';
+
+export const PASSWORD = 'correct horse battery';
+export const BTC_RATE = '65000.00';
+export const LTC_RATE = '80.00';
+
+export type Reply = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the server said, for the test to look at
+  readonly json: any;
+};
+export type ApiServer = Awaited<ReturnType<typeof makeApi>>;
+export type ApiOptions = {
+  readonly network?: Network;
+  readonly rateLimitScale?: number;
+  readonly trustedProxies?: readonly string[];
+  readonly sandbox?: SandboxForward | null;
+  readonly sharedLimits?: SharedLimits;
+  readonly connectionLimits?: ConnectionLimits;
+};
+
+async function context(network: Network, now: () => number) {
+  const fresh = await freshDatabase();
+  const { url, db } = fresh;
+  const ports = portsFor(network, { now });
+  const pools = new Map<UtxoCode, AddressPool>(
+    WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
+  );
+  const batches = createTransactionBatches(db, async (currency) => pools.get(currency)!.next());
+  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batches };
+  const signer = await openSigner(db);
+  const drop = async () => {
+    await signer.close();
+    await fresh.drop();
+  };
+  return { ctx, url, drop };
+}
+
+/** Node conditions and rates as the worker would leave them at this moment. */
+async function openForBusiness(ctx: Context, now: number): Promise<void> {
+  const hash = '00'.repeat(32);
+  for (const code of WATCHED_CODES) {
+    await recordCondition(ctx.db, code, { state: 'ready', height: 100, hash, tipTimeMs: now, peers: 1 }, now);
+  }
+  const rates = new Map<UtxoCode, Rate>([
+    ['BTC', parseRate(BTC_RATE)!],
+    ['LTC', parseRate(LTC_RATE)!],
+  ]);
+  const judgements = [...rates].map(([currency, usd]) => ({
+    currency,
+    usd,
+    used: [{ source: 'kraken', usd, atMs: now }],
+    leftOut: [],
+  }));
+  await saveRates(ctx.db, judgements as never, now);
+}
+
+/** Outside mainnet all coins have coin type 1: each gets an account of its own. */
+function accountKey(index: number): string {
+  const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
+  return root.derive(`m/84'/1'/${index}'`).publicExtendedKey;
+}
+
+export async function makeApi(options: ApiOptions = {}) {
+  const network = options.network ?? 'sandbox';
+  let nowMs = Date.now();
+  const { ctx, url, drop } = await context(network, () => nowMs);
+  for (const currency of WATCHED_CODES) {
+    const xpub = accountKey(WATCHED_CODES.indexOf(currency));
+    await addSignerKey(ctx.db, { currency, xpub, at: new Date(nowMs) });
+  }
+  await openForBusiness(ctx, nowMs);
+  const shop = { username: 'shop', password: PASSWORD, email: 'shop@example.com', businessName: 'The Shop' };
+  const { affiliateId } = await addMerchant(ctx, shop);
+  for (const scope of ['read', 'payments', 'payouts']) {
+    await addUser(ctx, { affiliateId, username: `only.${scope}`, password: PASSWORD, scopes: [scope] });
+  }
+  const other = await addMerchant(ctx, { ...shop, username: 'other', email: 'other@example.com' });
+
+  const bugs: unknown[] = [];
+  const authenticator = createAuthenticator(ctx);
+  await authenticator.listen();
+  const opened = await openStatusNotifier(ctx.db);
+  const { notifier: statusNotifier } = opened;
+  const app = createServer({
+    ctx,
+    authenticator,
+    statusNotifier,
+    network,
+    publicUrl: null,
+    coins: ['BTC', 'LTC'],
+    rateLimitScale: options.rateLimitScale ?? 10_000,
+    sharedLimits: options.sharedLimits ?? NOT_SHARED,
+    trustedProxies: options.trustedProxies ?? [],
+    sandbox: options.sandbox ?? null,
+    report: ({ error }) => bugs.push(error),
+    version: '0.0.0-test',
+    ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
+  });
+  const base = await app.listen({ port: 0, host: '127.0.0.1' });
+
+  /** Sends these bytes (or this value as JSON) and reads whatever comes back. */
+  async function send(path: string, body: unknown, headers: Record<string, string> = {}, method = 'POST'): Promise<Reply> {
+    const bytes = body === undefined ? {} : { body: raw(body) };
+    const response = await fetch(base + path, { method, headers: { 'content-type': 'application/json', ...headers }, ...bytes });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: asJson(text) };
+  }
+  const tokens = new Map<string, string>();
+  /** An access token of this user, signed in over the API once. */
+  async function tokenOf(username: string): Promise<string> {
+    const known = tokens.get(username);
+    if (known !== undefined) return known;
+    const { json } = await send('/auth', { username, password: PASSWORD });
+    tokens.set(username, json.access_token);
+    return json.access_token;
+  }
+  /** Calls an operation as this user. */
+  async function call(path: string, body: object, headers: Record<string, string> = {}, username = 'shop'): Promise<Reply> {
+    return await send(path, { access_token: await tokenOf(username), ...body }, headers);
+  }
+  const operator = new pg.Client({ connectionString: url });
+  await operator.connect();
+
+  return {
+    ctx,
+    base,
+    app,
+    bugs,
+    affiliateId,
+    otherAffiliateId: other.affiliateId,
+    send,
+    call,
+    tokenOf,
+    /** Access tokens by username, to be used by `call`. */
+    tokens,
+    advance: (seconds: number) => {
+      nowMs += seconds * 1000;
+    },
+    now: () => nowMs,
+    reopen: () => openForBusiness(ctx, nowMs),
+    /** Runs SQL as the operator. */
+    sql: async (text: string, values: unknown[] = []) => (await operator.query(text, values)).rows,
+    /** How many rows every table of public has. */
+    async rowCounts(): Promise<Record<string, number>> {
+      const names = await operator.query<{ name: string }>(
+        `select tablename as name from pg_tables where schemaname in ('public', 'ledger') order by 1`,
+      );
+      const counts: Record<string, number> = {};
+      for (const { name } of names.rows) {
+        const schema = (await operator.query(`select 1 from pg_tables where schemaname = 'public' and tablename = $1`, [name]))
+          .rowCount;
+        const { rows } = await operator.query<{ n: number }>(
+          `select count(*)::int as n from ${schema ? 'public' : 'ledger'}.${name}`,
+        );
+        counts[name] = rows[0]?.n ?? 0;
+      }
+      return counts;
+    },
+    async end() {
+      await app.close();
+      await opened.close();
+      await authenticator.close();
+      await operator.end();
+      await drop();
+    },
+  };
+}
+
+function raw(body: unknown): string | Buffer<ArrayBuffer> {
+  if (typeof body === 'string') return body;
+  return Buffer.isBuffer(body) ? Buffer.from(body) : JSON.stringify(body);
+}
+
+function asJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function wholeAnswers(text: string): number {
+  let count = 0;
+  for (let rest = Buffer.from(text); ; count++) {
+    const end = rest.indexOf('\r\n\r\n');
+    const length = /content-length: (\d+)/i.exec(rest.toString('latin1', 0, Math.max(end, 0)))?.[1];
+    if (length === undefined || rest.length < end + 4 + Number(length)) return count;
+    rest = rest.subarray(end + 4 + Number(length));
+  }
+}
+
+/** Writes bytes to the port and reads until the server closes or as many whole answers are there. */
+export async function speak(base: string, bytes: string, answers = 1): Promise<string> {
+  const { port } = new URL(base);
+  const socket = openSocket(Number(port), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(bytes);
+  let answer = '';
+  for await (const chunk of socket) {
+    answer += chunk;
+    if (wholeAnswers(answer) >= answers) break;
+  }
+  socket.destroy();
+  return answer;
+}

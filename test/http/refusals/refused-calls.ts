@@ -1,0 +1,90 @@
+// What the sections of refusals.test.ts share: one API with the transactions they ask about, bodies that are accepted, and a record of every
+// refusal that was given. Each refusal is checked against the documents as it is noted.
+import { afterAll, beforeAll, expect } from 'vitest';
+import { refusalsOf } from '../../../src/contract/endpoint.ts';
+import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
+import { REFUSALS } from '../../../src/core/refusal.ts';
+import { type ApiServer, makeApi, PASSWORD, type Reply } from '../api-server.ts';
+
+export type Name = keyof MerchantApi;
+export const NAMES = Object.keys(MERCHANT_API) as Name[];
+export const KEYED = NAMES.filter((name) => MERCHANT_API[name].keyKept !== null);
+export const WITH_TOKEN = NAMES.filter((name) => MERCHANT_API[name].access.kind === 'token');
+
+/** What is there once the first test runs; not before, while the sections are being read. */
+type Ready = {
+  api: ApiServer;
+  rowsBefore: Record<string, number>;
+  transactionId: string;
+  /** One that waits for a decision. */
+  reviewId: string;
+  foreignId: string;
+};
+export type RefusedCalls = ReturnType<typeof openRefusedCalls>;
+
+/** Called once while the file of tests is read: the API is opened before the first test and closed after the last. */
+export function openRefusedCalls() {
+  const ready = {} as Ready;
+  /** The codes that each operation has answered with so far. */
+  const seen = new Map<Name, Set<string>>(NAMES.map((name) => [name, new Set()]));
+
+  /** A body that is accepted, without its token. */
+  function good(name: Name): Record<string, unknown> {
+    const { transactionId } = ready;
+    const bodies: Partial<Record<Name, Record<string, unknown>>> = {
+      auth: { username: 'shop', password: PASSWORD },
+      createTransaction: { amount: '25.00', crypto_selected: 'BTC' },
+      checkTransaction: { transaction_id: transactionId },
+      cancelTransaction: { transaction_id: transactionId },
+      requestPayout: { method: 'bitcoin', amount: '0.01', destination: 'bcrt1qcr8te4kr609gcawutmrza0j4xv80jy8zeqchgx' },
+      resolveTransaction: { transaction_id: transactionId, action: 'accept' },
+      setSettings: { late_payments: 'accept' },
+      refresh: { access_token: 'x', refresh_token: 'y' },
+    };
+    return bodies[name] ?? {};
+  }
+
+  /** The same reply, after a look at whether it is a refusal that the operation's documents name. */
+  function note(name: Name, reply: Reply): Reply {
+    const code = reply.json?.error;
+    expect(code, reply.text).toBeTypeOf('string');
+    expect(refusalsOf(MERCHANT_API[name]), `${name} answered ${code}`).toContain(code);
+    expect(reply.status).toBe(REFUSALS[code as keyof typeof REFUSALS][0]);
+    expect(reply.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(reply.headers.get('x-request-id')).toMatch(/^req_/);
+    expect(Object.keys(reply.json).filter((field) => !['error', 'message', 'param'].includes(field))).toEqual([]);
+    seen.get(name)?.add(code);
+    return reply;
+  }
+
+  /** Asks (as the shop, where the body is a value and a token is wanted) and wants this refusal. */
+  async function refused(
+    name: Name,
+    code: string,
+    body: Record<string, unknown> | string | Buffer,
+    headers = {},
+    to = ready.api,
+  ): Promise<Reply> {
+    const { path, access } = MERCHANT_API[name];
+    const isBody = typeof body === 'object' && !Buffer.isBuffer(body);
+    const reply = isBody && access.kind === 'token' ? await to.call(path, body, headers) : await to.send(path, body, headers);
+    note(name, reply);
+    expect(reply.json.error, `${name} ${JSON.stringify(body)} ${reply.text}`).toBe(code);
+    return reply;
+  }
+
+  beforeAll(async () => {
+    const api = await makeApi();
+    ready.api = api;
+    const request = { amount: '5', crypto_selected: 'BTC' };
+    ready.transactionId = (await api.call('/create_transaction', request)).json.transaction_id;
+    ready.reviewId = (await api.call('/create_transaction', request)).json.transaction_id;
+    await api.sql(`update transactions set status = 'review', review_cause = 'late' where id = $1`, [ready.reviewId]);
+    ready.foreignId = (await api.call('/create_transaction', request, {}, 'other')).json.transaction_id;
+    for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);
+    ready.rowsBefore = await api.rowCounts();
+  });
+  afterAll(() => ready.api.end());
+
+  return Object.assign(ready, { seen, good, note, refused });
+}

@@ -1,0 +1,213 @@
+// The world of the simulated histories: five simulated chains behind the production RPC client over loopback, one real database, two
+// workers made of the production jobs, a clock and prices that only the test moves. A worker can be made to die between two statements.
+import type { UtxoCode } from '../../src/core/currency.ts';
+import { sortableId } from '../../src/core/ids.ts';
+import type { RateFeed } from '../../src/core/ports.ts';
+import { createAddressPool } from '../../src/flow/address-pool.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { setSettings } from '../../src/flow/settings.ts';
+import { createTransactionBatches } from '../../src/flow/transaction-batches.ts';
+import { systemRng } from '../../src/outside/rng.ts';
+import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
+import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { accountsOf } from '../../src/signer/accounts.ts';
+import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { insertMerchant } from '../../src/store/merchants/merchants.ts';
+import type { Database, Sql } from '../../src/store/postgres/connect.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
+import { workerJobs } from '../../src/worker/jobs.ts';
+import type { Job } from '../../src/worker/loop.ts';
+import type { PassResult } from '../../src/worker/pass-result.ts';
+import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import { portsFor } from '../support/ports.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { openSigner } from '../support/signer.ts';
+import { COINS, type Coin } from './law.ts';
+
+export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
+export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
+/** What a worker dies of. */
+class Crash extends Error {}
+type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
+type Worker = {
+  readonly watchers: ReadonlyMap<Coin, ChainWatcher>;
+  readonly jobs: readonly Job[];
+  death: Death | null;
+};
+
+export async function openSimulatedService(options: { readonly feeBps: number }) {
+  const { db, drop } = await freshDatabase();
+  let nowMs = Date.UTC(2026, 0, 5);
+  const clock = { now: () => nowMs };
+  const prices = new Map<Coin, bigint>([
+    ['BTC', 65_000_00n],
+    ['LTC', 80_00n],
+    ['BCH', 400_00n],
+    ['DASH', 30_00n],
+    ['DOGE', 20n],
+  ]);
+  const nodes = new Map<Coin, ServedNode>();
+  for (const currency of COINS) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
+  const urls = new Map([...nodes].map(([coin, node]) => [coin as UtxoCode, [node.url]]));
+  const reach = createChainNodes({ network: 'regtest', clock, urls });
+  const ports = portsFor('regtest', clock, {
+    chains: reach.chains,
+    rateFeeds: ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now)),
+  });
+  for (const { currency, xpub } of accountsOf(new Uint8Array(32).fill(7), 'regtest')) {
+    await addSignerKey(db, { currency, xpub, at: new Date(nowMs) });
+  }
+  const signer = await openSigner(db);
+  const troubles: string[] = [];
+  const contextOn = (database: Database): Context => {
+    const pools = new Map(COINS.map((coin) => [coin, createAddressPool({ db: database, ports }, coin, { ready: 50 })]));
+    return {
+      db: database,
+      ports,
+      network: 'regtest',
+      feeBps: options.feeBps,
+      settlementSeconds: 86_400,
+      contestedLimitMinor: 1_000_00n,
+      batches: createTransactionBatches(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
+    };
+  };
+  const ctx = contextOn(db);
+
+  function newWorker(): Worker {
+    const worker = { death: null as Death | null };
+    const own = contextOn(mortal(db, worker));
+    const scripts = createWatchedScripts(own);
+    const watchers = new Map(COINS.map((coin) => [coin, createChainWatcher(own, coin, { scripts, blocksPerPass: 40 })]));
+    const jobs = workerJobs(own, watchers, (job, error) => {
+      if (!(error instanceof Crash)) troubles.push(`${job}: ${String(error)}`);
+      else doomed.add(worker);
+    });
+    return Object.assign(worker, { watchers, jobs });
+  }
+  /** Workers of which a job swallowed the crash: they end as soon as it is through. */
+  const doomed = new Set<object>();
+  const workers: Worker[] = [newWorker(), newWorker()];
+
+  async function restart(at: number): Promise<void> {
+    const worker = workers[at] as Worker;
+    for (const watcher of worker.watchers.values()) await watcher.close();
+    workers[at] = newWorker();
+  }
+  /** Lets a worker do something; should it die of it, another one takes its place. */
+  async function alive<T>(at: number, work: (worker: Worker) => Promise<T>): Promise<T | null> {
+    const worker = workers[at] as Worker;
+    let result: T | null = null;
+    try {
+      result = await work(worker);
+    } catch (error) {
+      if (!(error instanceof Crash)) throw error;
+      doomed.add(worker);
+    }
+    if (!doomed.delete(worker)) return result;
+    await restart(at);
+    return null;
+  }
+  const run = (at: number, job: string): Promise<boolean | null> =>
+    alive(at, (worker) => (worker.jobs.find((one) => one.name === job) as Job).run());
+  const passOf = (at: number, coin: Coin): Promise<PassResult | null> =>
+    alive(at, (worker) => (worker.watchers.get(coin) as ChainWatcher).pass());
+
+  return {
+    db,
+    ctx,
+    nodes,
+    feeBps: BigInt(options.feeBps),
+    prices,
+    troubles,
+    now: clock.now,
+    node: (coin: Coin) => nodes.get(coin) as ServedNode,
+    wait(ms: number): void {
+      nowMs += ms;
+    },
+    pollRates: () => run(0, 'rates'),
+    /** One pass of whoever watches the chain; null when the worker died of it. */
+    async pass(coin: Coin): Promise<PassResult | null> {
+      const first = await passOf(0, coin);
+      return first?.role === 'standby' ? passOf(1, coin) : first;
+    },
+    /** Both workers look at the same time; at most one of them may watch. */
+    async passBoth(coin: Coin): Promise<PassResult | null> {
+      const both = await Promise.all([passOf(0, coin), passOf(1, coin)]);
+      if (both.filter((one) => one?.role === 'watching').length > 1) troubles.push(`two workers watch ${coin}`);
+      return both.find((one) => one?.role === 'watching') ?? null;
+    },
+    /** Judges until nothing is due, and looks up what rule 8 wants. */
+    async judge(): Promise<void> {
+      for (let round = 0, busy = true; busy; round++) {
+        if (round > 50) throw new Error('the judge does not come to rest');
+        busy = false;
+        // a worker that died of it leaves work behind
+        for (let more = await run(0, 'judge'); more !== false; more = await run(0, 'judge')) busy = true;
+        for (const coin of COINS) await run(0, `look-up ${coin}`);
+      }
+    },
+    judgeBoth: () => Promise.all([run(0, 'judge'), run(1, 'judge')]),
+    run,
+    restart,
+    /** The first worker dies at its n-th database transaction from now on. */
+    killAt(transactionsLeft: number, how: Death['how']): void {
+      (workers[0] as Worker).death = { transactionsLeft, how };
+    },
+    spare(): void {
+      (workers[0] as Worker).death = null;
+    },
+    async addMerchant(policy: Merchant['policy'], toleranceBps: number): Promise<Merchant> {
+      const affiliateId = sortableId('aff_', nowMs, systemRng.bytes(10));
+      const createdAt = new Date(nowMs);
+      const id = await insertMerchant(db, { affiliateId, email: 'shop@example.com', businessName: 'Shop', createdAt });
+      const change = { tolerancePercent: (toleranceBps / 100).toFixed(2), latePayments: policy };
+      await setSettings(ctx, { merchantId: id, scopes: new Set(['payments', 'payouts']), change });
+      return { id, policy, toleranceBps };
+    },
+    async close(): Promise<void> {
+      for (const worker of workers) for (const watcher of worker.watchers.values()) await watcher.close();
+      await reach.close();
+      for (const node of nodes.values()) await node.stop();
+      await signer.close();
+      await drop();
+    },
+  };
+}
+
+function feedOf(source: string, prices: ReadonlyMap<Coin, bigint>, now: () => number): RateFeed {
+  return {
+    source,
+    read: async () =>
+      [...prices].map(([currency, cents]) => ({
+        source,
+        currency,
+        bid: cents * 10n ** 6n,
+        ask: cents * 10n ** 6n,
+        atMs: now(),
+      })),
+  };
+}
+
+/** The database of a worker that may die before, inside or after one of its transactions. */
+function mortal(db: Database, worker: { death: Death | null }): Database {
+  const dies = (): Death['how'] | null => {
+    const { death } = worker;
+    if (death === null || --death.transactionsLeft > 0) return null;
+    worker.death = null;
+    return death.how;
+  };
+  return {
+    ...db,
+    async transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+      const how = dies();
+      if (how === 'before') throw new Crash('died before a transaction');
+      const result = await db.transaction(async (sql) => {
+        const made = await work(sql);
+        if (how === 'inside') throw new Crash('died inside a transaction');
+        return made;
+      });
+      if (how === 'after') throw new Crash('died after a transaction');
+      return result;
+    },
+  };
+}
