@@ -1,34 +1,16 @@
 // The one way in which transactions change: lock their rows, load what the chains and the rates say, let the judge decide each (and the
 // merchant's word, where there is one), write the differences. One alone for the verbs of transaction-life, many together for the worker.
 
-import { requiredDepth } from '../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import {
-  type Balances,
-  BalancesNeeded,
-  type Case,
-  type CaseTransaction,
-  type ChainView,
-  DAY_MS,
-  type DatedBlock,
-  type Payment,
-} from '../core/judge/case.ts';
-import { judge } from '../core/judge/judge.ts';
-import type { TransactionStatus } from '../core/transaction-states.ts';
+import { type Balances, BalancesNeeded, type CaseTransaction } from '../core/judge/case.ts';
 import { lockBalances, lockFreeBalances } from '../store/ledger/ledger.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { readBlocks, readChainFacts } from '../store/transactions/case-facts.ts';
-import { type LockedTransaction, lockTransactions } from '../store/transactions/cases.ts';
+import { lockTransactions } from '../store/transactions/cases.ts';
+import { type KnownPayments, readKnown } from '../store/transactions/known-payments.ts';
 import { type Judged, writeCases } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
-
-type Facts = {
-  readonly locked: LockedTransaction;
-  readonly payments: readonly Payment[];
-  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  readonly blocks: ReadonlyMap<number, DatedBlock>;
-};
-type Word = (it: Case) => void;
+import { readFacts } from './facts.ts';
+import { decideInTurns, decideOn, type Facts, type MerchantDecision } from './judging.ts';
 
 /**
  * Decides one transaction inside an open database transaction.
@@ -39,7 +21,7 @@ export async function decide(
   ctx: Context,
   sql: Sql,
   id: string,
-  options: { readonly merchantId?: bigint; readonly word?: Word } = {},
+  options: { readonly merchantId?: bigint; readonly word?: MerchantDecision } = {},
 ): Promise<CaseTransaction | null> {
   const locked = await lockTransactions(sql, [id], { wait: true, merchantId: options.merchantId ?? null });
   const [facts] = await readFacts(ctx, sql, locked);
@@ -104,6 +86,35 @@ export async function decideTogether(ctx: Context, sql: Sql, ids: readonly strin
   return { decided: judged.map((one) => one.transaction.id), busy: [...busy], failed };
 }
 
+/**
+ * Decides one transaction of very many payments inside one open database transaction, a portion of it: of some payments something is noted, and
+ * where others are left it is due again at once. It waits for no row, and lets others in this process go on in between.
+ * @param options.known what is known of its payments: only what is not known is read
+ * @param options.portion of so many payments at most something is noted
+ * @returns false when somebody else holds its row or its merchant's balance: it is still due
+ */
+export async function decidePortion(
+  ctx: Context,
+  sql: Sql,
+  id: string,
+  { known, portion }: { readonly known: KnownPayments; readonly portion: number },
+): Promise<boolean> {
+  const locked = await lockTransactions(sql, [id], { wait: false });
+  const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, known, ctx.contestedLimitMinor));
+  if (facts === undefined) return false;
+  let judged: Judged;
+  try {
+    judged = await decideInTurns(ctx, facts, null, portion);
+  } catch (error) {
+    if (!(error instanceof BalancesNeeded)) throw error;
+    const balances = (await lockFreeBalances(sql, wantedBalances([facts]))).get(facts.locked.transaction.merchantId);
+    if (balances === undefined) return false;
+    judged = await decideInTurns(ctx, facts, balances, portion);
+  }
+  await writeCases(sql, [judged]);
+  return true;
+}
+
 function wantedBalances(owed: readonly Facts[]): ReadonlyMap<bigint, readonly CurrencyCode[]> {
   const wanted = new Map<bigint, Set<CurrencyCode>>();
   for (const facts of owed) {
@@ -121,81 +132,4 @@ function currenciesOf({ payments }: Facts): readonly CurrencyCode[] {
 /** The judge writes into the balances: what a verdict that fails has written there must not be seen by the next one. */
 function copyOf(balances: Balances): Balances {
   return new Map([...balances].map(([currency, balance]) => [currency, { ...balance }]));
-}
-
-/** How often a chain may turn back while its facts are read. */
-const MOST_READINGS = 5;
-
-async function readFacts(ctx: Context, sql: Sql, locked: readonly LockedTransaction[]): Promise<readonly Facts[]> {
-  if (locked.length === 0) return [];
-  const ids = locked.map((one) => one.transaction.id);
-  for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const { chains, tips, payments } = await readChainFacts(sql, ids, ctx.contestedLimitMinor);
-    const coinsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
-    const wanted = locked.map((one) => ({
-      currency: one.transaction.currency,
-      heights: heightsOf(one.transaction, coinsOf(one), chains),
-      ratesAfterMs: one.transaction.windowEndsAtMs + DAY_MS,
-    }));
-    const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
-    if (blocks === null) continue;
-    return locked.map((one, n) => ({ locked: one, payments: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
-  }
-  throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
-}
-
-/** From where rule 4 can be reached within one verdict. */
-const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
-  'started',
-  'pending',
-  'timedout',
-  'timedout_checked',
-  'declined',
-  'review',
-]);
-
-/** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
-function heightsOf(
-  transaction: CaseTransaction,
-  payments: readonly Payment[],
-  chains: ReadonlyMap<CurrencyCode, ChainView>,
-): readonly number[] {
-  const tip = chains.get(transaction.currency)?.tipHeight;
-  if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];
-  const { depth } = requiredDepth(transaction.currency, transaction.usdMinor);
-  const heights = new Set<number>();
-  for (const { currency, height } of payments) {
-    if (currency !== transaction.currency) continue;
-    heights.add(tip);
-    if (height !== null) for (const at of [height, height + depth - 1, height + 99, height + 239]) heights.add(at);
-  }
-  return [...heights].filter((height) => height <= tip);
-}
-
-function decideOn(ctx: Context, facts: Facts, balances: Balances | null, word?: Word): Judged {
-  const { locked } = facts;
-  const it: Case = {
-    transaction: { ...locked.transaction },
-    payments: facts.payments.map((payment) => ({ ...payment })),
-    // with the balances locked the merchant's entries are dated in the order in which they are made
-    nowMs: ctx.ports.clock.now(),
-    chains: facts.chains,
-    blocks: facts.blocks,
-    feeBps: ctx.feeBps,
-    settlementMs: ctx.settlementSeconds * 1000,
-    balances,
-    refundOpen: false,
-    steps: [],
-  };
-  let verdict = judge(it);
-  if (word !== undefined) {
-    word(it);
-    verdict = judge(it);
-  }
-  const changed = it.payments.filter((payment, index) => !sameFields(payment, facts.payments[index] as Payment));
-  return { before: locked, transaction: it.transaction, payments: changed, steps: it.steps, verdict, nowMs: it.nowMs };
-}
-
-function sameFields(a: Payment, b: Payment): boolean {
-  return (Object.keys(a) as (keyof Payment)[]).every((key) => a[key] === b[key]);
 }

@@ -1,14 +1,17 @@
 // The job that lets the judge decide whatever is due, many transactions in one database transaction. Any number of workers may run it: the row
 // lock of each transaction decides who is first, and who comes second leaves it alone or finds nothing to do.
 import type { Context } from '../flow/context.ts';
-import { decideTogether } from '../flow/decide.ts';
+import { decidePortion, decideTogether } from '../flow/decide.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
+import { createKnownCases, readAhead } from '../store/transactions/known-payments.ts';
 import { setAside } from '../store/transactions/set-aside.ts';
 
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;
 const PAYMENTS_TOGETHER = 2_000;
+/** Of a transaction with very many payments something is noted of so many in one database transaction. */
+const PORTION = 1_000;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
@@ -34,6 +37,24 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
     }
   }
 
+  const known = createKnownCases();
+
+  /** Decides a portion of one that has very many payments; whether it was. What has to be read is read before any row is locked. */
+  async function judgePortion(id: string): Promise<boolean> {
+    const payments = known.of(id);
+    try {
+      await readAhead(ctx.db, id, payments);
+      return await ctx.db.transaction((sql) =>
+        attempt(sql, (watched) => decidePortion(ctx, watched, id, { known: payments, portion: PORTION })),
+      );
+    } catch (error) {
+      known.forget(id);
+      if (!(error instanceof UndecidedError)) throw error;
+      await putAside(id, error.cause);
+      return false;
+    }
+  }
+
   async function putAside(id: string, error: unknown): Promise<void> {
     onTrouble(id, error);
     await setAside(ctx.db, { transactionId: id, reason: reasonOf(error), atMs: ctx.ports.clock.now() });
@@ -42,17 +63,23 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
   return async () => {
     const due = await dueTransactions(ctx.db);
     let progress = false;
-    for (const ids of together(due)) progress = (await judge(ids)) || progress;
+    for (const ids of together(due.filter(({ isLarge }) => !isLarge))) progress = (await judge(ids)) || progress;
+    // a portion of one of the large: then whatever else is due has its turn
+    for (const { id } of due.filter(({ isLarge }) => isLarge)) {
+      if (!(await judgePortion(id))) continue;
+      progress = true;
+      break;
+    }
     if (due.length > 0 && !progress) onLeft();
     return progress;
   };
 }
 
-/** Parts that are decided together, the smaller ones first. */
+/** Parts that are decided together. */
 function together(due: readonly DueTransaction[]): readonly (readonly string[])[] {
   const parts: string[][] = [];
   let payments = 0;
-  for (const one of due.filter(({ isLarge }) => !isLarge)) {
+  for (const one of due) {
     const part = parts.at(-1);
     payments += one.payments;
     if (part === undefined || part.length === TRANSACTIONS_TOGETHER || payments > PAYMENTS_TOGETHER) {
@@ -60,7 +87,7 @@ function together(due: readonly DueTransaction[]): readonly (readonly string[])[
       payments = one.payments;
     } else part.push(one.id);
   }
-  return [...parts, ...due.filter(({ isLarge }) => isLarge).map(({ id }) => [id])];
+  return parts;
 }
 
 /** The judge, or the database, has refused what was to be written; anything else (the connection broke) is no fault of a transaction. */

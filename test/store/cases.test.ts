@@ -55,7 +55,7 @@ test('a verdict comes back as it was written, every field of the transaction and
   const verdict = judge(ready);
   const { transaction, payments, steps } = ready;
   await service.db.transaction((sql) =>
-    writeCases(sql, [{ before, transaction, payments, steps, verdict, nowMs: service.now() }]),
+    writeCases(sql, [{ before, transaction, payments, steps, verdict, nowMs: service.now(), more: false }]),
   );
   const again = await load(transactionId);
   expect(again.transaction).toEqual(ready.transaction);
@@ -103,7 +103,7 @@ test('the status is guarded by the old one: a verdict on an old case is not writ
   const verdict = judge(it);
   const locked = await lock(transactionId);
   const before = { ...locked, transaction: { ...locked.transaction, status: 'pending' as const } };
-  const stale = { before, transaction: it.transaction, payments: [], steps: [], verdict, nowMs: service.now() };
+  const stale = { before, transaction: it.transaction, payments: [], steps: [], verdict, nowMs: service.now(), more: false };
   await expect(service.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no more pending');
 });
 

@@ -16,10 +16,14 @@ function dice(seed: number): (below: number) => number {
   };
 }
 
-/** @param each told after every move, to read a history that failed */
+/**
+ * @param each told after every move, to read a history that failed
+ * @param portions how the judge is asked, where not for everything at once
+ */
 export function live(
   seed: number,
   each: (world: JudgedTransaction, move: () => void) => void = () => undefined,
+  portions: { readonly room?: number } = {},
 ): JudgedTransaction {
   const roll = dice(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;
@@ -28,6 +32,7 @@ export function live(
     toleranceBps: pick([0, 100, 500]),
     latePolicy: pick(['accept', 'accept', 'review']),
     feeBps: pick([0, 0, 100]),
+    ...portions,
   });
   const other = 'LTC' as const;
   const alive = (currency: 'BTC' | 'LTC' = 'BTC'): Tx[] =>

@@ -27,10 +27,14 @@ export type Facts = {
   readonly refunding: boolean;
 };
 
-/** The judge's verdict; where somebody says a word about the case, the one after it. */
-export function askJudge(facts: Facts, word?: (it: Case) => void): Asked {
+/**
+ * The judge's verdict; where somebody says a word about the case, the one after it.
+ * @param room of how many payments it may note something; left out: of any number
+ */
+export function askJudge(facts: Facts, word?: (it: Case) => void, room?: number): Asked {
   const once = (balances: Balances | null): Asked => {
     const it = caseOf(facts, balances);
+    if (room !== undefined) it.room = room;
     let said = judge(it);
     if (word !== undefined) {
       word(it);

@@ -29,6 +29,8 @@ export type JudgedTransactionOptions = {
   readonly feeBps?: number;
   readonly settlementMs?: number;
   readonly currency?: CurrencyCode;
+  /** The judge decides in portions: of so many payments each verdict may note something. */
+  readonly room?: number;
 };
 export type SentPayment = {
   amount?: bigint;
@@ -96,12 +98,22 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
-  const ask = (word?: (it: Case) => void): Asked =>
-    askJudge({ transaction, payments, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word);
+  const ask = (word?: (it: Case) => void, room?: number): Asked =>
+    askJudge({ transaction, payments, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word, room);
 
-  /** Asks the judge and writes what it says; asked again it must have nothing to add. */
+  /** Asks the judge, in portions where the world has them, and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
-    const answer = ask(word);
+    if (options.room !== undefined) while (write(ask(undefined, options.room)));
+    write(ask(word));
+    const again = ask();
+    expect(again.it.steps, 'asked twice, the judge does something the second time').toEqual([]);
+    expect(JSON.stringify([again.it.transaction, again.it.payments, again.verdict], asText)).toBe(
+      JSON.stringify([transaction, payments, verdict], asText),
+    );
+  }
+
+  /** Whether payments are left for another verdict. */
+  function write(answer: Asked): boolean {
     const move: Move = {
       before: { transaction, payments },
       after: { transaction: answer.it.transaction, payments: [...answer.it.payments] },
@@ -112,12 +124,8 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
     transaction = answer.it.transaction;
     payments = [...answer.it.payments];
     verdict = answer.verdict;
-    const again = ask();
-    expect(again.it.steps, 'asked twice, the judge does something the second time').toEqual([]);
-    expect(JSON.stringify([again.it.transaction, again.it.payments, again.verdict], asText)).toBe(
-      JSON.stringify([transaction, payments, verdict], asText),
-    );
     checkMove(move, { books, chains, nowMs, amountDue, spoilt, steps });
+    return answer.it.more === true;
   }
 
   /** The watchers read what is new; whoever is due is judged, and whoever is not must have nothing to be told. */

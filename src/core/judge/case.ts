@@ -141,6 +141,13 @@ export type Case = {
   /** A reimbursement is under way: nothing else decides meanwhile. */
   readonly refundOpen: boolean;
   readonly steps: Step[];
+  /**
+   * Of how many payments this verdict may still note something of its own (portion.ts); absent = of any number. Those beyond it are left for the
+   * next verdict.
+   */
+  room?: number;
+  /** Payments were left for the next verdict. */
+  more?: boolean;
 };
 
 /** Thrown when a posting touches the merchant's available balance before its rows are locked. */

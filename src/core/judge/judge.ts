@@ -13,6 +13,7 @@ import {
   received,
   youngestCounting,
 } from './payments.ts';
+import { ofAll } from './portion.ts';
 import { nextHeight } from './required.ts';
 import {
   acceptLate,
@@ -37,20 +38,14 @@ const RULES: readonly Rule[] = [
   takeBackLost,
   noticePayments,
   announceReorged,
-  confirm,
-  book,
+  ofAll(confirm),
+  ofAll(book),
   moveToSuspense,
-  withdraw,
-  declineShort,
-  closeWindow,
-  closeAfterLookup,
-  reviewAfterCancel,
-  acceptLate,
-  returnFromLoss,
-  settle,
+  ...[withdraw, declineShort, closeWindow, closeAfterLookup, reviewAfterCancel, acceptLate, returnFromLoss, settle].map(ofAll),
 ];
 const MAX_ROUNDS = 10_000;
 const RATE_RETRY_MS = 5_000;
+const COINS_IN_A_TURN = 2_000;
 
 export type Verdict = {
   readonly receivedMinor: bigint;
@@ -60,19 +55,42 @@ export type Verdict = {
   readonly dueAtMs: number | null;
 };
 
-/** Applies every rule until nothing changes. Changes the case in place; its steps are what the store has to write. */
+/**
+ * Applies every rule until nothing changes. Changes the case in place; its steps are what the store has to write. Where `it.more` is true
+ * afterwards, payments are left for another verdict.
+ */
 export function judge(it: Case): Verdict {
-  for (let round = 0; RULES.some((rule) => rule(it)); round++) {
+  const judging = judgeInTurns(it);
+  for (;;) {
+    const turn = judging.next();
+    if (turn.done) return turn.value;
+  }
+}
+
+/** As {@link judge}, in turns between which the caller may let others go on: one of very many payments takes its time. */
+export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
+  it.more = false;
+  for (let round = 0; yield* applyOne(it); round++) {
     if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
   }
   const counting = countingPayments(it);
   noteCounting(it, counting);
-  for (const payment of it.payments) {
+  for (const [n, payment] of it.payments.entries()) {
     payment.dueHeight = nextHeight(it, payment);
     payment.dueAtMs = nextTime(it, payment);
+    if (n % COINS_IN_A_TURN === 0) yield;
   }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
   return { receivedMinor: received(it), youngest: youngestCounting(it, counting), dueAtMs: nextDue(it) };
+}
+
+/** Applies the first rule that has something to say; whether there was one. */
+function* applyOne(it: Case): Generator<undefined, boolean> {
+  for (const rule of RULES) {
+    if (rule(it)) return true;
+    if (it.payments.length > COINS_IN_A_TURN) yield;
+  }
+  return false;
 }
 
 function nextDue(it: Case): number | null {

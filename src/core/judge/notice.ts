@@ -3,42 +3,54 @@ import { formatAmount } from '../money.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Payment, ReviewCause } from './case.ts';
 import { inQuotedCurrency, isBooked, isLive, isWithdrawn, presentInQuotedCurrency } from './payments.ts';
+import { portion } from './portion.ts';
 import { replacementsIn } from './replacements.ts';
 import { announce, applyEvent } from './steps.ts';
 
 /** Takes note of every payment that is there and was not, and of every one that has left. True when anything changed. */
 export function noticePayments(it: Case): boolean {
-  let changed = false;
-  const news: { readonly payment: Payment; readonly known: boolean }[] = [];
-  for (const payment of it.payments) {
-    if (!isLive(payment)) {
-      // an unbooked payment that is only out of the mempool for a while keeps its place until it is dead
-      if (payment.present && (isBooked(payment) || isWithdrawn(it, payment))) {
-        payment.present = false;
-        changed = true;
-      }
-      continue;
-    }
-    if (payment.valueRate === null && payment.arrivalRate !== null) {
-      payment.valueRate = payment.arrivalRate;
-      changed = true;
-    }
-    if (!payment.present) news.push({ payment, known: payment.classified });
-  }
-  if (news.length === 0) return changed;
+  // an unbooked payment that is only out of the mempool for a while keeps its place until it is dead
+  const left = it.payments.filter(
+    (payment) => payment.present && !isLive(payment) && (isBooked(payment) || isWithdrawn(it, payment)),
+  );
+  const unvalued = it.payments.filter(
+    (payment) => payment.present && isLive(payment) && payment.valueRate === null && payment.arrivalRate !== null,
+  );
+  const gone = portion(it, left);
+  for (const payment of gone) payment.present = false;
+  const valued = portion(it, unvalued);
+  for (const payment of valued) payment.valueRate = payment.arrivalRate;
+  return noticeNew(it) || gone.length > 0 || valued.length > 0;
+}
+
+function noticeNew(it: Case): boolean {
+  const found = it.payments
+    .filter((payment) => isLive(payment) && !payment.present)
+    .map((payment) => ({ payment, known: payment.classified }));
+  if (found.length === 0) return false;
   const replacements = replacementsIn(it);
-  for (const { payment } of news) if (!payment.classified) replacements.classify(payment);
+  for (const { payment, known } of found) if (!known) replacements.classify(payment);
   // after an outage many come at once, a late one perhaps before one that is on time: those that are on time are told first
   const isLate = ({ payment }: { readonly payment: Payment }) => inQuotedCurrency(it, payment) && payment.onTimeMinor === 0n;
-  for (const { payment, known } of [...news.filter((one) => !isLate(one)), ...news.filter(isLate)]) {
+  const inTurn = [...found.filter((one) => !isLate(one)), ...found.filter(isLate)];
+  const news = portion(it, inTurn);
+  for (const { payment, known } of inTurn.slice(news.length)) if (!known) unclassify(payment);
+  for (const { payment, known } of news) {
     payment.present = true;
+    payment.valueRate ??= payment.arrivalRate;
     replacements.inheritLoss(payment);
     // booked, or lost and back: it has its place in the books already (rule 17)
     if (isBooked(payment) || payment.wasLost || payment.owed > 0n) continue;
     if (inQuotedCurrency(it, payment)) noticeInQuotedCurrency(it, payment, known);
     else noticeOther(it, payment, known);
   }
-  return true;
+  return news.length > 0;
+}
+
+/** A payment that is left for the next verdict was not asked about: the next one finds the same. */
+function unclassify(payment: Payment): void {
+  payment.classified = false;
+  payment.onTimeMinor = 0n;
 }
 
 function noticeInQuotedCurrency(it: Case, payment: Payment, known: boolean): void {

@@ -25,6 +25,7 @@ import {
   toleranceUsd,
   valued,
 } from './payments.ts';
+import { portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
 import { depthForTransaction, isFinal, reachesSuspense, reachesTransaction, suspenseReached, undisputed } from './required.ts';
 import { announce, applyEvent } from './steps.ts';
@@ -33,36 +34,36 @@ export type Rule = (it: Case) => boolean;
 
 /** Booked payments that are lost: reversed once, from where their units lie (rule 17; in other statuses the status stays). */
 export const takeBackLost: Rule = (it) => {
-  let changed = false;
-  for (const payment of it.payments) {
-    if (!isLost(it, payment)) continue;
+  const lost = it.payments.filter((payment) => isLost(it, payment));
+  const taken = portion(it, lost);
+  for (const payment of taken) {
     const wasTheMerchants = payment.inAvailable > 0n || payment.inRefund > 0n;
     reverseDeposit(it, payment);
     payment.present = false;
     if (wasTheMerchants && applyEvent(it, 'booked_payment_lost')) it.transaction.reviewCause = 'loss';
-    changed = true;
   }
-  return changed;
+  return taken.length > 0;
 };
 
 /** A booked payment that a reorganisation moved to the mempool or to another block keeps its entry; it is announced once. */
 export const announceReorged: Rule = (it) => {
-  let changed = false;
-  for (const payment of it.payments) {
-    if (!isBooked(payment) || !isLive(payment) || payment.judgedBlockHash === payment.blockHash) continue;
-    const moved = payment.judgedBlockHash !== null;
+  const moved = portion(
+    it,
+    it.payments.filter((payment) => isBooked(payment) && isLive(payment) && payment.judgedBlockHash !== payment.blockHash),
+  );
+  for (const payment of moved) {
+    const known = payment.judgedBlockHash !== null;
     payment.judgedBlockHash = payment.blockHash;
-    if (moved) announce(it, 'transaction.reorged', paymentData(payment));
-    changed = true;
+    if (known) announce(it, 'transaction.reorged', paymentData(payment));
   }
-  return changed;
+  return moved.length > 0;
 };
 
 /** Payments that are not part of the price are booked to suspense at the R of their own value. */
 export const moveToSuspense: Rule = (it) => {
   const before = BEFORE_BOOKING.has(it.transaction.status);
   const waiting = it.payments.filter((payment) => waitsForBooking(it, payment) && (!inQuotedCurrency(it, payment) || !before));
-  const payments = undisputed(it, waiting);
+  const payments = portion(it, undisputed(it, waiting));
   for (const payment of payments) bookToSuspense(it, payment);
   return payments.length > 0;
 };
@@ -83,7 +84,7 @@ function deepEnough(it: Case): Deep | null {
   return total < sufficientAmount(it.transaction) ? null : { payments, total, late };
 }
 
-/** Rules 4 and 24: amount due − tolerance has R. */
+/** Rules 4 and 24: need − tol has R. */
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
@@ -106,23 +107,29 @@ export const book: Rule = (it) => {
   if (deep === null) return applyEvent(it, 'reorged_below');
   let left = deep.total <= plus(it.transaction.amountDue, tolerance(it.transaction)) ? deep.total : it.transaction.amountDue;
   let credited = 0n;
+  const above: Payment[] = [];
   for (const payment of deep.payments) {
     const credit = least(countingMinor(payment, deep.late), left);
+    // what is all above the price lies in suspense, with the next verdict where this one has no room for it
+    if (credit === 0n && payment.owed === 0n && reachesSuspense(it, payment) && portion(it, [payment]).length === 0) {
+      above.push(payment);
+      continue;
+    }
     left = minus(left, credit);
     bookDeposit(it, payment, credit, credited);
     credited = plus(credited, credit);
   }
   applyEvent(it, 'booked');
-  announceRest(it);
+  announceRest(it, new Set(above));
   return true;
 };
 
 /** What is there and not booked when a transaction has succeeded is extra from then on (rule 21). */
-export function announceRest(it: Case): void {
-  for (const payment of presentInQuotedCurrency(it)) if (!isBooked(payment)) announceExtra(it, payment);
+export function announceRest(it: Case, except: ReadonlySet<Payment> = new Set()): void {
+  for (const payment of presentInQuotedCurrency(it)) if (!isBooked(payment) && !except.has(payment)) announceExtra(it, payment);
 }
 
-/** Rule 24: the block by which amount due − tolerance has R, when it is dated after W + 24 h. */
+/** Rule 24: the block by which need − tol has R, when it is dated after W + 24 h. */
 function lateBlock(it: Case, { payments, late }: Deep): DatedBlock | null {
   const required = depthForTransaction(it);
   const byHeight = payments

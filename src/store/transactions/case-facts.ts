@@ -2,11 +2,11 @@
 // read, how blocks are dated. Of many transactions in one statement.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
-import { parseRate } from '../../core/rate.ts';
+import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { storedRate } from './transactions.ts';
 
-type PaymentRow = {
+export type PaymentRow = {
   id: bigint;
   transaction_id: string;
   currency: CurrencyCode;
@@ -25,7 +25,6 @@ type PaymentRow = {
   gone_since: Date | null;
   last_height: number | null;
   conflict_txid: string | null;
-  arrival_rate: string | null;
   noticed_at: Date | null;
   present: boolean;
   on_time_minor: string;
@@ -54,7 +53,7 @@ const DATED_WITHIN = '1 second';
 const RATE_AGE = '10 minutes';
 
 /** SQL for the rate of a currency at a moment: the last one before, where that is old the first one after; null when there is none yet. */
-function rateAt(currency: string, at: string): string {
+export function rateAt(currency: string, at: string): string {
   return `coalesce(
     (select h.usd::text from rate_history h
       where h.currency = ${currency} and h.at <= ${at} + interval '${DATED_WITHIN}' and h.at >= ${at} - interval '${RATE_AGE}'
@@ -62,14 +61,17 @@ function rateAt(currency: string, at: string): string {
     (select h.usd::text from rate_history h where h.currency = ${currency} and h.at > ${at} order by h.at limit 1))`;
 }
 
-const COIN_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
+export const COIN_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
   p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid, p.noticed_at, p.present, p.on_time_minor, p.value_rate,
   p.judged_block_hash, p.generation, p.credited, p.suspended, p.fee, p.in_available, p.in_suspense, p.in_refund, p.sent_back, p.owed, p.owed_fee,
   p.was_lost, p.counted, p.deposit_key, p.due_height, p.due_at`;
 
+/** SQL for the moment at which a payment arrived: one that was found in a block arrived by the block's date, whenever we read it. */
+export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end';
+
 /** How far each chain was read, as the database tells it: currency, height, milliseconds, the hash of the last block, whether it is contested. */
-type ToldView = readonly [CurrencyCode, number, number, string, boolean];
-const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, n.contested is not null))
+export type ToldView = readonly [CurrencyCode, number, number, string, boolean];
+export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, n.contested is not null))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
 export type ChainFacts = {
@@ -90,11 +92,13 @@ export async function readChainFacts(
   transactionIds: readonly string[],
   contestedLimitMinor: bigint,
 ): Promise<ChainFacts> {
-  const { rows } = await sql.query<PaymentRow & { id: bigint | null; views: readonly ToldView[] | null }>({
+  const { rows } = await sql.query<
+    PaymentRow & { id: bigint | null; arrival_rate: string | null; views: readonly ToldView[] | null }
+  >({
     name: 'read_chain_facts',
     text: `
       with payments as materialized (
-        select ${COIN_COLUMNS}, case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end as arrived_at
+        select ${COIN_COLUMNS}, ${ARRIVED_AT} as arrived_at
           from payments p where p.transaction_id = any ($1)),
       rates as materialized (
         select a.currency, a.arrived_at, ${rateAt('a.currency', 'a.arrived_at')} as arrival_rate
@@ -107,7 +111,15 @@ export async function readChainFacts(
   const found = rows.filter((row) => row.id !== null);
   const spends = await readSpends(sql, found);
   const payments = new Map<string, Payment[]>(transactionIds.map((id) => [id, []]));
-  for (const row of found) payments.get(row.transaction_id)?.push(paymentOf(row, spends));
+  for (const row of found) {
+    const rate = row.arrival_rate === null ? null : parseRate(row.arrival_rate);
+    payments.get(row.transaction_id)?.push(paymentOf(row, rate, spends.get(row.txid)));
+  }
+  return { ...toldViews(views, contestedLimitMinor), payments };
+}
+
+/** The chains as {@link VIEWS} told them. */
+export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Omit<ChainFacts, 'payments'> {
   return {
     chains: new Map(
       views.map(([currency, tipHeight, timeMs, , contested]) => [
@@ -116,17 +128,21 @@ export async function readChainFacts(
       ]),
     ),
     tips: new Map(views.map(([currency, height, , hash]) => [currency, { height, hash }])),
-    payments,
   };
 }
 
-function paymentOf(row: PaymentRow, spends: ReadonlyMap<string, readonly string[]>): Payment {
+const NOTHING: readonly string[] = [];
+/** Most amounts of most payments are nothing: one bigint for all of them. */
+const minor = (text: string): bigint => (text === '0' ? 0n : BigInt(text));
+
+/** A payment as the judge knows it, with the rate of its arrival and what it spends where that is known. */
+export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: readonly string[] = NOTHING): Payment {
   return {
     id: row.id,
     currency: row.currency,
     txid: row.txid,
     vout: row.vout,
-    amount: BigInt(row.amount),
+    amount: minor(row.amount),
     coinbase: row.coinbase,
     lock: row.lock,
     state: row.state,
@@ -139,23 +155,23 @@ function paymentOf(row: PaymentRow, spends: ReadonlyMap<string, readonly string[
     goneSinceMs: row.gone_since?.getTime() ?? null,
     lastHeight: row.last_height,
     conflictTxid: row.conflict_txid,
-    spends: spends.get(row.txid) ?? [],
-    arrivalRate: row.arrival_rate === null ? null : parseRate(row.arrival_rate),
+    spends,
+    arrivalRate,
     classified: row.noticed_at !== null,
     present: row.present,
-    onTimeMinor: BigInt(row.on_time_minor),
+    onTimeMinor: minor(row.on_time_minor),
     valueRate: row.value_rate === null ? null : storedRate(row.value_rate),
     judgedBlockHash: row.judged_block_hash,
     generation: row.generation,
-    credited: BigInt(row.credited),
-    suspended: BigInt(row.suspended),
-    fee: BigInt(row.fee),
-    inAvailable: BigInt(row.in_available),
-    inSuspense: BigInt(row.in_suspense),
-    inRefund: BigInt(row.in_refund),
-    sentBack: BigInt(row.sent_back),
-    owed: BigInt(row.owed),
-    owedFee: BigInt(row.owed_fee),
+    credited: minor(row.credited),
+    suspended: minor(row.suspended),
+    fee: minor(row.fee),
+    inAvailable: minor(row.in_available),
+    inSuspense: minor(row.in_suspense),
+    inRefund: minor(row.in_refund),
+    sentBack: minor(row.sent_back),
+    owed: minor(row.owed),
+    owedFee: minor(row.owed_fee),
     wasLost: row.was_lost,
     counted: row.counted,
     depositEntryKey: row.deposit_key,
@@ -164,17 +180,26 @@ function paymentOf(row: PaymentRow, spends: ReadonlyMap<string, readonly string[
   };
 }
 
-/** What the payments spend that were replaced by another one of the same transaction. */
-async function readSpends(sql: Sql, payments: readonly PaymentRow[]): Promise<ReadonlyMap<string, readonly string[]>> {
+type Spender = Pick<PaymentRow, 'currency' | 'txid' | 'conflict_txid'>;
+
+/** What the payments spend that were replaced by another one of the same transaction, by txid. */
+export async function readSpends(sql: Sql, payments: readonly Spender[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (payments.every((payment) => payment.conflict_txid === null)) return new Map();
   const txids = new Set(payments.map((payment) => payment.txid));
-  const replaced = payments.filter((payment) => payment.conflict_txid !== null && txids.has(payment.conflict_txid));
-  if (replaced.length === 0) return new Map();
+  const replaced = new Map(
+    payments.flatMap((payment) =>
+      payment.conflict_txid !== null && txids.has(payment.conflict_txid)
+        ? [[`${payment.currency} ${payment.txid}`, payment]]
+        : [],
+    ),
+  );
+  if (replaced.size === 0) return new Map();
   const { rows } = await sql.query<{ txid: string; spends: string[] }>({
     name: 'read_spends',
     text: `select i.txid, array_agg(i.prev_txid || ':' || i.prev_vout order by i.prev_txid, i.prev_vout) as spends
-             from (select distinct * from unnest($1::text[], $2::text[]) as t(currency, txid)) w join payment_inputs i using (currency, txid)
+             from unnest($1::text[], $2::text[]) as w(currency, txid) join payment_inputs i using (currency, txid)
             group by i.txid`,
-    values: [replaced.map((payment) => payment.currency), replaced.map((payment) => payment.txid)],
+    values: [[...replaced.values()].map((payment) => payment.currency), [...replaced.values()].map((payment) => payment.txid)],
   });
   return new Map(rows.map((row) => [row.txid, row.spends]));
 }

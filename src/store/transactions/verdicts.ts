@@ -16,6 +16,8 @@ export type Judged = {
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
   readonly nowMs: number;
+  /** Payments are left for another verdict: it is due again at once. */
+  readonly more: boolean;
 };
 
 /** Writes verdicts: ledger entries, events, the transactions (the old status is the guard), and the payments. */
@@ -153,9 +155,15 @@ async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
   );
   await sql.query({
     name: 'end_due',
-    text: `with answered as (delete from due_marks where id = any ($1)), rested as (delete from set_aside where transaction_id = any ($2))
+    text: `with answered as (delete from due_marks where id = any ($1)), rested as (delete from set_aside where transaction_id = any ($2)),
+                again as (insert into due_marks (transaction_id) select * from unnest($4::text[]))
            select pg_notify('transaction_changed', ids) from unnest($3::text[]) as t(ids)`,
-    values: [all.flatMap(({ before }) => before.marks), all.map(({ transaction }) => transaction.id), told],
+    values: [
+      all.flatMap(({ before }) => before.marks),
+      all.map(({ transaction }) => transaction.id),
+      told,
+      all.filter(({ more }) => more).map(({ transaction }) => transaction.id),
+    ],
   });
 }
 

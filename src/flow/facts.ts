@@ -1,0 +1,66 @@
+// What the judge is told of locked transactions: their payments, how far each chain was read, how the blocks are dated at which payments reach
+// their R.
+import { requiredDepth } from '../core/confirmations.ts';
+import type { CurrencyCode } from '../core/currency.ts';
+import { type CaseTransaction, type ChainView, DAY_MS, type Payment } from '../core/judge/case.ts';
+import type { TransactionStatus } from '../core/transaction-states.ts';
+import type { Sql } from '../store/postgres/connect.ts';
+import { type ChainFacts, readBlocks, readChainFacts } from '../store/transactions/case-facts.ts';
+import type { LockedTransaction } from '../store/transactions/cases.ts';
+import type { Context } from './context.ts';
+import type { Facts } from './judging.ts';
+
+/** How often a chain may turn back while its facts are read. */
+const MOST_READINGS = 5;
+
+/** @param read how their payments are read, where not all at once */
+export async function readFacts(
+  ctx: Context,
+  sql: Sql,
+  locked: readonly LockedTransaction[],
+  read: (ids: readonly string[]) => Promise<ChainFacts> = (ids) => readChainFacts(sql, ids, ctx.contestedLimitMinor),
+): Promise<readonly Facts[]> {
+  if (locked.length === 0) return [];
+  const ids = locked.map((one) => one.transaction.id);
+  for (let reading = 1; reading <= MOST_READINGS; reading++) {
+    const { chains, tips, payments } = await read(ids);
+    const coinsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
+    const wanted = locked.map((one) => ({
+      currency: one.transaction.currency,
+      heights: heightsOf(one.transaction, coinsOf(one), chains),
+      ratesAfterMs: one.transaction.windowEndsAtMs + DAY_MS,
+    }));
+    const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
+    if (blocks === null) continue;
+    return locked.map((one, n) => ({ locked: one, payments: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
+  }
+  throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
+}
+
+/** From where rule 4 can be reached within one verdict. */
+const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
+  'started',
+  'pending',
+  'timedout',
+  'timedout_checked',
+  'declined',
+  'review',
+]);
+
+/** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
+function heightsOf(
+  transaction: CaseTransaction,
+  payments: readonly Payment[],
+  chains: ReadonlyMap<CurrencyCode, ChainView>,
+): readonly number[] {
+  const tip = chains.get(transaction.currency)?.tipHeight;
+  if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];
+  const { depth } = requiredDepth(transaction.currency, transaction.usdMinor);
+  const heights = new Set<number>();
+  for (const { currency, height } of payments) {
+    if (currency !== transaction.currency) continue;
+    heights.add(tip);
+    if (height !== null) for (const at of [height, height + depth - 1, height + 99, height + 239]) heights.add(at);
+  }
+  return [...heights].filter((height) => height <= tip);
+}
