@@ -1,13 +1,14 @@
-// The rules of the house, checked on every source file: who may import whom, where SQL, the environment, clocks and arithmetic on amounts
-// may stand, how long a room may be.
+// The rules of the architecture, checked on every source file: which layer may import which, where SQL, the environment, clocks, currencies and
+// arithmetic on amounts may stand, how long a file may be.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CURRENCY_CODES } from '../src/core/currency.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SRC = join(ROOT, 'src');
 
-/** What each floor may import besides itself; npm packages are looked at apart. */
+/** What each layer may import besides itself; npm packages are looked at apart. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   contract: ['core'],
@@ -21,21 +22,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   main: ['http', 'worker', 'signer', 'sandbox', 'outside', 'flow', 'store', 'contract', 'core'],
 };
 
-type Room = {
+type SourceFile = {
   readonly path: string;
-  readonly floor: string;
+  readonly layer: string;
   readonly text: string;
   readonly code: string;
   readonly imports: readonly string[];
 };
 
-const rooms: readonly Room[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+const files: readonly SourceFile[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => {
     const text = readFileSync(join(SRC, name), 'utf8');
     return {
       path: `src/${name}`,
-      floor: name.split('/')[0] ?? '',
+      layer: name.split('/')[0] ?? '',
       text,
       code: withoutComments(text),
       imports: importsOf(withoutComments(text)),
@@ -55,14 +56,14 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`])\/\/.*$/gm, '$1');
 }
 
-function offenders(rule: (room: Room) => boolean): string[] {
-  return rooms.filter(rule).map((room) => room.path);
+function offenders(rule: (file: SourceFile) => boolean): string[] {
+  return files.filter(rule).map((file) => file.path);
 }
 
-function targetFloor(room: Room, specifier: string): string | null {
+function targetLayer(file: SourceFile, specifier: string): string | null {
   if (specifier === '(unknown)') return specifier;
   if (!specifier.startsWith('.')) return null;
-  const path = relative(SRC, resolve(ROOT, dirname(room.path), specifier));
+  const path = relative(SRC, resolve(ROOT, dirname(file.path), specifier));
   return path.startsWith('..') ? '(outside src)' : (path.split('/')[0] ?? null);
 }
 
@@ -94,28 +95,28 @@ describe('the eyes of this test', () => {
   });
 });
 
-describe('the house', () => {
-  test('has rooms on every floor', () => {
-    expect([...new Set(rooms.map((room) => room.floor))].sort()).toEqual(Object.keys(MAY_IMPORT).sort());
+describe('the source', () => {
+  test('has the layers that are named here', () => {
+    expect([...new Set(files.map((file) => file.layer))].sort()).toEqual(Object.keys(MAY_IMPORT).sort());
   });
 
-  test('arrows only go down', () => {
-    const upward = rooms.flatMap((room) =>
-      room.imports
-        .map((specifier) => targetFloor(room, specifier))
-        .filter((floor): floor is string => floor !== null && floor !== room.floor && !MAY_IMPORT[room.floor]?.includes(floor))
-        .map((floor) => `${room.path} imports ${floor}`),
+  test('imports go to lower layers only', () => {
+    const upward = files.flatMap((file) =>
+      file.imports
+        .map((specifier) => targetLayer(file, specifier))
+        .filter((layer): layer is string => layer !== null && layer !== file.layer && !MAY_IMPORT[file.layer]?.includes(layer))
+        .map((layer) => `${file.path} imports ${layer}`),
     );
     expect(upward).toEqual([]);
   });
 
-  test('has no circles between files', () => {
-    const byPath = new Map(rooms.map((room) => [room.path, room]));
+  test('has no import cycles', () => {
+    const byPath = new Map(files.map((file) => [file.path, file]));
     const done = new Set<string>();
-    const circles: string[] = [];
+    const cycles: string[] = [];
     const visit = (path: string, trail: readonly string[]): void => {
       if (trail.includes(path)) {
-        circles.push([...trail.slice(trail.indexOf(path)), path].join(' > '));
+        cycles.push([...trail.slice(trail.indexOf(path)), path].join(' > '));
         return;
       }
       if (done.has(path)) return;
@@ -124,90 +125,110 @@ describe('the house', () => {
       }
       done.add(path);
     };
-    for (const room of rooms) visit(room.path, []);
-    expect(circles).toEqual([]);
+    for (const file of files) visit(file.path, []);
+    expect(cycles).toEqual([]);
   });
 
   test('core imports no package, waits for nothing and looks at no clock', () => {
-    const core = rooms.filter((room) => room.floor === 'core');
-    expect(core.filter((room) => room.imports.some((one) => !one.startsWith('.'))).map((room) => room.path)).toEqual([]);
-    expect(core.filter((room) => /\bawait\b|\basync\b/.test(room.code)).map((room) => room.path)).toEqual([]);
+    const core = files.filter((file) => file.layer === 'core');
+    expect(core.filter((file) => file.imports.some((one) => !one.startsWith('.'))).map((file) => file.path)).toEqual([]);
+    expect(core.filter((file) => /\bawait\b|\basync\b/.test(file.code)).map((file) => file.path)).toEqual([]);
   });
 
   test('SQL stands in store only', () => {
     const sql = /\b(select\s+[\w.*('"]+[\s\S]{0,400}?\bfrom\s+\w|insert\s+into\s+\w|update\s+\w+\s+set\s|delete\s+from\s+\w)/;
-    const strings = (room: Room) => room.code.match(/`[^`]*`|'[^'\n]*'/g) ?? [];
-    expect(offenders((room) => room.floor !== 'store' && strings(room).some((text) => sql.test(text)))).toEqual([]);
-    expect(offenders((room) => room.imports.includes('pg') && !['store'].includes(room.floor))).toEqual([]);
+    const strings = (file: SourceFile) => file.code.match(/`[^`]*`|'[^'\n]*'/g) ?? [];
+    expect(offenders((file) => file.layer !== 'store' && strings(file).some((text) => sql.test(text)))).toEqual([]);
+    expect(offenders((file) => file.imports.includes('pg') && !['store'].includes(file.layer))).toEqual([]);
   });
 
   test('only the configuration reads the environment', () => {
-    expect(offenders((room) => /process\.env\b/.test(room.code) && !room.path.startsWith('src/main/config'))).toEqual([]);
+    expect(offenders((file) => /process\.env\b/.test(file.code) && !file.path.startsWith('src/main/config'))).toEqual([]);
   });
 
   test('clocks, chance, timers and the network belong to the outside and to the loop', () => {
-    const allowed = (room: Room) =>
-      ['outside', 'main', 'sandbox'].includes(room.floor) ||
-      room.path === 'src/worker/loop.ts' ||
+    const allowed = (file: SourceFile) =>
+      ['outside', 'main', 'sandbox'].includes(file.layer) ||
+      file.path === 'src/worker/loop.ts' ||
       [
         'src/http/connections.ts',
         'src/store/postgres/listen.ts',
         'src/store/postgres/overdue.ts',
         'src/store/postgres/session-locks.ts',
-      ].includes(room.path);
-    expect(offenders((room) => OUTSIDE.test(room.code) && !allowed(room))).toEqual([]);
+      ].includes(file.path);
+    expect(offenders((file) => OUTSIDE.test(file.code) && !allowed(file))).toEqual([]);
   });
 
   test('arithmetic on amounts is done in money and rate only', () => {
-    // an amount is a value whose name says minor, amount, need, balance …; what is added, taken or multiplied there goes through core/money
+    // an amount is a value whose name says minor, amount, amountDue, balance …; what is added, taken or multiplied there goes through core/money
     const arithmetic =
-      /\b\w*(?:[mM]inor|[aA]mount|\bneed|[bB]alance|inSuspense|inAvailable|credited|owed)\s*(?:\*\*?|\/|%|\+(?!\+)|-(?!-|>))\s*[\w(]/;
+      /\b\w*(?:[mM]inor|[aA]mount(?:Due)?|[bB]alance|inSuspense|inAvailable|credited|owed)\s*(?:\*\*?|\/|%|\+(?!\+)|-(?!-|>))\s*[\w(]/;
     const sums = ['src/core/money.ts', 'src/core/rate.ts'];
-    const found = rooms
-      .filter((room) => ['core', 'flow', 'http', 'worker', 'contract'].includes(room.floor) && !sums.includes(room.path))
-      .flatMap((room) =>
-        room.code
+    const found = files
+      .filter((file) => ['core', 'flow', 'http', 'worker', 'contract'].includes(file.layer) && !sums.includes(file.path))
+      .flatMap((file) =>
+        file.code
           .replace(/`[^`]*`|'[^'\n]*'|\/(?:[^/\n\\]|\\.)+\/[a-z]*/g, '""')
           .split('\n')
           .filter((line) => arithmetic.test(line))
-          .map((line) => `${room.path}: ${line.trim()}`),
+          .map((line) => `${file.path}: ${line.trim()}`),
       );
     expect(found).toEqual([]);
   });
 
   test('one statement writes the status of a transaction, one function posts to the ledger', () => {
-    const writesStatus = rooms
-      .filter((room) => /update\s+transactions\s+set[^`]*\bstatus\s*=\s*(?:\$|u\.)/.test(room.code))
-      .map((room) => room.path);
+    const writesStatus = files
+      .filter((file) => /update\s+transactions\s+set[^`]*\bstatus\s*=\s*(?:\$|u\.)/.test(file.code))
+      .map((file) => file.path);
     expect(writesStatus).toEqual(['src/store/transactions/verdicts.ts']);
-    const posts = rooms.filter((room) => /ledger\.post(_all)?\(/.test(room.code)).map((room) => room.path);
+    const posts = files.filter((file) => /ledger\.post(_all)?\(/.test(file.code)).map((file) => file.path);
     expect(posts).toEqual(['src/store/ledger/ledger.ts']);
-    expect(offenders((room) => /insert\s+into\s+ledger\.|update\s+ledger\./.test(room.code))).toEqual([]);
+    expect(offenders((file) => /insert\s+into\s+ledger\.|update\s+ledger\./.test(file.code))).toEqual([]);
   });
 
   test('a database transaction never asks the outside', () => {
     // flow reaches the outside through ctx.ports only: inside the closure of db.transaction no port but the clock and chance may be named
-    const closures = (room: Room) =>
-      [...room.code.matchAll(/\.transaction\(async[^{]*\{/g)].map((match) =>
-        block(room.code, (match.index ?? 0) + match[0].length - 1),
+    const closures = (file: SourceFile) =>
+      [...file.code.matchAll(/\.transaction\(async[^{]*\{/g)].map((match) =>
+        block(file.code, (match.index ?? 0) + match[0].length - 1),
       );
     const asks = /ports\.(?!clock\b|rng\b|tokens\b)\w+/;
-    expect(offenders((room) => closures(room).some((body) => asks.test(body)))).toEqual([]);
+    expect(offenders((file) => closures(file).some((body) => asks.test(body)))).toEqual([]);
   });
 
-  test('rooms are at most 300 lines and open with what they are for', () => {
-    expect(offenders((room) => room.text.split('\n').length > 301)).toEqual([]);
-    expect(offenders((room) => !/^(#!.*\n)?(\/\/|\/\*)/.test(room.text))).toEqual([]);
+  test('files have at most 300 lines and begin with what they are for', () => {
+    expect(offenders((file) => file.text.split('\n').length > 301)).toEqual([]);
+    expect(offenders((file) => !/^(#!.*\n)?(\/\/|\/\*)/.test(file.text))).toEqual([]);
+  });
+
+  test('a currency stands in its own file; only payouts, which are in Bitcoin and Tether, name theirs', () => {
+    const isElsewhere = (file: SourceFile) =>
+      !/^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$/.test(file.path);
+    const naming = CURRENCY_CODES.map((code) => [
+      code,
+      files
+        .filter((file) => isElsewhere(file) && new RegExp(`['"]${code}['"]|(?:^|[{,])\\s*${code}\\s*:`, 'm').test(file.code))
+        .map((file) => file.path),
+    ]);
+    expect(Object.fromEntries(naming)).toEqual({
+      BTC: ['src/contract/payout-fields.ts', 'src/outside/destinations.ts', 'src/main/cli/demo.ts'],
+      LTC: [],
+      ETH: [],
+      BCH: [],
+      DASH: [],
+      DOGE: [],
+      USDT: ['src/contract/payout-fields.ts'],
+    });
   });
 
   test('names are kebab-case nouns of the field, without barrels and classes that are no errors', () => {
-    expect(offenders((room) => !/^src(\/[a-z0-9]+(-[a-z0-9]+)*)+\.ts$/.test(room.path))).toEqual([]);
-    expect(offenders((room) => /(^|[/-])(service|manager|helper|util|impl|base)s?\.ts$/.test(room.path))).toEqual([]);
-    expect(offenders((room) => room.path.endsWith('/index.ts') || /^export \* from/m.test(room.code))).toEqual([]);
+    expect(offenders((file) => !/^src(\/[a-z0-9]+(-[a-z0-9]+)*)+\.ts$/.test(file.path))).toEqual([]);
+    expect(offenders((file) => /(^|[/-])(service|manager|helper|util|impl|base)s?\.ts$/.test(file.path))).toEqual([]);
+    expect(offenders((file) => file.path.endsWith('/index.ts') || /^export \* from/m.test(file.code))).toEqual([]);
     expect(
-      offenders((room) =>
+      offenders((file) =>
         /\bclass \w+(?! extends \w*(Error|Refusal|Refused|Trouble|Problem|Malformed)\b)\s/.test(
-          room.code.replace(/class \w+ extends \w*(Error|Trouble|Problem|Refusal|Refused|Malformed)\b/g, ''),
+          file.code.replace(/class \w+ extends \w*(Error|Trouble|Problem|Refusal|Refused|Malformed)\b/g, ''),
         ),
       ),
     ).toEqual([]);

@@ -1,6 +1,13 @@
 // The fields that are amounts in USD and names of currencies; beside fields.ts, which has the general ones. Called by the endpoint table and
 // payout-fields.ts.
-import { CURRENCY_CODES, type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
+import {
+  balanceOf,
+  type CurrencyCode,
+  PAYMENT_METHOD_NAMES,
+  PAYMENT_METHODS,
+  type PaymentMethod,
+  paymentMethod,
+} from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 
@@ -31,11 +38,9 @@ export function usdAmount(about: string): Field<bigint, true> {
 }
 
 const anyCase = (word: string): string => word.replace(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`);
-const LIGHTNING_NAMES = ['BTC-LN', 'LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING'];
 
 /** What a customer pays with: a code in any case, or an alias. */
 export function payWith(about: string): Field<PaymentMethod, true> {
-  const names = [...CURRENCY_CODES, ...LIGHTNING_NAMES, 'USDT-ERC20'];
   return {
     required: true,
     about,
@@ -44,14 +49,14 @@ export function payWith(about: string): Field<PaymentMethod, true> {
     // most languages
     schema: {
       anyOf: [
-        { type: 'string', enum: [...CURRENCY_CODES, 'BTC-LN'] },
-        { type: 'string', pattern: `^(${names.map(anyCase).join('|')})$` },
+        { type: 'string', enum: [...PAYMENT_METHODS] },
+        { type: 'string', pattern: `^(${PAYMENT_METHOD_NAMES.map(anyCase).join('|')})$` },
       ],
-      examples: ['BTC'],
+      examples: [PAYMENT_METHODS[0]],
     },
     read(value, name) {
       const method = typeof value === 'string' && value.length <= 32 ? paymentMethod(value) : null;
-      if (method === null) throw wrong('unsupported_currency', name, `one of ${CURRENCY_CODES.join(', ')}, BTC-LN`);
+      if (method === null) throw wrong('unsupported_currency', name, `one of ${PAYMENT_METHODS.join(', ')}`);
       return method;
     },
   };
@@ -59,5 +64,5 @@ export function payWith(about: string): Field<PaymentMethod, true> {
 
 /** A currency of a balance; Lightning's balance is BTC. */
 export function balanceCurrency(about: string): Field<CurrencyCode, true> {
-  return outcome(payWith(about), (method) => (method === 'BTC-LN' ? 'BTC' : method));
+  return outcome(payWith(about), balanceOf);
 }

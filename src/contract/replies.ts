@@ -1,5 +1,5 @@
 // What answers look like on the wire, field by field (behaviour §8).
-import { CURRENCY_CODES } from '../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, PAYMENT_METHODS } from '../core/currency.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';
 
@@ -131,7 +131,7 @@ const transaction = shape.named(
     ...checked,
     status,
     message,
-    crypto_selected: shape.word('What it is paid with.', [...CURRENCY_CODES, 'BTC-LN']),
+    crypto_selected: shape.word('What it is paid with.', PAYMENT_METHODS),
     label: shape.nullable(shape.string('Reference of your own.', 'order-1042')),
   }),
 );
@@ -169,7 +169,7 @@ export const accountInfo = shape.object({
   ),
   balances: shape.named(
     'Balances',
-    shape.object({ BTC: balance, LTC: balance, ETH: balance, BCH: balance, DASH: balance, DOGE: balance, USDT: balance }),
+    shape.object(Object.fromEntries(CURRENCY_CODES.map((code) => [code, balance])) as Record<CurrencyCode, typeof balance>),
   ),
 });
 

@@ -1,6 +1,6 @@
 // Amounts: whole minor units as bigint, with their currency. The only room that does arithmetic on amounts; decimal strings exist at
 // the border only. Every rounding has its direction in its name. Called by every room that touches money.
-import { decimalsOf, type LedgerCurrency } from './currency.ts';
+import { CURRENCIES, decimalsOf, type LedgerCurrency } from './currency.ts';
 
 /** The form of every amount on the wire (behaviour §1). */
 const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
@@ -26,10 +26,16 @@ export function formatMinor(minor: bigint, decimals: number): string {
   return decimals === 0 ? sign + digits : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
 }
 
-/** An amount as answers write it: all decimals of its currency; ETH at least 8, trailing zeros beyond 8 trimmed. */
+/** An amount as answers write it: all decimals of its currency; where it is quoted in fewer, at least those, trailing zeros beyond them trimmed. */
 export function formatAmount(minor: bigint, currency: LedgerCurrency): string {
-  const text = formatMinor(minor, decimalsOf(currency));
-  return currency === 'ETH' ? text.replace(/(\.\d{8}\d*?)0+$/, '$1') : text;
+  if (currency === 'USD') return formatMinor(minor, decimalsOf(currency));
+  const { decimals, quoteDecimals } = CURRENCIES[currency];
+  const text = formatMinor(minor, decimals);
+  if (quoteDecimals === decimals) return text;
+  const shortest = text.length - (decimals - quoteDecimals);
+  let end = text.length;
+  while (end > shortest && text[end - 1] === '0') end -= 1;
+  return text.slice(0, end);
 }
 
 /** Σ of the amounts; zero for none. */

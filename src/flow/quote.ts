@@ -1,5 +1,6 @@
 // Prices a payment: which currency, at which rate, how much, and whether that may be asked for at all. Reads no node and no exchange: the
 // worker keeps their last word in the database.
+import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import { formatMinor } from '../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../core/rate.ts';
@@ -52,7 +53,7 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
 
 /** The currency of a method whose chain we watch. */
 function watched(method: PaymentMethod): UtxoCode {
-  if (method === 'BTC-LN') throw new Refusal('lightning_unavailable');
+  if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
   if (!isWatched(method)) throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
   return method;
 }

@@ -1,6 +1,8 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, verb, reply out. Called by mount.ts
 // when everything that does not depend on the operation has been checked.
 import { checkPayout } from '../contract/payout-fields.ts';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
 import { getAccount } from '../flow/account.ts';
@@ -69,7 +71,6 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
 
   async getAccountInfo({ ctx, caller }) {
     const account = await getAccount(ctx, { merchantId: caller.merchantId });
-    const { BTC, LTC, ETH, BCH, DASH, DOGE, USDT } = account.balances;
     return {
       success: true,
       account: {
@@ -78,15 +79,10 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
         business_name: account.businessName,
         created_at: isoTime(account.createdAtMs),
       },
-      balances: {
-        BTC: formatAmount(BTC, 'BTC'),
-        LTC: formatAmount(LTC, 'LTC'),
-        ETH: formatAmount(ETH, 'ETH'),
-        BCH: formatAmount(BCH, 'BCH'),
-        DASH: formatAmount(DASH, 'DASH'),
-        DOGE: formatAmount(DOGE, 'DOGE'),
-        USDT: formatAmount(USDT, 'USDT'),
-      },
+      balances: Object.fromEntries(CURRENCY_CODES.map((code) => [code, formatAmount(account.balances[code], code)])) as Record<
+        CurrencyCode,
+        string
+      >,
     };
   },
 
@@ -96,7 +92,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
       await checkTransaction(ctx, { merchantId, transactionId: body.starting_after, param: 'starting_after' });
     }
     // no transaction is paid over Lightning yet
-    if (body.crypto_selected === 'BTC-LN') return { success: true, data: [], has_more: false };
+    if (body.crypto_selected === LIGHTNING.method) return { success: true, data: [], has_more: false };
     const list = await listTransactions(ctx, {
       merchantId,
       limit: body.limit ?? DEFAULT_PAGE,

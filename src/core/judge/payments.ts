@@ -40,7 +40,7 @@ export function isBooked(payment: Payment): boolean {
 export function confirmationsOf(it: Case, payment: Payment): number {
   return payment.height === null ? 0 : Math.max(0, chainOf(it, payment).tipHeight - payment.height + 1);
 }
-/** A coinbase output that cannot be spent yet (100 blocks, DOGE 240). */
+/** A coinbase output that cannot be spent yet (100 blocks, on Dogecoin 240). */
 function isImmature(it: Case, payment: Payment): boolean {
   const needed = confirmationsToReach(
     payment.currency,

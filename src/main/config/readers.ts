@@ -121,10 +121,10 @@ function isHttp(address: string): boolean {
 /** Prices in USD by currency. */
 export type FixedRates = Readonly<Partial<Record<CurrencyCode, Rate>>>;
 
-/** `BTC=65000.00, LTC=80` */
+/** `BTC=65000.00, USDT=1` */
 export const fixedRates: Reader<FixedRates> = (value) => {
   const accepted = new Error(
-    `a list such as BTC=65000.00,LTC=80.00: each of ${CURRENCY_CODES.join(', ')} at most once, a price above zero with at most 8 decimals`,
+    `a list such as BTC=65000.00,USDT=1.00: each of ${CURRENCY_CODES.join(', ')} at most once, a price above zero with at most 8 decimals`,
   );
   const prices: [CurrencyCode, Rate][] = value.split(',').map((part) => {
     const [name = '', price = '', ...rest] = part.split('=').map((one) => one.trim());

@@ -1,6 +1,6 @@
 // Every environment variable of the service, one row each: its form, its default, what it is for. config.ts reads the environment by this
 // table, .env.example is generated from it.
-import type { Network } from '../../core/currency.ts';
+import { type Network, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import {
   decimal,
   dollars,
@@ -80,6 +80,15 @@ const rpcUrls = (code: string): Optional<readonly string[]> =>
     SECRET,
   );
 
+type NodeUrlName = `${Lowercase<UtxoCode>}RpcUrl`;
+/** The name of the row with the URLs of a coin's nodes. */
+export const nodeUrlName = (code: UtxoCode): NodeUrlName => `${code.toLowerCase() as Lowercase<UtxoCode>}RpcUrl`;
+const nodeUrls = () =>
+  Object.fromEntries(WATCHED_CODES.map((code) => [nodeUrlName(code), rpcUrls(code)])) as Record<
+    NodeUrlName,
+    Optional<readonly string[]>
+  >;
+
 /** The rows by the names under which the code knows them. */
 export const VARIABLES = {
   ...inSection('Where it listens'),
@@ -123,11 +132,7 @@ export const VARIABLES = {
     oneOf('sandbox', 'regtest', 'testnet', 'mainnet'),
     'sandbox, regtest, testnet or mainnet; the sandbox needs nothing else',
   ),
-  btcRpcUrl: rpcUrls('BTC'),
-  ltcRpcUrl: rpcUrls('LTC'),
-  bchRpcUrl: rpcUrls('BCH'),
-  dogeRpcUrl: rpcUrls('DOGE'),
-  dashRpcUrl: rpcUrls('DASH'),
+  ...nodeUrls(),
   ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', { ...SECRET, ...NO_ETHEREUM }),
   usdtContract: optional(
     'BURSAR_USDT_CONTRACT',
@@ -154,7 +159,7 @@ export const VARIABLES = {
   fixedRates: optional(
     'BURSAR_FIXED_RATES',
     fixedRates,
-    'prices in USD that stand for the exchanges where nobody can be asked: BTC=65000.00,LTC=80.00; regtest and testnet only',
+    'prices in USD that stand for the exchanges where nobody can be asked: BTC=65000.00,USDT=1.00; regtest and testnet only',
   ),
 
   ...inSection('The business'),

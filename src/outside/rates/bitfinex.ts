@@ -1,17 +1,11 @@
 // Prices of Bitfinex's public tickers, all symbols in one call. It states no time, so a price stands for the moment at which its answer arrived.
-import type { CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { element, type FeedOptions, type GetJson, type Json, price } from './http.ts';
 
-const SYMBOLS: ReadonlyMap<string, CurrencyCode> = new Map([
-  ['tBTCUSD', 'BTC'],
-  ['tLTCUSD', 'LTC'],
-  ['tETHUSD', 'ETH'],
-  ['tBCHN:USD', 'BCH'],
-  ['tDSHUSD', 'DASH'],
-  ['tDOGE:USD', 'DOGE'],
-  ['tUSTUSD', 'USDT'],
-]);
+const SYMBOLS: ReadonlyMap<string, CurrencyCode> = new Map(
+  CURRENCY_CODES.map((code) => [CURRENCIES[code].rateSymbols.bitfinex, code]),
+);
 const BID = 1;
 const ASK = 3;
 

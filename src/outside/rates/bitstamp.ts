@@ -1,5 +1,5 @@
-// Prices of Bitstamp's tickers, one call for each currency (it trades no DASH). A price stands for the second that the ticker names.
-import type { CurrencyCode } from '../../core/currency.ts';
+// Prices of Bitstamp's tickers, one call for each currency that it trades. A price stands for the second that the ticker names.
+import { CURRENCIES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
 import { RATE_SOURCES } from './sources.ts';
@@ -13,7 +13,10 @@ export function bitstampFeed(get: GetJson, { deadline }: FeedOptions, codes = RA
     source: 'bitstamp',
     read: () =>
       readEach(codes, deadline(), async (code, signal) =>
-        sampleOf(code, (await get(`/api/v2/ticker/${code.toLowerCase()}usd/`, signal)).body),
+        sampleOf(
+          code,
+          (await get(`/api/v2/ticker/${CURRENCIES[code].rateSymbols.bitstamp ?? `${code.toLowerCase()}usd`}/`, signal)).body,
+        ),
       ),
   };
 }

@@ -1,18 +1,16 @@
 // Prices of Coinbase Exchange's product tickers, one call for each currency. A price stands for the time of the last trade that it names: a market
 // in which nobody has traded for a minute does not count.
-import type { CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
-
-const CODES: readonly CurrencyCode[] = ['BTC', 'LTC', 'ETH', 'BCH', 'DASH', 'DOGE', 'USDT'];
 
 /** GET /products/BTC-USD/ticker → {bid, ask, time (ISO 8601), …}. */
 export function coinbaseFeed(get: GetJson, { deadline }: FeedOptions): RateFeed {
   return {
     source: 'coinbase',
     read: () =>
-      readEach(CODES, deadline(), async (code, signal) =>
-        sampleOf(code, (await get(`/products/${code}-USD/ticker`, signal)).body),
+      readEach(CURRENCY_CODES, deadline(), async (code, signal) =>
+        sampleOf(code, (await get(`/products/${CURRENCIES[code].rateSymbols.coinbase}/ticker`, signal)).body),
       ),
   };
 }

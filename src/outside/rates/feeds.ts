@@ -21,7 +21,7 @@ const MAKERS: Readonly<Record<RateSourceName, (get: GetJson, options: FeedOption
  * One feed for each exchange. A reading throws when the exchange answers nothing usable within the time-out; a currency that it cannot say is
  * left out. Nothing is asked before the first `read`.
  * @param options.urls base address of each exchange that is asked, before its own paths
- * @param options.tradesAll every exchange there trades every currency (the simulated ones do); the real Bitstamp has no DASH
+ * @param options.tradesAll every exchange there trades every currency (the simulated ones do)
  * @param options.timeoutMs for one whole reading, 5000 when absent
  */
 export function rateFeeds(options: {

@@ -1,19 +1,7 @@
 // Prices of Kraken's public ticker, all pairs in one call. It states no time, so a price stands for the moment at which its answer arrived.
-import type { CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { element, type FeedOptions, type GetJson, type JsonAnswer, member, price } from './http.ts';
-
-/** Our code → Kraken's pair as it is asked for, and the name under which it is answered. */
-const PAIRS: Readonly<Record<CurrencyCode, readonly [asked: string, answered: string]>> = {
-  BTC: ['XBTUSD', 'XXBTZUSD'],
-  LTC: ['LTCUSD', 'XLTCZUSD'],
-  ETH: ['ETHUSD', 'XETHZUSD'],
-  BCH: ['BCHUSD', 'BCHUSD'],
-  DASH: ['DASHUSD', 'DASHUSD'],
-  DOGE: ['XDGUSD', 'XDGUSD'],
-  USDT: ['USDTUSD', 'USDTZUSD'],
-};
-const CODES = Object.keys(PAIRS) as CurrencyCode[];
 
 /**
  * GET /0/public/Ticker?pair=… → {error: [], result: {XXBTZUSD: {a: [ask, …], b: [bid, …]}}}. One unknown pair makes Kraken refuse them all:
@@ -21,7 +9,10 @@ const CODES = Object.keys(PAIRS) as CurrencyCode[];
  */
 export function krakenFeed(get: GetJson, { clock, deadline }: FeedOptions): RateFeed {
   async function ask(codes: readonly CurrencyCode[], signal: AbortSignal): Promise<RateSample[]> {
-    const answer = await get(`/0/public/Ticker?pair=${codes.map((code) => PAIRS[code][0]).join(',')}`, signal);
+    const answer = await get(
+      `/0/public/Ticker?pair=${codes.map((code) => CURRENCIES[code].rateSymbols.kraken[0]).join(',')}`,
+      signal,
+    );
     const errors = errorsOf(answer);
     if (errors.length > 0) {
       if (codes.length > 1 && errors.some((text) => text.includes('Unknown asset pair'))) return askEach(codes, signal);
@@ -34,7 +25,7 @@ export function krakenFeed(get: GetJson, { clock, deadline }: FeedOptions): Rate
     const answers = await Promise.allSettled(codes.map((code) => ask([code], signal)));
     return answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
   }
-  return { source: 'kraken', read: () => ask(CODES, deadline()) };
+  return { source: 'kraken', read: () => ask(CURRENCY_CODES, deadline()) };
 }
 
 /** Warnings begin with W, errors with E. */
@@ -46,7 +37,7 @@ function errorsOf(answer: JsonAnswer): string[] {
 
 function sampleOf(currency: CurrencyCode, answer: JsonAnswer, atMs: number): RateSample[] {
   const result = member(answer.body, 'result');
-  const [asked, answered] = PAIRS[currency];
+  const [asked, answered] = CURRENCIES[currency].rateSymbols.kraken;
   const ticker = member(result, answered) ?? member(result, asked);
   const bid = price(element(member(ticker, 'b'), 0));
   const ask = price(element(member(ticker, 'a'), 0));

@@ -1,5 +1,5 @@
 // The exchanges that can be asked for prices: where each answers the public, and what it trades against dollars.
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 
 export type RateSourceName = 'kraken' | 'coinbase' | 'bitstamp' | 'bitfinex';
 
@@ -7,6 +7,9 @@ export const RATE_SOURCES: Readonly<Record<RateSourceName, { readonly url: strin
   {
     kraken: { url: 'https://api.kraken.com', trades: CURRENCY_CODES },
     coinbase: { url: 'https://api.exchange.coinbase.com', trades: CURRENCY_CODES },
-    bitstamp: { url: 'https://www.bitstamp.net', trades: CURRENCY_CODES.filter((code) => code !== 'DASH') },
+    bitstamp: {
+      url: 'https://www.bitstamp.net',
+      trades: CURRENCY_CODES.filter((code) => CURRENCIES[code].rateSymbols.bitstamp !== null),
+    },
     bitfinex: { url: 'https://api-pub.bitfinex.com', trades: CURRENCY_CODES },
   };

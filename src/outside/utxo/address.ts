@@ -2,7 +2,8 @@
 // (BIP173, BIP350), CashAddr. Called by the derivation (our own addresses) and by whoever must judge a destination.
 import { hash } from 'node:crypto';
 import { bech32, bech32m, createBase58check } from '@scure/base';
-import { type AddressParameters, chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { AddressParameters } from '../../core/currencies/utxo.ts';
+import { CURRENCIES, chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { decodeCashAddress, encodeCashAddress } from './cashaddr.ts';
 
 const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
@@ -68,11 +69,6 @@ export function addressEncoder(currency: UtxoCode, network: Network): (publicKey
 export type AddressKind = 'p2pkh' | 'p2sh' | 'p2wpkh' | 'p2wsh' | 'p2tr';
 export type DecodedAddress = { readonly script: Uint8Array; readonly kind: AddressKind } | { readonly problem: string };
 
-/** Litecoin's P2SH had Bitcoin's version bytes before 2017 and its nodes still read them. */
-const LEGACY_SCRIPT_HASH: Partial<Record<UtxoCode, Record<'mainnet' | 'testnet' | 'regtest', number>>> = {
-  LTC: { mainnet: 0x05, testnet: 0xc4, regtest: 0xc4 },
-};
-
 /**
  * Reads an address of a currency on a network into its output script, or says in one sentence why it is none.
  * Accepted: P2PKH and P2SH (BCH: as CashAddr only, with or without the prefix), and for coins with segwit P2WPKH, P2WSH and P2TR.
@@ -86,17 +82,14 @@ export function decodeAddress(currency: UtxoCode, network: Network, text: string
   if (parameters.cashaddr !== null) return decodeCash(currency, parameters.cashaddr, text);
   const separator = text.lastIndexOf('1');
   const prefix = separator > 0 ? text.slice(0, separator).toLowerCase() : '';
-  if (currency === 'LTC' && (prefix === 'ltcmweb' || prefix === 'tmweb'))
-    return { problem: 'MWEB addresses cannot be paid from here' };
-  if (parameters.bech32 !== null && isBech32Prefix(prefix, parameters.bech32))
-    return decodeSegwit(currency, parameters.bech32, text);
-  return decodeBase58(currency, parameters, LEGACY_SCRIPT_HASH[currency]?.[where], text);
+  if (utxoRow(currency).utxo.unpayablePrefixes.includes(prefix)) return { problem: 'MWEB addresses cannot be paid from here' };
+  if (parameters.bech32 !== null && BECH32_PREFIXES.has(prefix)) return decodeSegwit(currency, parameters.bech32, text);
+  return decodeBase58(currency, parameters, text);
 }
 
-/** Base58 text never looks like this: the separator's left side is one of the prefixes that Bitcoin-like coins use, or our own. */
-function isBech32Prefix(prefix: string, own: string): boolean {
-  return prefix === own || /^(bc|tb|bcrt|ltc|tltc|rltc)$/.test(prefix);
-}
+const BECH32_PREFIXES: ReadonlySet<string | null> = new Set(
+  Object.values(CURRENCIES).flatMap(({ utxo }) => Object.values(utxo?.address ?? {}).map(({ bech32 }) => bech32)),
+);
 
 function decodeSegwit(currency: UtxoCode, prefix: string, text: string): DecodedAddress {
   if (text.length > 90) return { problem: `a segwit address of ${currency} has at most 90 characters` };
@@ -124,12 +117,7 @@ function decodeSegwit(currency: UtxoCode, prefix: string, text: string): Decoded
   };
 }
 
-function decodeBase58(
-  currency: UtxoCode,
-  parameters: AddressParameters,
-  legacyScriptHash: number | undefined,
-  text: string,
-): DecodedAddress {
+function decodeBase58(currency: UtxoCode, parameters: AddressParameters, text: string): DecodedAddress {
   let bytes: Uint8Array;
   try {
     bytes = base58check.decode(text);
@@ -140,7 +128,8 @@ function decodeBase58(
     return { problem: `this is not an address of ${currency}: it holds ${bytes.length} bytes instead of 21` };
   const payload = bytes.subarray(1);
   if (bytes[0] === parameters.pubKeyHash) return { script: p2pkhScript(payload), kind: 'p2pkh' };
-  if (bytes[0] === parameters.scriptHash || bytes[0] === legacyScriptHash) return { script: p2shScript(payload), kind: 'p2sh' };
+  if (bytes[0] === parameters.scriptHash || bytes[0] === parameters.legacyScriptHash)
+    return { script: p2shScript(payload), kind: 'p2sh' };
   return { problem: `this address is not of ${currency} on this network` };
 }
 

@@ -5,7 +5,8 @@ import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { createBase58check } from '@scure/base';
 import { AccountKeyProblem, UnderivableIndex } from '../../core/account-key.ts';
-import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { ExtendedKeyForm } from '../../core/currencies/utxo.ts';
+import { chainNetwork, type Network, type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { AddressDeriver } from '../../core/ports.ts';
 import { addressEncoder } from './address.ts';
 
@@ -91,35 +92,19 @@ const HARDENED = 0x8000_0000;
 const ACCOUNT_DEPTH = 3;
 const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
 
-type VersionRow = {
-  readonly form: string;
-  readonly public: number;
-  readonly private: number;
-  readonly mainnet: boolean;
-  readonly of: readonly UtxoCode[] | 'all';
-};
-/** Version bytes in use (BIP32, SLIP-132, Litecoin's and Dogecoin's own); regtest takes those of testnet. */
+type VersionRow = ExtendedKeyForm & { readonly of: readonly UtxoCode[] };
+
+/** Version bytes in use: BIP32's, which every currency takes, and those of the currencies' own rows; regtest takes those of testnet. */
 const VERSIONS: readonly VersionRow[] = [
-  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: 'all' },
-  { form: 'ypub', public: 0x049d7cb2, private: 0x049d7878, mainnet: true, of: ['BTC', 'LTC'] },
-  { form: 'zpub', public: 0x04b24746, private: 0x04b2430c, mainnet: true, of: ['BTC', 'LTC'] },
-  { form: 'Ltub', public: 0x019da462, private: 0x019d9cfe, mainnet: true, of: ['LTC'] },
-  { form: 'Mtub', public: 0x01b26ef6, private: 0x01b26792, mainnet: true, of: ['LTC'] },
-  { form: 'dgub', public: 0x02facafd, private: 0x02fac398, mainnet: true, of: ['DOGE'] },
-  { form: 'drkp', public: 0x02fe52cc, private: 0x02fe52f8, mainnet: true, of: ['DASH'] },
-  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: 'all' },
-  { form: 'upub', public: 0x044a5262, private: 0x044a4e28, mainnet: false, of: ['BTC', 'LTC'] },
-  { form: 'vpub', public: 0x045f1cf6, private: 0x045f18bc, mainnet: false, of: ['BTC', 'LTC'] },
-  { form: 'ttub', public: 0x0436f6e1, private: 0x0436ef7d, mainnet: false, of: ['LTC'] },
-  { form: 'tgub', public: 0x0432a9a8, private: 0x0432a243, mainnet: false, of: ['DOGE'] },
+  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: WATCHED_CODES },
+  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: WATCHED_CODES },
+  ...WATCHED_CODES.flatMap((code) => utxoRow(code).utxo.extendedKeys.map((key) => ({ ...key, of: [code] }))),
 ];
 const CANONICAL = { mainnet: 0x0488b21e, other: 0x043587cf };
 
 /** The forms that `--xpub` takes for a currency on a network, for messages. */
 export function acceptedForms(currency: UtxoCode, network: Network): readonly string[] {
-  const rows = VERSIONS.filter(
-    (row) => row.mainnet === (network === 'mainnet') && (row.of === 'all' || row.of.includes(currency)),
-  );
+  const rows = VERSIONS.filter((row) => row.mainnet === (network === 'mainnet') && row.of.includes(currency));
   return rows.map((row) => row.form);
 }
 
@@ -184,7 +169,7 @@ function checkVersion(version: number, currency: UtxoCode, network: Network, acc
   const rows = VERSIONS.filter((row) => row.public === version);
   const first = rows[0];
   if (first === undefined) throw new AccountKeyProblem('malformed', `xpub has unknown version bytes: accepted are ${accepted}`);
-  const ours = rows.find((row) => row.of === 'all' || row.of.includes(currency));
+  const ours = rows.find((row) => row.of.includes(currency));
   if (ours === undefined)
     throw new AccountKeyProblem('wrong-currency', `xpub is a ${first.form}, not of ${currency}: accepted are ${accepted}`);
   if (ours.mainnet !== (network === 'mainnet')) {

@@ -25,3 +25,7 @@ export class RpcRefusal extends Error {
     this.method = method;
   }
 }
+
+/** Whether this is how a node refuses getblockhash for a height above its tip: -8 of Bitcoin Core and its children, -1 of bchd. */
+export const isBeyondTip = ({ code, message }: RpcRefusal): boolean =>
+  code === -8 || (code === -1 && message.includes('out of range'));

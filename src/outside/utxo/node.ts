@@ -5,9 +5,8 @@ import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction 
 import { readBlockBytes } from './block.ts';
 import { Malformed } from './bytes.ts';
 import { createConditionReader } from './condition.ts';
-import { isBeyondTip, UTXO_DIALECTS } from './dialect.ts';
 import { readDoubleSpendProofs, readLocks } from './locks.ts';
-import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readTransactionBytes } from './transaction.ts';
 import { type Asked, readBlockByWords, readTransactionByWords } from './verbose-answers.ts';
@@ -46,7 +45,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const { currency } = options;
   const row = utxoRow(currency);
   const features = row.utxo.blockFeatures;
-  const dialect = UTXO_DIALECTS[currency];
+  const { dialect } = row.utxo;
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for

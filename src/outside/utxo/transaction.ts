@@ -1,7 +1,8 @@
 // Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts lie, what it touches, its txid. What it does
 // not know it refuses (Malformed); what the txid proves it does not judge.
+
+import { isProtected, type UtxoParameters } from '../../core/currencies/utxo.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
-import { isProtected, type UtxoParameters } from '../../core/utxo-parameters.ts';
 import { type Cursor, displayHash, doubleHash, Malformed, readByte, readCount, skip, skipBytes } from './bytes.ts';
 import { type PegOut, readMwebTransaction } from './mweb.ts';
 import { readToken, TOKEN_PREFIX } from './token.ts';

@@ -1,6 +1,7 @@
 // How bitcoind shows blocks, transactions and mempool entries in JSON, by the dialect of the coin. Amounts are JSON numbers with exactly eight
 // decimals. Called by the methods of the simulated RPC.
-import { type AddressParameters, utxoRow } from '../../core/currency.ts';
+import type { AddressParameters } from '../../core/currencies/utxo.ts';
+import { utxoRow } from '../../core/currency.ts';
 import { formatMinor, sum } from '../../core/money.ts';
 import { type Block, blockSizes } from './block.ts';
 import { type ChainState, confirmationsOf, feeOf, isActive, type MempoolEntry } from './chain-state.ts';

@@ -1,7 +1,7 @@
 // Output scripts and the addresses that stand for them (BIP173, BIP350, base58check, CashAddr), by the parameters of the coin's row. Called by the RPC
 // when it describes outputs and by the controls that give out or take addresses.
 import { bech32, bech32m, createBase58check } from '@scure/base';
-import type { AddressParameters } from '../../core/currency.ts';
+import type { AddressParameters } from '../../core/currencies/utxo.ts';
 import { sha256 } from './bytes.ts';
 import { cashAddress, readCashAddress } from './cashaddr.ts';
 

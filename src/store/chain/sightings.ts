@@ -1,6 +1,6 @@
 // Writes what the watchers saw of payments: facts, never decisions. A payment's place (mempool, block, gone, conflicted), what it spends,
 // and who its rival is; the transactions it concerns are made due for the judge. Always called while the chain's cursor row is locked.
-import type { UtxoCode } from '../../core/currency.ts';
+import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { noteEarly } from './early-coins.ts';
 import {
@@ -130,8 +130,8 @@ export async function takeBackAbove(
     values: [currency, options.height],
   });
 }
-/** No rule asks for more confirmations than a DOGE coinbase: 240. */
-const DEEPEST_RULE = 240;
+/** No rule asks for more confirmations than the coinbase that matures last. */
+const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));
 
 /** What of our payments, and of their rivals, is not in a block. */
 export type UnminedFacts = {

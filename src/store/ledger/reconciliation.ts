@@ -1,7 +1,8 @@
 // The chain against the books, in SQL: what the second reading found (chain_receipts) compared with the payments and their ledger entries,
 // every difference named by its outpoint. Asked by the audit.
+
+import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { utxoRow, WATCHED_CODES } from '../../core/currency.ts';
-import { SCRIPT_FORMS } from '../../core/utxo-parameters.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Question } from './audit.ts';
 

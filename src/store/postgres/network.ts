@@ -1,7 +1,7 @@
 // To which network a database belongs. Asked and written by store/postgres/migrate.ts, so by every process and command before it does anything else: coins
 // of two worlds must never meet in one ledger.
 import type pg from 'pg';
-import type { Network } from '../../core/currency.ts';
+import { type Network, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 
 const TEST_NETWORKS = ['sandbox', 'regtest', 'testnet'] as const;
 const ADDRESS_FORMS: readonly (readonly [RegExp, readonly Network[]])[] = [
@@ -21,9 +21,12 @@ export async function networksOf(client: pg.Client): Promise<readonly Network[] 
   const xpub = keys.rows[0]?.xpub;
   if (xpub === undefined) return null;
   if (xpub.startsWith('xpub')) return ['mainnet'];
-  const found = await client.query<{ address: string }>(
-    "select address from transactions where currency in ('BTC', 'LTC', 'BCH') limit 1",
-  );
+  const found = await client.query<{ address: string }>({
+    text: 'select address from transactions where currency = any ($1) limit 1',
+    values: [
+      WATCHED_CODES.filter((code) => utxoRow(code).utxo.address.mainnet.bech32 ?? utxoRow(code).utxo.address.mainnet.cashaddr),
+    ],
+  });
   const address = found.rows[0]?.address ?? '';
   return ADDRESS_FORMS.find(([form]) => form.test(address))?.[1] ?? TEST_NETWORKS;
 }

@@ -1,5 +1,5 @@
-// What a coin of Bitcoin's family needs besides its row: how its addresses look, what its blocks can hold, and which of our output scripts
-// are ours on its chain.
+// What a currency of Bitcoin's family needs besides its row: how its addresses and keys look, what its blocks can hold, which of our output
+// scripts are ours on its chain, and how its node is asked.
 
 /** The kinds of output script that an address of ours has. */
 export type ScriptKind = 'p2pkh' | 'p2wpkh';
@@ -13,9 +13,30 @@ export type AddressParameters = {
   readonly scriptHash: number;
   readonly wif: number;
   readonly cashaddr: string | null;
+  /** A version byte that P2SH addresses had once, and that the coin's nodes still read. */
+  readonly legacyScriptHash?: number;
 };
 
-/** What a coin of Bitcoin's family needs besides its row. */
+/** A form of extended keys besides BIP32's xpub and tpub (SLIP-132, or the coin's own chainparams). */
+export type ExtendedKeyForm = {
+  readonly form: string;
+  readonly public: number;
+  readonly private: number;
+  /** Of mainnet, or of all test networks. */
+  readonly mainnet: boolean;
+};
+
+/** What differs between the JSON-RPC of the coins' nodes, as far as we call it. */
+export type UtxoDialect = {
+  /** The second parameter of getblock that asks for the raw bytes; Dogecoin Core knows only a boolean. */
+  readonly rawBlock: 0 | false;
+  /** getrawtransaction tells InstantSend and ChainLocks (Dash Core). */
+  readonly locks: boolean;
+  /** getdsproof tells double-spend proofs (BCHN; bchd refuses it). */
+  readonly doubleSpendProofs: boolean;
+};
+
+/** What a currency of Bitcoin's family needs besides its row. */
 export type UtxoParameters = {
   /** BIP44 purpose and SLIP-44 coin type of the account path `m/purpose'/coin'/0'`; outside mainnet the coin type is 1 (SLIP-44). */
   readonly purpose: 84 | 44;
@@ -48,7 +69,33 @@ export type UtxoParameters = {
   };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
+  readonly dialect: UtxoDialect;
+  readonly extendedKeys: readonly ExtendedKeyForm[];
+  /** Prefixes of addresses that look like segwit's and cannot be paid on the chain itself (Litecoin's MWEB). */
+  readonly unpayablePrefixes: readonly string[];
 };
+
+/** Bitcoin Core's. */
+export const PLAIN_DIALECT: UtxoDialect = { rawBlock: 0, locks: false, doubleSpendProofs: false };
+
+/** SLIP-132: P2SH-P2WPKH and P2WPKH accounts of Bitcoin and Litecoin. */
+export const SEGWIT_KEYS: readonly ExtendedKeyForm[] = [
+  { form: 'ypub', public: 0x049d7cb2, private: 0x049d7878, mainnet: true },
+  { form: 'zpub', public: 0x04b24746, private: 0x04b2430c, mainnet: true },
+  { form: 'upub', public: 0x044a5262, private: 0x044a4e28, mainnet: false },
+  { form: 'vpub', public: 0x045f1cf6, private: 0x045f18bc, mainnet: false },
+];
+
+/** Version bytes of an address; `bech32` and `cashaddr` are prefixes, null where the chain has no such addresses. */
+export function addresses(
+  pubKeyHash: number,
+  scriptHash: number,
+  wif: number,
+  others: { readonly bech32?: string; readonly cashaddr?: string; readonly legacyScriptHash?: number } = {},
+): AddressParameters {
+  const { bech32 = null, cashaddr = null, ...rest } = others;
+  return { bech32, pubKeyHash, scriptHash, wif, cashaddr, ...rest };
+}
 
 export const PLAIN_BLOCKS: UtxoParameters['blockFeatures'] = {
   segwit: false,

@@ -1,0 +1,16 @@
+// Ether.
+import { type CurrencyRow, depths } from './row.ts';
+
+export const ETH = {
+  code: 'ETH',
+  name: 'Ethereum',
+  family: 'evm-native',
+  decimals: 18,
+  quoteDecimals: 8,
+  dustMinor: 0n,
+  uriScheme: 'ethereum',
+  aliases: [],
+  requiredDepths: depths(6, 12, 32, 64, 64),
+  rateSymbols: { kraken: ['ETHUSD', 'XETHZUSD'], coinbase: 'ETH-USD', bitstamp: 'ethusd', bitfinex: 'tETHUSD' },
+  utxo: null,
+} as const satisfies CurrencyRow;

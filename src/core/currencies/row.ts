@@ -1,0 +1,57 @@
+// What one currency is: everything that differs between them is data in the currency's own file.
+import type { UtxoParameters } from './utxo.ts';
+
+export type Family = 'utxo' | 'evm-native' | 'evm-token';
+
+/** How deep a payment must lie: its required depth. */
+export type RequiredDepth = {
+  /** Confirmations that suffice. */
+  readonly depth: number;
+  /** A lock of our own node that suffices at once (Dash). */
+  readonly lock: 'instantsend' | 'chainlock' | null;
+};
+
+/** Required depths by the value of a payment in USD (behaviour §3). */
+export type RequiredDepths = {
+  /** Below 100 USD. */
+  readonly small: RequiredDepth;
+  /** Below 1,000 USD. */
+  readonly medium: RequiredDepth;
+  /** Below 10,000 USD. */
+  readonly large: RequiredDepth;
+  /** From 10,000 USD on, and where the value is not known. */
+  readonly largest: RequiredDepth;
+  /** From here on a payment is final. */
+  readonly final: RequiredDepth;
+};
+
+export type CurrencyRow = {
+  readonly code: string;
+  readonly name: string;
+  readonly family: Family;
+  readonly decimals: number;
+  /** Decimals of a quote (`crypto_amount`): fewer than the currency has, where nobody pays in the rest. */
+  readonly quoteDecimals: number;
+  /** Smallest amount that may be asked for, in minor units (behaviour §3). */
+  readonly dustMinor: bigint;
+  /** Scheme of the payment URI: BIP 321, or ERC-681 for Ethereum. */
+  readonly uriScheme: string;
+  /** Other names by which a customer's choice may call it, in capitals. */
+  readonly aliases: readonly string[];
+  readonly requiredDepths: RequiredDepths;
+  /** What the exchanges call it against US dollars; null: not traded there. */
+  readonly rateSymbols: {
+    /** The pair as it is asked for, and the name under which it is answered. */
+    readonly kraken: readonly [asked: string, answered: string];
+    readonly coinbase: string;
+    readonly bitstamp: string | null;
+    readonly bitfinex: string;
+  };
+  readonly utxo: UtxoParameters | null;
+};
+
+/** Required depths without locks, from the smallest amounts to `final`. */
+export function depths(small: number, medium: number, large: number, largest: number, final: number): RequiredDepths {
+  const of = (depth: number): RequiredDepth => ({ depth, lock: null });
+  return { small: of(small), medium: of(medium), large: of(large), largest: of(largest), final: of(final) };
+}

@@ -1,0 +1,16 @@
+// Tether USD, the ERC-20 token on Ethereum.
+import { type CurrencyRow, depths } from './row.ts';
+
+export const USDT = {
+  code: 'USDT',
+  name: 'Tether USD',
+  family: 'evm-token',
+  decimals: 6,
+  quoteDecimals: 6,
+  dustMinor: 0n,
+  uriScheme: 'ethereum',
+  aliases: ['USDT-ERC20'],
+  requiredDepths: depths(6, 12, 32, 64, 64),
+  rateSymbols: { kraken: ['USDTUSD', 'USDTZUSD'], coinbase: 'USDT-USD', bitstamp: 'usdtusd', bitfinex: 'tUSTUSD' },
+  utxo: null,
+} as const satisfies CurrencyRow;
