@@ -1,7 +1,7 @@
 // The signer's accounts: the path of each coin, and the account-level public keys that a seed gives. Called when a seed is made or opened.
 import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
-import { entropyToMnemonic } from '@scure/bip39';
+import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { CURRENCIES, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
@@ -30,6 +30,17 @@ export function accountPath(currency: UtxoCode, network: Network): string {
 /** The 24 words of 256 bits (BIP39, English). */
 export function mnemonicOf(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, wordlist);
+}
+
+/** The 256 bits of 24 such words, in any case and white space; null when they are none: another number of words, an unknown one, a wrong checksum. */
+export function entropyOf(text: string): Uint8Array | null {
+  const words = text.trim().toLowerCase().split(/\s+/);
+  if (words.length !== 24) return null;
+  try {
+    return mnemonicToEntropy(words.join(' '), wordlist);
+  } catch {
+    return null;
+  }
 }
 
 /** The seed of words without a passphrase (BIP39): by OpenSSL, whose 2,048 rounds take 2 ms where those in JavaScript take 70. */

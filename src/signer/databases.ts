@@ -32,3 +32,11 @@ export async function firstIndexOfNewDatabase(folder: string): Promise<number> {
   await rename(`${path}.new`, path);
   return first;
 }
+
+/**
+ * Counts the databases again after the count was lost: at least those whose addresses begin at or below this index.
+ * @param folder the signer's own
+ */
+export async function countDatabasesUpTo(folder: string, startIndex: number): Promise<void> {
+  for (let first = -1; first < startIndex; ) first = await firstIndexOfNewDatabase(folder);
+}

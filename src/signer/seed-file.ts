@@ -1,5 +1,5 @@
 // The signer's seed at rest: 256 bits of BIP39 entropy, sealed with AES-256-GCM under a key that scrypt makes of a passphrase. Only the
-// signer and `bursar keys init` open this file.
+// signer and the commands of `bursar keys` open this file.
 import { createCipheriv, createDecipheriv, randomBytes, type ScryptOptions, scrypt } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,10 +51,22 @@ export async function createSeed(
   passphrase: Passphrase,
   beforeStored: (entropy: Uint8Array) => Promise<void> = () => Promise.resolve(),
 ): Promise<Uint8Array> {
+  const entropy = Uint8Array.from(randomBytes(ENTROPY_BYTES));
+  await storeSeed(folder, network, passphrase, entropy, () => beforeStored(entropy));
+  return entropy;
+}
+
+/** The same for a seed that is known already, 32 bytes of BIP39 entropy. */
+export async function storeSeed(
+  folder: string,
+  network: Network,
+  passphrase: Passphrase,
+  entropy: Uint8Array,
+  beforeStored: () => Promise<void>,
+): Promise<void> {
   if (await hasSeed(folder)) throw alreadyThere(folder);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
-  const entropy = Uint8Array.from(randomBytes(ENTROPY_BYTES));
   const text = passphrase.kind === 'given' ? passphrase.text : await generatedPassphrase(folder);
   const header: Header = {
     version: 1,
@@ -75,9 +87,8 @@ export async function createSeed(
   const sealed = Buffer.concat([cipher.update(entropy), cipher.final()]);
   key.fill(0);
   const content: SeedFile = { ...header, sealed: sealed.toString('hex'), tag: cipher.getAuthTag().toString('hex') };
-  const stored = await createOnce(file(folder), `${JSON.stringify(content, null, 2)}\n`, () => beforeStored(entropy));
+  const stored = await createOnce(file(folder), `${JSON.stringify(content, null, 2)}\n`, beforeStored);
   if (!stored) throw alreadyThere(folder);
-  return entropy;
 }
 
 /** Opens the stored seed; the caller wipes what it gets. Throws SeedTrouble. */
@@ -107,7 +118,7 @@ export async function openSeed(folder: string, network: Network, passphrase: Pas
   }
 }
 
-function alreadyThere(folder: string): SeedTrouble {
+export function alreadyThere(folder: string): SeedTrouble {
   return new SeedTrouble(
     'exists',
     `there is a seed in ${folder} already: it is never overwritten, because coins may lie on its addresses`,

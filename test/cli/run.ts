@@ -11,6 +11,7 @@ export type Environment = Readonly<Record<string, string>>;
 export function startCli(
   args: readonly string[],
   environment: Environment,
+  input = '',
 ): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
   // only what a shell would give it, and the settings of the test
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...environment };
@@ -21,11 +22,14 @@ export function startCli(
   const child = execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
     ended({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
   });
+  // nobody reads it in most commands
+  child.stdin?.on('error', () => undefined).end(input);
   return { child, ended: whole };
 }
 
-export function runCli(args: readonly string[], environment: Environment): Promise<Ran> {
-  return startCli(args, environment).ended;
+/** Runs it to its end, with this on its standard input. */
+export function runCli(args: readonly string[], environment: Environment, input = ''): Promise<Ran> {
+  return startCli(args, environment, input).ended;
 }
 
 /** The one JSON value that a command with --json prints; fails the test with what it said when the command failed. */

@@ -7,10 +7,10 @@ import { firstIndexOfNewDatabase } from '../../signer/databases.ts';
 import { createSeed, hasSeed } from '../../signer/seed-file.ts';
 import { describeSkipped, readSkipped } from '../../store/chain/signer-status.ts';
 import { listKeys } from '../../store/chain/xpubs.ts';
-import { keyringOptions } from '../signer-place.ts';
 import { withBooks } from './books.ts';
 import { showDescriptors } from './keys-descriptors.ts';
 import { importXpub } from './keys-import.ts';
+import { restoreSeed, sealing } from './keys-restore.ts';
 import { verify } from './keys-verify.ts';
 import { CommandFailed, group, leaf, print, table, writeOut } from './output.ts';
 
@@ -32,6 +32,11 @@ export function addKeyCommands(bursar: Command): void {
   leaf(keys, 'init', 'Makes the seed of the signer, 256 random bits, and shows its 24 words once. Never overwrites.').action(
     init,
   );
+  leaf(
+    keys,
+    'restore',
+    'Puts the seed of this database back from its 24 words, read from standard input, where the folder of the signer was lost.',
+  ).action(restoreSeed);
   leaf(keys, 'show-xpubs', 'Shows the account keys in use, and those before them.').action(showXpubs);
   leaf(
     keys,
@@ -57,17 +62,12 @@ export function addKeyCommands(bursar: Command): void {
 
 async function init({ json }: JsonOption): Promise<void> {
   await withBooks(async (ctx, config) => {
-    const { folder, network, passphrase } = keyringOptions(config, config.dataFolder);
-    if (passphrase === null) {
-      throw new CommandFailed(
-        `BURSAR_SIGNER_PASSPHRASE (or _FILE) is not set: on ${network} it seals the seed; accepted is 12 to 128 characters`,
-      );
-    }
+    const { folder, network, passphrase } = sealing(config);
     const foreign = (await listKeys(ctx.db)).filter((key) => key.origin === 'signer' && key.retiredAt === null);
     if (!(await hasSeed(folder)) && foreign.length > 0) {
       const codes = foreign.map((key) => key.currency).join(', ');
       throw new CommandFailed(
-        `the database receives ${codes} to a seed that is not in ${folder}: put that seed.json back, or receive to other keys with "bursar keys import-xpub"`,
+        `the database receives ${codes} to a seed that is not in ${folder}: put that seed.json back, or its words with "bursar keys restore", or receive to other keys with "bursar keys import-xpub"`,
       );
     }
     const entropy = await shownThenStored(json === true, network, (show) => createSeed(folder, network, passphrase, show));

@@ -1,0 +1,74 @@
+// `bursar keys restore`: the seed back into the signer's folder, from the 24 words that `keys init` showed. For who lost that folder and still has the
+// database.
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { accountsOf, entropyOf } from '../../signer/accounts.ts';
+import { countDatabasesUpTo } from '../../signer/databases.ts';
+import type { KeyringOptions } from '../../signer/keyring.ts';
+import { alreadyThere, hasSeed, type Passphrase, storeSeed } from '../../signer/seed-file.ts';
+import { listKeys } from '../../store/chain/xpubs.ts';
+import type { Opened } from '../opened.ts';
+import { keyringOptions } from '../signer-place.ts';
+import { withBooks } from './books.ts';
+import { CommandFailed, print } from './output.ts';
+
+const LONGEST_INPUT = 4_096;
+
+/** Where the seed of a configuration is stored, and what seals it. Refused where nothing does. */
+export function sealing(config: Opened['config']): KeyringOptions & { readonly passphrase: Passphrase } {
+  const { passphrase, ...rest } = keyringOptions(config, config.dataFolder);
+  if (passphrase !== null) return { ...rest, passphrase };
+  throw new CommandFailed(
+    `BURSAR_SIGNER_PASSPHRASE (or _FILE) is not set: on ${rest.network} it seals the seed; accepted is 12 to 128 characters`,
+  );
+}
+
+/**
+ * The action of the command. Only the seed that this database receives to is taken: addresses of any other were given out by a database that
+ * is not here, and nobody knows how many.
+ */
+export async function restoreSeed({ json }: { readonly json?: boolean }): Promise<void> {
+  await withBooks(async (ctx, config) => {
+    const { folder, network, passphrase } = sealing(config);
+    if (await hasSeed(folder)) throw alreadyThere(folder);
+    const entropy = entropyOf(await readWords());
+    if (entropy === null)
+      throw new CommandFailed(
+        'these are not the 24 words of a seed (BIP39, English): one is misspelt, missing or in another place; nothing was stored',
+      );
+    const accounts = accountsOf(entropy, network);
+    const keys = (await listKeys(ctx.db)).filter((key) => key.origin === 'signer');
+    const own = keys.filter((key) => accounts.some(({ currency, xpub }) => key.currency === currency && key.xpub === xpub));
+    if (own.length === 0 || keys.some((key) => key.retiredAt === null && !own.includes(key)))
+      throw new CommandFailed(
+        'the database does not receive to the seed of these words: restore the database first, or spend its coins with another wallet; nothing was stored',
+      );
+    const highest = Math.max(...own.map(({ startIndex }) => startIndex));
+    await storeSeed(folder, network, passphrase, entropy, () => countDatabasesUpTo(folder, highest));
+    entropy.fill(0);
+    const currencies = own.filter((key) => key.retiredAt === null).map(({ currency }) => currency);
+    print(json, { folder, currencies }, [
+      `The seed of ${currencies.join(', ')} lies in ${folder}, sealed.`,
+      'Without its journal the signer goes on 1,000,000 addresses further, and says so: "bursar keys show-descriptors" has the ranges.',
+    ]);
+  });
+}
+
+/** What is typed at a terminal is not shown. */
+async function readWords(): Promise<string> {
+  if (process.stdin.isTTY) {
+    process.stderr.write('The 24 words (not shown): ');
+    const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
+    const answer = await lines.question('');
+    lines.close();
+    process.stderr.write('\n');
+    return answer;
+  }
+  let text = '';
+  for await (const chunk of process.stdin.setEncoding('utf8')) {
+    text += chunk;
+    if (text.length > LONGEST_INPUT) break;
+  }
+  return text;
+}
