@@ -1,6 +1,6 @@
 // Prices in USD as scaled integers, and what they make of amounts. The quote's promise (behaviour §1): crypto_amount × exchange_rate ≥
 // usd_amount, and one unit of the quote's last decimal less is below. Called by the quote, the judge and the rate poller.
-import { CURRENCIES, type CurrencyCode } from './currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from './currency.ts';
 import { formatMinor, mulDivDown, mulDivUp } from './money.ts';
 
 /** USD for one whole coin, in units of 10⁻⁸ USD. Always positive. */
@@ -8,6 +8,10 @@ export type Rate = bigint;
 const RATE_DECIMALS = 8;
 const RATE_UNIT = 10n ** 8n;
 const CENTS_PER_USD = 100n;
+/** Of each currency: so many units of amount times rate are one USD. */
+const COIN_UNITS = Object.fromEntries(
+  CURRENCY_CODES.map((code) => [code, RATE_UNIT * 10n ** BigInt(CURRENCIES[code].decimals)]),
+) as Readonly<Record<CurrencyCode, bigint>>;
 
 /** Reads a price with up to 8 decimals; null when it is not a positive decimal number of that form. */
 export function parseRate(text: string): Rate | null {
@@ -36,7 +40,12 @@ export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate:
 
 /** What an amount is worth in cents, rounded down. */
 export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
-  return mulDivDown(minor * CENTS_PER_USD, rate, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
+  return mulDivDown(minor * CENTS_PER_USD, rate, COIN_UNITS[currency]);
+}
+
+/** What an amount is worth in cents, rounded up. */
+export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  return mulDivUp(minor * CENTS_PER_USD, rate, COIN_UNITS[currency]);
 }
 
 /** An amount and the rate at which it is valued. */
@@ -45,7 +54,7 @@ export type Valued = { readonly minor: bigint; readonly rate: Rate };
 /** What amounts of one coin are together worth in cents, rounded up once. */
 export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode): bigint {
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
-  return mulDivUp(worth, CENTS_PER_USD, RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals));
+  return mulDivUp(worth, CENTS_PER_USD, COIN_UNITS[currency]);
 }
 
 /**
@@ -58,7 +67,7 @@ export function isWorth(
   least: Valued | { readonly usdMinor: bigint },
   lessUsd: bigint,
 ): boolean {
-  const cent = (RATE_UNIT * 10n ** BigInt(CURRENCIES[currency].decimals)) / CENTS_PER_USD;
+  const cent = COIN_UNITS[currency] / CENTS_PER_USD;
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
   const wanted = 'usdMinor' in least ? least.usdMinor * cent : least.minor * least.rate;
   return worth >= wanted - (lessUsd * cent) / 10_000n;

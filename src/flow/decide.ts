@@ -24,16 +24,18 @@ export async function decide(
   options: { readonly merchantId?: bigint; readonly word?: MerchantDecision } = {},
 ): Promise<CaseTransaction | null> {
   const locked = await lockTransactions(sql, [id], { wait: true, merchantId: options.merchantId ?? null });
-  const [facts] = await readFacts(ctx, sql, locked);
+  const { contestedLimitMinor } = ctx;
+  const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, new Map(), { contestedLimitMinor }));
   if (facts === undefined) return null;
+  const decision = options.word === undefined ? {} : { decision: options.word };
   let judged: Judged;
   try {
-    judged = decideOn(ctx, facts, null, options.word);
+    judged = await decideInTurns(ctx, facts, null, decision);
   } catch (error) {
     if (!(error instanceof BalancesNeeded)) throw error;
     const wanted = { merchantId: facts.locked.transaction.merchantId, currencies: currenciesOf(facts) };
     const balances = await lockBalances(sql, wanted.merchantId, wanted.currencies);
-    judged = decideOn(ctx, facts, balances, options.word);
+    judged = await decideInTurns(ctx, facts, balances, decision);
   }
   await writeCases(sql, [judged]);
   return judged.transaction;
@@ -91,25 +93,28 @@ export async function decideTogether(ctx: Context, sql: Sql, ids: readonly strin
  * where others are left it is due again at once. It waits for no row, and lets others in this process go on in between.
  * @param options.known what is known of its payments: only what is not known is read
  * @param options.portion of so many payments at most something is noted
+ * @param options.most so many payments are read at most
+ * @throws MuchChanged when more have changed than are read: then they must be read before
  * @returns false when somebody else holds its row or its merchant's balance: it is still due
  */
 export async function decidePortion(
   ctx: Context,
   sql: Sql,
   id: string,
-  { known, portion }: { readonly known: KnownPayments; readonly portion: number },
+  { known, portion, most }: { readonly known: KnownPayments; readonly portion: number; readonly most: number },
 ): Promise<boolean> {
+  const { contestedLimitMinor } = ctx;
   const locked = await lockTransactions(sql, [id], { wait: false });
-  const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, known, ctx.contestedLimitMinor));
+  const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, known, { contestedLimitMinor, most }));
   if (facts === undefined) return false;
   let judged: Judged;
   try {
-    judged = await decideInTurns(ctx, facts, null, portion);
+    judged = await decideInTurns(ctx, facts, null, { portion });
   } catch (error) {
     if (!(error instanceof BalancesNeeded)) throw error;
     const balances = (await lockFreeBalances(sql, wantedBalances([facts]))).get(facts.locked.transaction.merchantId);
     if (balances === undefined) return false;
-    judged = await decideInTurns(ctx, facts, balances, portion);
+    judged = await decideInTurns(ctx, facts, balances, { portion });
   }
   await writeCases(sql, [judged]);
   return true;

@@ -32,39 +32,58 @@ function caseOf(ctx: Context, facts: Facts, balances: Balances | null): Case {
   };
 }
 
-/** Lets the judge decide all that is due, then what the merchant says; may throw BalancesNeeded, or the Refusal of the merchant's word. */
-export function decideOn(ctx: Context, facts: Facts, balances: Balances | null, word?: MerchantDecision): Judged {
+/** Lets the judge decide all that is due; may throw BalancesNeeded. */
+export function decideOn(ctx: Context, facts: Facts, balances: Balances | null): Judged {
   const it = caseOf(ctx, facts, balances);
-  let verdict = judge(it);
-  if (word !== undefined) {
-    word(it);
-    verdict = judge(it);
-  }
-  return judgedOf(facts, it, verdict);
+  return judgedOf(facts, it, judge(it));
 }
 
 /** After so long others in this process have their turn. */
 const TURN_MS = 20;
 
 /**
- * As {@link decideOn}, letting others go on in between.
- * @param portion of so many payments at most something is noted; what is left is due again
+ * As {@link decideOn}, letting others go on in between: for one that may have very many payments.
+ * @param options.decision what the merchant says, with all that is due decided before
+ * @param options.portion of so many payments at most something is noted, what is left is due again; left out: of all
  */
-export async function decideInTurns(ctx: Context, facts: Facts, balances: Balances | null, portion: number): Promise<Judged> {
-  const it: Case = { ...caseOf(ctx, facts, balances), room: portion };
+export async function decideInTurns(
+  ctx: Context,
+  facts: Facts,
+  balances: Balances | null,
+  { decision, portion }: { readonly decision?: MerchantDecision; readonly portion?: number },
+): Promise<Judged> {
+  const turns = createTurns();
+  const it: Case = { ...caseOf(ctx, facts, balances), ...(portion === undefined ? {} : { room: portion }) };
+  let verdict = await inTurns(turns, it);
+  if (decision !== undefined) {
+    decision(it);
+    verdict = await inTurns(turns, it);
+  }
+  await turns.pass();
+  return judgedOf(facts, it, verdict, portion);
+}
+
+async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
   const judging = judgeInTurns(it);
-  for (let began = performance.now(); ; ) {
+  for (;;) {
     const turn = judging.next();
-    if (turn.done) return judgedOf(facts, it, turn.value, portion);
-    if (performance.now() - began < TURN_MS) continue;
-    await othersTurn();
-    began = performance.now();
+    if (turn.done) return turn.value;
+    await turns.pass();
   }
 }
 
-/** Lets others in this process go on. */
-function othersTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+type Turns = { pass(): Promise<void> };
+
+/** Lets others in this process go on whenever work has taken its time. */
+function createTurns(): Turns {
+  let began = performance.now();
+  return {
+    async pass() {
+      if (performance.now() - began < TURN_MS) return;
+      await new Promise((resolve) => setImmediate(resolve));
+      began = performance.now();
+    },
+  };
 }
 
 /** What a verdict changed. Of payments for which only the next time to look is another one, no more are written than there was room for. */
@@ -73,8 +92,8 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POS
   const looked: Payment[] = [];
   for (const [n, payment] of it.payments.entries()) {
     const before = facts.payments[n] as Payment;
-    if (PLACE.some((key) => payment[key] !== before[key])) placed.push(payment);
-    else if (LOOK.some((key) => payment[key] !== before[key])) looked.push(payment);
+    if (isPlaced(payment, before)) placed.push(payment);
+    else if (isLookedAt(payment, before)) looked.push(payment);
   }
   const room = Math.max(0, portion - placed.length);
   return {
@@ -88,24 +107,30 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POS
   };
 }
 
-/** What the judge writes of a payment: its places, and when to look again and whether it is shown as counted. */
-const PLACE = [
-  'classified',
-  'present',
-  'onTimeMinor',
-  'valueRate',
-  'judgedBlockHash',
-  'generation',
-  'credited',
-  'suspended',
-  'fee',
-  'inAvailable',
-  'inSuspense',
-  'inRefund',
-  'sentBack',
-  'owed',
-  'owedFee',
-  'wasLost',
-  'depositEntryKey',
-] as const satisfies readonly (keyof Payment)[];
-const LOOK = ['counted', 'dueHeight', 'dueAtMs'] as const satisfies readonly (keyof Payment)[];
+/** Whether anything but {@link isLookedAt} is not as it was of what the judge writes of a payment. Spelt out: there may be very many. */
+function isPlaced(a: Payment, b: Payment): boolean {
+  return (
+    a.classified !== b.classified ||
+    a.present !== b.present ||
+    a.onTimeMinor !== b.onTimeMinor ||
+    a.valueRate !== b.valueRate ||
+    a.judgedBlockHash !== b.judgedBlockHash ||
+    a.generation !== b.generation ||
+    a.credited !== b.credited ||
+    a.suspended !== b.suspended ||
+    a.fee !== b.fee ||
+    a.inAvailable !== b.inAvailable ||
+    a.inSuspense !== b.inSuspense ||
+    a.inRefund !== b.inRefund ||
+    a.sentBack !== b.sentBack ||
+    a.owed !== b.owed ||
+    a.owedFee !== b.owedFee ||
+    a.wasLost !== b.wasLost ||
+    a.depositEntryKey !== b.depositEntryKey
+  );
+}
+
+/** Whether the next time to look, or whether it is shown as counted, is not as it was. */
+function isLookedAt(a: Payment, b: Payment): boolean {
+  return a.counted !== b.counted || a.dueHeight !== b.dueHeight || a.dueAtMs !== b.dueAtMs;
+}

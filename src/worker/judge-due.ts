@@ -4,7 +4,7 @@ import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
-import { createKnownCases, readAhead } from '../store/transactions/known-payments.ts';
+import { createKnownCases, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
 import { setAside } from '../store/transactions/set-aside.ts';
 
 /** What is decided in one database transaction at most. */
@@ -39,14 +39,20 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
 
   const known = createKnownCases();
 
-  /** Decides a portion of one that has very many payments; whether it was. What has to be read is read before any row is locked. */
+  /** Decides a portion of one that has very many payments; whether it was. Where much has changed that is read before any row is locked. */
   async function judgePortion(id: string): Promise<boolean> {
-    const payments = known.of(id);
+    const options = { known: known.of(id), portion: PORTION, most: 2 * PORTION };
     try {
-      await readAhead(ctx.db, id, payments);
-      return await ctx.db.transaction((sql) =>
-        attempt(sql, (watched) => decidePortion(ctx, watched, id, { known: payments, portion: PORTION })),
-      );
+      for (;;) {
+        const answer = await ctx.db
+          .transaction((sql) => attempt(sql, (watched) => decidePortion(ctx, watched, id, options)))
+          .catch((error) => {
+            if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;
+            throw error;
+          });
+        if (answer !== null) return answer;
+        await readAhead(ctx.db, id, options.known);
+      }
     } catch (error) {
       known.forget(id);
       if (!(error instanceof UndecidedError)) throw error;

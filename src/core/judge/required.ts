@@ -10,7 +10,7 @@ import {
 } from '../confirmations.ts';
 import type { CurrencyCode } from '../currency.ts';
 import { greatest } from '../money.ts';
-import { type Rate, usdForPartsUp, type Valued } from '../rate.ts';
+import { type Rate, usdForCryptoUp, usdForPartsUp, type Valued } from '../rate.ts';
 import type { Case, Payment } from './case.ts';
 import { chainOf, confirmationsOf, inQuotedCurrency, isLive, lateMinor } from './payments.ts';
 
@@ -52,10 +52,8 @@ function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment
 }
 /** R of an amount of this payment by its own USD value. */
 export function depthForAmount(it: Case, payment: Payment, amount: bigint): RequiredDepth {
-  return requiredDepth(
-    payment.currency,
-    worthOf(it, [payment], () => amount),
-  );
+  const rate = ownRate(it, payment);
+  return requiredDepth(payment.currency, rate === null ? null : usdForCryptoUp(amount, payment.currency, rate));
 }
 /**
  * Whether everything in suspense is there and deep enough to be credited together: whatever a reorganisation of some depth could take back of
@@ -130,13 +128,18 @@ export function nextHeight(it: Case, payment: Payment): number | null {
   }
   if (payment.height === null) return null;
   const confirmations = confirmationsOf(it, payment);
-  const wanted = [depthForAmount(it, payment, payment.amount), finalDepth(payment.currency)];
-  if (inQuotedCurrency(it, payment)) wanted.push(depthForTransaction(it));
-  if (payment.owed > 0n) wanted.push(depthForAmount(it, payment, payment.owed));
-  if (payment.inSuspense > 0n && it.transaction.status === 'review') wanted.push(...requiredDepthsOfTiers(payment.currency));
-  const depths = wanted.map((required) =>
-    confirmationsToReach(payment.currency, { confirmations, coinbase: payment.coinbase, lock: payment.lock }, required),
-  );
-  const ahead = depths.filter((depth) => depth > confirmations);
-  return ahead.length === 0 ? null : payment.height + Math.min(...ahead) - 1;
+  const depth = { confirmations, coinbase: payment.coinbase, lock: payment.lock };
+  // no threshold is deeper than this one
+  if (reaches(payment.currency, depth, finalDepth(payment.currency))) return null;
+  let next = Number.POSITIVE_INFINITY;
+  const wait = (required: RequiredDepth): void => {
+    const reached = confirmationsToReach(payment.currency, depth, required);
+    if (reached > confirmations) next = Math.min(next, reached);
+  };
+  wait(depthForAmount(it, payment, payment.amount));
+  wait(finalDepth(payment.currency));
+  if (inQuotedCurrency(it, payment)) wait(depthForTransaction(it));
+  if (payment.owed > 0n) wait(depthForAmount(it, payment, payment.owed));
+  if (payment.inSuspense > 0n && it.transaction.status === 'review') requiredDepthsOfTiers(payment.currency).forEach(wait);
+  return payment.height + next - 1;
 }

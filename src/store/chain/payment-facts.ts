@@ -2,7 +2,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { inParts } from './script-owners.ts';
+import { inParts } from '../postgres/in-parts.ts';
 
 export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
 

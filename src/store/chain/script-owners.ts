@@ -1,13 +1,9 @@
 // Whose output scripts are, asked in slices: what one block holds (a million outputs) would not be answered within the time of one statement.
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
 
 /** A statement asks for so many at most. */
 const ASKED_AT_ONCE = 20_000;
-
-/** Runs something for slices of a list, one after the other. */
-export async function inParts<T>(all: readonly T[], size: number, run: (part: readonly T[]) => Promise<void>): Promise<void> {
-  for (let from = 0; from < all.length; from += size) await run(all.slice(from, from + size));
-}
 
 /** Transaction ids by script (hex), whatever their age; scripts that are nobody's are left out. */
 export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promise<ReadonlyMap<string, string>> {

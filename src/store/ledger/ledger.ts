@@ -1,11 +1,13 @@
 // The way into the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
 // house's own accounts. Called by the lives, inside their database transaction.
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { Balances, Entry } from '../../core/judge/case.ts';
+import type { Balances, Entry, Part } from '../../core/judge/case.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
 
 /** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
 const ENTRIES_AT_ONCE = 500;
+const PARTS_AT_ONCE = 2_000;
 
 export type EntryToPost = {
   readonly entry: Entry;
@@ -15,35 +17,39 @@ export type EntryToPost = {
 };
 
 /** Posts balanced entries in their order. A key that was posted before with the same lines changes nothing. */
-export async function postEntries(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
-  for (let from = 0; from < postings.length; from += ENTRIES_AT_ONCE) {
-    await postSome(sql, postings.slice(from, from + ENTRIES_AT_ONCE));
-  }
+export function postEntries(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
+  return inParts(postings, ENTRIES_AT_ONCE, (some) => postSome(sql, some));
 }
 
 async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
   const entries = postings.map((posting) => posting.entry);
   const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
+  const first = parts.slice(0, PARTS_AT_ONCE);
   await sql.query({
-    name: parts.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
+    name: first.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
     text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, null, null))
-           select count(*)${parts.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
+           select count(*)${first.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
     values: [
       entries.map((entry) => entry.key),
       entries.map((entry) => entry.kind),
       entries.map((entry) => JSON.stringify(entry.postings.map((line) => ({ a: line.account, v: line.amount.toString() })))),
       postings.map((posting) => new Date(posting.atMs).toISOString()),
       postings.map((posting) => posting.transactionId),
-      ...(parts.length === 0
-        ? []
-        : [
-            parts.map((part) => part.entryKey),
-            parts.map((part) => part.key),
-            parts.map((part) => part.amount),
-            parts.map((part) => part.reversesKey),
-          ]),
+      ...(first.length === 0 ? [] : columnsOf(first)),
     ],
   });
+  await inParts(parts.slice(PARTS_AT_ONCE), PARTS_AT_ONCE, async (some) => {
+    await sql.query({ name: 'ledger_post_parts', text: 'select ledger.post_parts($1, $2, $3, $4)', values: columnsOf(some) });
+  });
+}
+
+function columnsOf(parts: readonly (Part & { readonly entryKey: string })[]): unknown[] {
+  return [
+    parts.map((part) => part.entryKey),
+    parts.map((part) => part.key),
+    parts.map((part) => part.amount),
+    parts.map((part) => part.reversesKey),
+  ];
 }
 
 const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;

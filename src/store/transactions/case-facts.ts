@@ -109,7 +109,10 @@ export async function readChainFacts(
   });
   const views = rows.find((row) => row.views !== null)?.views ?? [];
   const found = rows.filter((row) => row.id !== null);
-  const spends = await readSpends(sql, found);
+  const spends = await readSpends(
+    sql,
+    found.map((row) => ({ currency: row.currency, txid: row.txid, conflictTxid: row.conflict_txid })),
+  );
   const payments = new Map<string, Payment[]>(transactionIds.map((id) => [id, []]));
   for (const row of found) {
     const rate = row.arrival_rate === null ? null : parseRate(row.arrival_rate);
@@ -131,7 +134,8 @@ export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigin
   };
 }
 
-const NOTHING: readonly string[] = [];
+/** What a payment spends of which nobody asks. */
+export const NOTHING: readonly string[] = [];
 /** Most amounts of most payments are nothing: one bigint for all of them. */
 const minor = (text: string): bigint => (text === '0' ? 0n : BigInt(text));
 
@@ -180,18 +184,16 @@ export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: rea
   };
 }
 
-type Spender = Pick<PaymentRow, 'currency' | 'txid' | 'conflict_txid'>;
+type Spender = Pick<Payment, 'currency' | 'txid' | 'conflictTxid'>;
 
 /** What the payments spend that were replaced by another one of the same transaction, by txid. */
 export async function readSpends(sql: Sql, payments: readonly Spender[]): Promise<ReadonlyMap<string, readonly string[]>> {
-  if (payments.every((payment) => payment.conflict_txid === null)) return new Map();
+  if (payments.every((payment) => payment.conflictTxid === null)) return new Map();
   const txids = new Set(payments.map((payment) => payment.txid));
   const replaced = new Map(
-    payments.flatMap((payment) =>
-      payment.conflict_txid !== null && txids.has(payment.conflict_txid)
-        ? [[`${payment.currency} ${payment.txid}`, payment]]
-        : [],
-    ),
+    payments
+      .filter((payment) => payment.conflictTxid !== null && txids.has(payment.conflictTxid))
+      .map((payment) => [`${payment.currency} ${payment.txid}`, payment]),
   );
   if (replaced.size === 0) return new Map();
   const { rows } = await sql.query<{ txid: string; spends: string[] }>({

@@ -2,12 +2,13 @@
 // version it has, and only what has another one is read, some at a time. What the judge is given is the same as when all are read at once.
 import type { Payment } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
-import { inParts } from '../chain/script-owners.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
 import {
   ARRIVED_AT,
   type ChainFacts,
   COIN_COLUMNS,
+  NOTHING,
   type PaymentRow,
   paymentOf,
   rateAt,
@@ -31,27 +32,31 @@ export type KnownPayments = Map<bigint, Known>;
 const READ_AT_ONCE = 1_000;
 const MOST_READINGS = 5;
 
-/** SQL that names the moment of an arrival to the microsecond. */
-const ARRIVAL = (currency: string, at: string): string => `${currency} || ' ' || (extract(epoch from ${at}) * 1000000)::bigint`;
+/** More payments have changed than may be read now. */
+export class MuchChanged extends Error {}
 
 /**
  * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` tells them. What is known already is
  * not read again.
  * @param known what was read before; it is brought up to date
- * @param contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ * @param options.contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ * @param options.most so many payments are read at most; left out: all that have changed
+ * @throws MuchChanged when more have changed
  */
 export async function readKnown(
   sql: Sql,
   transactionId: string,
   known: KnownPayments,
-  contestedLimitMinor: bigint,
+  options: { readonly contestedLimitMinor: bigint; readonly most?: number },
 ): Promise<ChainFacts> {
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const told = await readVersions(sql, transactionId);
+    const { views, versions } = await readVersions(sql, transactionId);
+    const changed = changedSince(known, versions);
+    if (changed.length > (options.most ?? changed.length)) throw new MuchChanged(`${changed.length} payments have changed`);
     // a row that changed between the two statements is of a later moment than the rest: everything is asked again
-    if (!(await readChanged(sql, known, told.versions))) continue;
-    const payments = await coinsAt(sql, known, told.rates);
-    return { ...toldViews(told.views, contestedLimitMinor), payments: new Map([[transactionId, payments]]) };
+    if (!(await readChanged(sql, known, { changed, versions }))) continue;
+    const payments = await paymentsAt(sql, known);
+    return { ...toldViews(views, options.contestedLimitMinor), payments: new Map([[transactionId, payments]]) };
   }
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
@@ -59,85 +64,101 @@ export async function readKnown(
 /** Reads what is not known yet, so that little is left to read later, under a lock. */
 export async function readAhead(sql: Sql, transactionId: string, known: KnownPayments): Promise<void> {
   const { versions } = await readVersions(sql, transactionId);
-  await readChanged(sql, known, versions);
+  await readChanged(sql, known, { changed: changedSince(known, versions), versions });
 }
 
-type Told = {
-  readonly views: readonly ToldView[];
-  readonly versions: ReadonlyMap<bigint, number>;
-  readonly rates: ReadonlyMap<string, Rate | null>;
-};
+type Versions = ReadonlyMap<bigint, number>;
 
-async function readVersions(sql: Sql, transactionId: string): Promise<Told> {
-  const { rows } = await sql.query<{
-    views: readonly ToldView[] | null;
-    versions: Buffer | null;
-    rates: readonly (readonly [string, string | null])[] | null;
-  }>({
+async function readVersions(
+  sql: Sql,
+  transactionId: string,
+): Promise<{ readonly views: readonly ToldView[]; readonly versions: Versions }> {
+  const { rows } = await sql.query<{ views: readonly ToldView[] | null; versions: Buffer | null }>({
     name: 'read_payment_versions',
-    text: `
-      with mine as materialized (select p.id, p.xmin as version, p.currency, ${ARRIVED_AT} as arrived_at from payments p where p.transaction_id = $1)
-      select (${VIEWS}) as views, (select string_agg(int8send(id) || xidsend(version), '') from mine) as versions,
-             (select jsonb_agg(jsonb_build_array(${ARRIVAL('a.currency', 'a.arrived_at')}, ${rateAt('a.currency', 'a.arrived_at')}))
-                from (select distinct currency, arrived_at from mine) a) as rates`,
+    text: `select (${VIEWS}) as views,
+                  (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p where p.transaction_id = $1) as versions`,
     values: [transactionId],
   });
-  const row = rows[0];
   const versions = new Map<bigint, number>();
-  const packed = row?.versions ?? Buffer.alloc(0);
+  const packed = rows[0]?.versions ?? Buffer.alloc(0);
   for (let at = 0; at < packed.length; at += 12) versions.set(packed.readBigInt64BE(at), packed.readUInt32BE(at + 8));
-  const rates = new Map((row?.rates ?? []).map(([arrival, usd]) => [arrival, usd === null ? null : parseRate(usd)]));
-  return { views: row?.views ?? [], versions, rates };
+  return { views: rows[0]?.views ?? [], versions };
+}
+
+/** Forgets the payments that are no more; the ids of those that have another version than is known. */
+function changedSince(known: KnownPayments, versions: Versions): readonly bigint[] {
+  for (const id of known.keys()) if (!versions.has(id)) known.delete(id);
+  return [...versions].flatMap(([id, version]) => (known.get(id)?.version === version ? [] : [id]));
 }
 
 /** Brings what is known to these versions; false when a payment has a later one by now. */
-async function readChanged(sql: Sql, known: KnownPayments, versions: ReadonlyMap<bigint, number>): Promise<boolean> {
-  for (const id of known.keys()) if (!versions.has(id)) known.delete(id);
-  const wanted = [...versions].flatMap(([id, version]) => (known.get(id)?.version === version ? [] : [id]));
-  const texts = new Map<string, string>();
-  const shared = (text: string | null): string | null => {
-    if (text === null) return null;
-    const kept = texts.get(text);
-    if (kept === undefined) texts.set(text, text);
-    return kept ?? text;
-  };
+async function readChanged(
+  sql: Sql,
+  known: KnownPayments,
+  { changed, versions }: { readonly changed: readonly bigint[]; readonly versions: Versions },
+): Promise<boolean> {
+  const shared = sharedTexts();
   let isSame = true;
-  await inParts(wanted, READ_AT_ONCE, async (part) => {
+  await inParts(changed, READ_AT_ONCE, async (part) => {
     const { rows } = await sql.query<PaymentRow & { version: string; arrival: string }>({
       name: 'read_changed_payments',
-      text: `select p.xmin::text as version, ${ARRIVAL('p.currency', ARRIVED_AT)} as arrival, ${COIN_COLUMNS} from payments p where p.id = any ($1)`,
+      text: `select p.xmin::text as version, p.currency || ' ' || (${ARRIVED_AT})::text as arrival, ${COIN_COLUMNS}
+               from payments p where p.id = any ($1)`,
       values: [part],
     });
     for (const row of rows) {
       const version = Number(row.version);
       if (version !== versions.get(row.id)) isSame = false;
-      row.txid = shared(row.txid) as string;
-      row.block_hash = shared(row.block_hash);
-      row.judged_block_hash = shared(row.judged_block_hash);
-      known.set(row.id, { version, arrival: shared(row.arrival) as string, payment: paymentOf(row, null) });
+      row.txid = shared(row.txid);
+      if (row.block_hash !== null) row.block_hash = shared(row.block_hash);
+      if (row.judged_block_hash !== null) row.judged_block_hash = shared(row.judged_block_hash);
+      known.set(row.id, { version, arrival: shared(row.arrival), payment: paymentOf(row, null) });
     }
     isSame = isSame && rows.length === part.length;
   });
   return isSame;
 }
 
+/** One string for all that are equal: thousands of payments have the same txid and block. */
+function sharedTexts(): (text: string) => string {
+  const texts = new Map<string, string>();
+  return (text) => {
+    const kept = texts.get(text);
+    if (kept !== undefined) return kept;
+    texts.set(text, text);
+    return text;
+  };
+}
+
 /** The payments in the order in which they were seen, each with the rate of its arrival and what a replaced one spends. */
-async function coinsAt(sql: Sql, known: KnownPayments, rates: Told['rates']): Promise<readonly Payment[]> {
-  const replaceable = [...known.values()].map(({ payment }) => ({
-    currency: payment.currency,
-    txid: payment.txid,
-    conflict_txid: payment.conflictTxid,
-  }));
-  const spends = await readSpends(sql, replaceable);
-  for (const one of known.values()) {
+async function paymentsAt(sql: Sql, known: KnownPayments): Promise<readonly Payment[]> {
+  const all = [...known.values()];
+  const rates = await readRates(sql, [...new Set(all.map(({ arrival }) => arrival))]);
+  const spends = await readSpends(
+    sql,
+    all.map(({ payment }) => payment),
+  );
+  for (const one of all) {
     const { payment } = one;
     const arrivalRate = rates.get(one.arrival) ?? null;
     const spent = spends.get(payment.txid) ?? NOTHING;
     if (payment.arrivalRate !== arrivalRate || payment.spends !== spent) one.payment = { ...payment, arrivalRate, spends: spent };
   }
-  return [...known.values()].map(({ payment }) => payment).sort(bySight);
+  return all.map(({ payment }) => payment).sort(bySight);
 }
-const NOTHING: readonly string[] = [];
+
+async function readRates(sql: Sql, arrivals: readonly string[]): Promise<ReadonlyMap<string, Rate | null>> {
+  const { rows } = await sql.query<{ arrival: string; usd: string | null }>({
+    name: 'read_arrival_rates',
+    text: `select a.currency || ' ' || a.at as arrival, ${rateAt('a.currency', 'a.at::timestamptz')} as usd
+             from unnest($1::text[], $2::text[]) as a(currency, at)`,
+    values: [
+      arrivals.map((arrival) => arrival.slice(0, arrival.indexOf(' '))),
+      arrivals.map((arrival) => arrival.slice(arrival.indexOf(' ') + 1)),
+    ],
+  });
+  return new Map(rows.map(({ arrival, usd }) => [arrival, usd === null ? null : parseRate(usd)]));
+}
 
 function bySight(a: Payment, b: Payment): number {
   return a.seenAtMs - b.seenAtMs || (a.id < b.id ? -1 : 1);

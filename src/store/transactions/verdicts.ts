@@ -6,7 +6,11 @@ import { formatRate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { postEntries } from '../ledger/ledger.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
 import type { LockedTransaction } from './cases.ts';
+
+/** So many rows are written in one statement: more would hold this process, and whoever waits for the statement, for long. */
+const ROWS_AT_ONCE = 2_000;
 
 export type Judged = {
   readonly before: LockedTransaction;
@@ -29,7 +33,7 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
       steps.flatMap((step) => (step.kind === 'post' ? [{ entry: step.entry, transactionId: transaction.id, atMs: nowMs }] : [])),
     ),
   );
-  await insertEvents(sql, all.flatMap(toldBy));
+  await inParts(all.flatMap(toldBy), ROWS_AT_ONCE, (part) => insertEvents(sql, part));
   await updateTransactions(sql, all.filter(isChanged));
   await endDue(sql, all);
   // last: watchers write these rows too, and wait for whoever has changed one
@@ -64,7 +68,6 @@ function toldBy({ before, transaction, steps, nowMs }: Judged): readonly Told[] 
 }
 
 async function insertEvents(sql: Sql, told: readonly Told[]): Promise<void> {
-  if (told.length === 0) return;
   const column = <K extends keyof Told>(name: K) => told.map((one) => one[name]);
   await sql.query({
     name: 'insert_events',
@@ -168,12 +171,20 @@ async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
 }
 
 async function updateJudgedPayments(sql: Sql, all: readonly Judged[]): Promise<void> {
-  const payments = all.flatMap((one) => one.payments);
-  if (payments.length === 0) return;
+  const judged = all.flatMap(({ payments, nowMs }) => payments.map((payment) => ({ payment, nowMs })));
+  // locked in the order of their ids, as the watchers do
+  judged.sort((a, b) => (a.payment.id < b.payment.id ? -1 : 1));
+  await inParts(judged, ROWS_AT_ONCE, (part) => updateSomePayments(sql, part));
+}
+
+async function updateSomePayments(
+  sql: Sql,
+  judged: readonly { readonly payment: Payment; readonly nowMs: number }[],
+): Promise<void> {
+  const payments = judged.map(({ payment }) => payment);
   const column = <K extends keyof Payment>(name: K) => payments.map((payment) => payment[name]);
   await sql.query({
     name: 'update_judged_payments',
-    // locked in the order of their ids, as the watchers do
     text: `with locked as materialized (select id from payments where id = any ($2) order by id for no key update)
            update payments p
               set noticed_at = case when u.classified then coalesce(p.noticed_at, u.at) end, present = u.present, on_time_minor = u.on_time_minor,
@@ -188,7 +199,7 @@ async function updateJudgedPayments(sql: Sql, all: readonly Judged[]): Promise<v
                     in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted, due_at)
             where p.id = u.id and u.id in (select id from locked)`,
     values: [
-      all.flatMap((one) => one.payments.map(() => asDate(one.nowMs))),
+      judged.map(({ nowMs }) => asDate(nowMs)),
       column('id'),
       column('classified'),
       column('present'),
