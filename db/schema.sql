@@ -199,6 +199,7 @@ create table public.chain_reconciled (
   height integer not null,
   hash text not null,
   updated_at timestamp with time zone not null,
+  trouble text,
   constraint chain_reconciled_pkey PRIMARY KEY (currency),
   constraint chain_reconciled_check CHECK ((height >= from_height))
 );

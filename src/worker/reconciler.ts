@@ -13,6 +13,7 @@ import {
   readReconciled,
   reconciledDown,
   rewindReconciled,
+  setReconciledTrouble,
 } from '../store/chain/receipts.ts';
 import { ownersOf } from '../store/chain/script-owners.ts';
 import { createCollector } from './block-collector.ts';
@@ -64,16 +65,22 @@ export async function reconcile(
       at = { ...at, height: block.height, hash: block.hash };
       blocksRead++;
     }
+    if (at.trouble !== null && (blocksRead > 0 || at.height >= deep)) await setReconciledTrouble(ctx.db, currency, null);
     return { blocksRead, height: at.height, more: at.height < deep && blocksRead > 0, trouble: null, unread: false };
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null && !(error instanceof CursorMoved)) throw error;
     const unread = trouble?.state === 'pruned' || trouble?.state === 'bad_answer';
+    if (unread && trouble !== null && trouble.reason !== at.trouble) await setReconciledTrouble(ctx.db, currency, trouble.reason);
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
 }
 
-/** Forgets what was found above a height (default: everything) and begins there again; lets the node say which block that is. */
+/**
+ * Forgets what was found above a height (default: everything) and begins there again; lets the node say which block that is. Nothing is
+ * forgotten when the node cannot give the first block that would be read.
+ * @throws NodeTrouble, CursorMoved
+ */
 export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
   const port = ctx.ports.chains.get(currency);
   const begun = await readReconciled(ctx.db, currency);
@@ -82,6 +89,8 @@ export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeig
   const height = Math.min(at.height, fromHeight ?? at.fromHeight);
   const hash = await port.hashAt(height);
   if (hash === null) throw new CursorMoved(`the node of ${currency} has no block ${height}`);
+  const first = await port.hashAt(height + 1);
+  if (first !== null) await port.readBlock(first, watchOnly([]));
   await ctx.db.transaction((sql) => rewindReconciled(sql, currency, { height, hash }, ctx.ports.clock.now()));
 }
 
@@ -92,7 +101,7 @@ async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled)
   if (there === null) throw new CursorMoved(`the node of ${port.currency} is behind the second reading`);
   const to = (await lastShared(ctx, port, at.height - 1)) ?? (await beforeAll(port, at));
   await ctx.db.transaction((sql) => rewindReconciled(sql, port.currency, to, ctx.ports.clock.now()));
-  return { fromHeight: Math.min(at.fromHeight, to.height), ...to };
+  return { ...at, fromHeight: Math.min(at.fromHeight, to.height), ...to };
 }
 
 /**

@@ -15,7 +15,7 @@ import { reconcile } from '../../src/worker/reconciler.ts';
 import { RescanRefused, rescan } from '../../src/worker/rescan-all.ts';
 import { askCli, runCli } from '../cli/run.ts';
 import { openBursar } from './bursar.ts';
-import { type TamperedNode, tamperWith } from './tampered-node.ts';
+import { Refused, type TamperedNode, tamperWith } from './tampered-node.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -256,6 +256,32 @@ describe('the second reading', () => {
     expect(await reconcile(bursar.ctx, 'BTC')).toMatchObject({ blocksRead: 0, trouble: expect.stringMatching(/hashes to/) });
     node.setTrouble({ down: true, fault: null, left: null });
     expect((await reconcile(bursar.ctx, 'BTC')).trouble).not.toBeNull();
+  });
+
+  test('a pruned node: a full audit changes nothing and says why; a reading that cannot go on is red until it can', async () => {
+    await paid(8);
+    await bursar.settle(worker);
+    await readOn();
+    const before = await readReconciled(bursar.ctx.db, 'BTC');
+    const lost = new Set(node.state.active.slice(0, (before?.fromHeight ?? 0) + 3).map((block) => block.hash));
+    way.lie = (call, honest) =>
+      call.method === 'getblock' && lost.has(call.params[0] as string)
+        ? new Refused(-1, 'Block not available (pruned data)')
+        : honest;
+    const here = { DATABASE_URL: bursar.url, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
+    const full = await runCli(['audit', '--full'], here);
+    expect(full).toMatchObject({ code: 1, err: expect.stringMatching(/chain of BTC cannot be read again: .*pruned/) });
+    expect(await readReconciled(bursar.ctx.db, 'BTC')).toEqual(before);
+    expect(await bursar.findings()).toEqual([]);
+
+    await paid(12);
+    await bursar.settle(worker);
+    lost.add(node.state.active[(before?.height ?? 0) + 1]!.hash);
+    for (let i = 0; i < 2; i++) expect(await reconcile(bursar.ctx, 'BTC')).toMatchObject({ blocksRead: 0, unread: true });
+    expect(await bursar.findings()).toEqual([expect.stringMatching(/^RECON-0: BTC cannot be read on from block \d+: .*pruned/)]);
+    way.lie = null;
+    await readOn();
+    expect(await bursar.findings()).toEqual([]);
   });
 });
 

@@ -11,6 +11,8 @@ export type Reconciled = {
   /** The last block that was read, with its hash. */
   readonly height: number;
   readonly hash: string;
+  /** Why it cannot be read on although the node can be asked; null while it can. */
+  readonly trouble: string | null;
 };
 export type Receipt = {
   readonly txid: string;
@@ -25,13 +27,22 @@ export type Place = { readonly height: number; readonly hash: string };
 const KEPT_BLOCKS = 2_000;
 
 export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
-  const { rows } = await sql.query<{ from_height: number; height: number; hash: string }>({
+  const { rows } = await sql.query<{ from_height: number; height: number; hash: string; trouble: string | null }>({
     name: 'read_reconciled',
-    text: 'select from_height, height, hash from chain_reconciled where currency = $1',
+    text: 'select from_height, height, hash, trouble from chain_reconciled where currency = $1',
     values: [currency],
   });
   const row = rows[0];
-  return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash };
+  return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash, trouble: row.trouble };
+}
+
+/** Records why the second reading cannot go on, or (null) that it can. */
+export async function setReconciledTrouble(sql: Sql, currency: UtxoCode, trouble: string | null): Promise<void> {
+  await sql.query({
+    name: 'set_reconciled_trouble',
+    text: 'update chain_reconciled set trouble = $2 where currency = $1',
+    values: [currency, trouble],
+  });
 }
 
 /** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun, or no block is known. */

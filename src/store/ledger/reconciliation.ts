@@ -31,6 +31,12 @@ const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.t
  */
 export const RECONCILIATION: readonly Question[] = [
   {
+    id: 'RECON-0',
+    says: 'every chain can be read a second time',
+    text: `select currency || ' cannot be read on from block ' || (height + 1) || ': ' || trouble || ' (put a node that has this block first among its URLs)' as what
+             from chain_reconciled where trouble is not null and $1::int > 0`,
+  },
+  {
     id: 'RECON-1',
     says: 'every coin that our addresses received on the chain is a payment, in the same block and of the same amount',
     text: `select ${NAME} || case
