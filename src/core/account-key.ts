@@ -1,7 +1,7 @@
-// What can be wrong with an account-level public key or an index of it. Thrown by the derivation in outside/, told apart by the address
-// pool and the commands. No message ever carries the key's text: it might be a private one.
+// What can be wrong with an account-level public key or with one of its indexes. No message ever carries the key's text: it might be a
+// private key.
 
-/** An index for which BIP32 defines no child key (IL ≥ n, or the point at infinity): the next index is taken instead. */
+/** An index for which BIP32 defines no child key (IL ≥ n, or the point at infinity): the derivation goes on with the next index. */
 export class UnderivableIndex extends Error {
   readonly index: number;
   constructor(index: number) {

@@ -1,5 +1,4 @@
-// What a username, a password and a scope may be. Read when users are made and when they sign in; the form in which usernames are compared
-// is made here only.
+// What a username, a password and a scope may be, and the one form in which usernames are compared.
 
 export const SCOPES = ['read', 'payments', 'payouts'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -10,9 +9,9 @@ const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 128;
 const MAX_PASSWORD_BYTES = 512;
 
-/** Letters of other scripts that pass for Latin ones; a word of nothing but these is refused (UTS 39, whole-script confusables). */
+/** Letters of other scripts that look like Latin ones; a name of nothing but these is refused (UTS 39, whole-script confusables). */
 const LATIN_LOOKALIKES = new Set('аеорсухіјѕһԁԛԝмнвктгпьωαβγεηικνορτυχкοϲϳաԍոսցօհյզ');
-/** The letters of Latin alphabets and the marks they are written with, taken apart (NFD). */
+/** The letters of Latin alphabets and their combining marks, decomposed (NFD). */
 const LATIN_PARTS = /^(?:[a-zæøđłþðœħŋ]|[\u0300-\u0304]|[\u0306-\u030c]|\u0323|[\u0326-\u0328]|\u032d|\u0331)+$/u;
 const OTHER_SCRIPTS = [
   /^[\p{Script=Cyrillic}\p{M}]+$/u,
@@ -28,12 +27,12 @@ const OTHER_SCRIPTS = [
 
 /**
  * The form in which usernames are compared: NFKC, case-folded (so that `Ｄemo` and `DEMO` are `demo`).
- * @returns null for what nobody can be called: empty or over 128 characters, white space, control and invisible characters, letters of
- * several scripts mixed or such as pass for others.
+ * @returns null for a name that is not allowed: empty or over 128 characters; with white space, control or invisible characters; with
+ * letters of several scripts, or letters that look like those of another script.
  */
 export function usernameKey(username: string): string | null {
   if (username.length > 4 * MAX_USERNAME || !username.isWellFormed()) return null;
-  // by way of the capitals: ß, ſ and ς have no fold of their own in JavaScript
+  // through upper case: JavaScript's toLowerCase alone does not fold ß, ſ and ς
   const key = username.normalize('NFKC').toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFKC');
   const length = [...key].length;
   if (length < 1 || length > MAX_USERNAME) return null;
@@ -42,7 +41,7 @@ export function usernameKey(username: string): string | null {
 }
 
 function isLatin(letters: string): boolean {
-  // é is e with a mark; what is no letter of the alphabet without its marks (ɑ, ɡ, ı) passes for one that is
+  // é is e with a mark; a letter that is not in the alphabet once its marks are removed (ɑ, ɡ, ı) only looks like one that is
   const parts = letters.normalize('NFD');
   return LATIN_PARTS.test(parts) && !/^\p{M}|\p{M}{3}|[ij]\u0307/u.test(parts);
 }
@@ -53,8 +52,8 @@ function isOneOtherScript(letters: string): boolean {
 }
 
 /**
- * What is wrong with a new password, as a sentence; null when nothing is: 12 to 128 characters, at most 512 bytes in UTF-8, any Unicode.
- * @param shortest the least number of characters, where it is not 12
+ * What is wrong with a new password, as a sentence, or null: 12 to 128 characters, at most 512 bytes in UTF-8, any Unicode.
+ * @param shortest the minimum number of characters, where it is not 12
  */
 export function passwordProblem(password: string, shortest = MIN_PASSWORD): string | null {
   const normal = password.normalize('NFC');

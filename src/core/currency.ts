@@ -1,5 +1,5 @@
-// The currencies as one list, and what is derived from their rows: codes, networks, decimals, what a customer's choice means. What differs
-// between currencies is in currencies/<code>.ts.
+// The list of all currencies, and what is derived from their rows: codes, networks, decimals, the meaning of a customer's choice. What
+// differs between currencies is in currencies/<code>.ts.
 import { BCH } from './currencies/bch.ts';
 import { BTC } from './currencies/btc.ts';
 import { DASH } from './currencies/dash.ts';
@@ -11,14 +11,14 @@ import type { CurrencyRow as Row } from './currencies/row.ts';
 import { USDT } from './currencies/usdt.ts';
 import type { UtxoParameters } from './currencies/utxo.ts';
 
-/** In the order in which balances are answered. */
+/** In the order of a balances answer. */
 const ROWS = [BTC, LTC, ETH, BCH, DASH, DOGE, USDT] as const;
 
 export type Network = 'mainnet' | 'testnet' | 'regtest' | 'sandbox';
-/** The codes of a balance. */
+/** The currencies that have a balance. */
 export type CurrencyCode = (typeof ROWS)[number]['code'];
 export type UtxoCode = Extract<(typeof ROWS)[number], { readonly family: 'utxo' }>['code'];
-/** What a ledger amount can be in: the currencies, and the dollars of the bank. */
+/** What a ledger amount can be in: the currencies, and the US dollars of the bank account. */
 export type LedgerCurrency = CurrencyCode | 'USD';
 /** What a customer can be asked to pay with. */
 export type PaymentMethod = CurrencyCode | typeof LIGHTNING.method;
@@ -29,19 +29,19 @@ export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fr
   (ROWS as readonly CurrencyRow[]).map((row) => [row.code, row]),
 ) as Record<CurrencyCode, CurrencyRow>;
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
-/** The coins whose chain this version reads: the others are known codes that are not available yet (503). */
+/** The currencies whose chain this version reads; the others are known codes that are not available yet (503). */
 export const WATCHED_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [row.code] : []));
-/** What a customer can be asked to pay with, by its own name. */
+/** What a customer can be asked to pay with, by `crypto_selected`'s main name. */
 export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIGHTNING.method];
 
-/** A coin of Bitcoin's family with its parameters; throws for any other currency. */
+/** A currency of Bitcoin's family with its parameters; throws for any other currency. */
 export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameters } {
   const row = CURRENCIES[code];
   if (row.utxo === null) throw new Error(`${code} is not a UTXO coin`);
   return row as CurrencyRow & { utxo: UtxoParameters };
 }
 
-/** The chain parameters a network uses: the sandbox is a regtest world. */
+/** The chain parameters that a network uses: the sandbox uses those of regtest. */
 export function chainNetwork(network: Network): 'mainnet' | 'testnet' | 'regtest' {
   return network === 'sandbox' ? 'regtest' : network;
 }
@@ -58,15 +58,15 @@ const ALIASES: ReadonlyMap<string, PaymentMethod> = new Map([
 /** Every name that a customer's choice may have, in capitals. */
 export const PAYMENT_METHOD_NAMES: readonly string[] = [...PAYMENT_METHODS, ...ALIASES.keys()];
 
-/** What `crypto_selected` means, any case and with its aliases; null for a code nobody knows. */
+/** What `crypto_selected` means, in any case and with its aliases; null for an unknown code. */
 export function paymentMethod(text: string): PaymentMethod | null {
-  // toUpperCase would make I of a dotless ı
+  // toUpperCase would turn a dotless ı into I
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return null;
   const code = text.toUpperCase();
   return PAYMENT_METHODS.find((method) => method === code) ?? ALIASES.get(code) ?? null;
 }
 
-/** The balance that a way to pay is paid into: Lightning's is Bitcoin's. */
+/** The balance that a payment method pays into: Lightning's is Bitcoin's. */
 export function balanceOf(method: PaymentMethod): CurrencyCode {
   return method === LIGHTNING.method ? LIGHTNING.balance : method;
 }

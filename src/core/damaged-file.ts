@@ -1,5 +1,4 @@
-// A file of ours that does not hold what we wrote into it. Thrown by the rooms that keep files (sandbox/, outside/clock.ts); the start and the
-// commands tell it in one line.
+// The error for a file of ours that does not hold what we wrote into it; starts and commands print it as one line.
 
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
@@ -7,7 +6,7 @@ export class DamagedFile extends Error {
 
 /**
  * The sentence for a file that cannot be read.
- * @param way what the operator can do, after "put it back from a copy, or"
+ * @param way what the operator can do, follows "put it back from a copy, or"
  */
 export function damaged(file: string, why: unknown, way: string): DamagedFile {
   const reason = why instanceof Error ? why.message : String(why);

@@ -1,4 +1,4 @@
-// Output descriptors of our receiving addresses (BIP380, 381, 382), for wallets that watch or spend what lies there.
+// Output descriptors of our receiving addresses (BIP380, 381, 382), for wallets that watch or spend the payments at them.
 import { type UtxoCode, utxoRow } from './currency.ts';
 
 /** Where an account's key comes from: the fingerprint of the seed's root (BIP32, hex), and the path from there. */
@@ -7,7 +7,7 @@ export type KeyOrigin = { readonly fingerprint: string; readonly path: string };
 /**
  * The descriptor of the receiving chain of an account: `wpkh` where addresses are witness programs, else `pkh`, with its checksum.
  * @param xpub canonical (xpub or tpub)
- * @param origin told where it is known, so that a signing device finds its key
+ * @param origin included where it is known, so that a signing device finds its key
  */
 export function receivingDescriptor(currency: UtxoCode, xpub: string, origin: KeyOrigin | null): string {
   const from = origin === null ? '' : `[${origin.fingerprint}${origin.path.slice(1).replaceAll("'", 'h')}]`;
@@ -20,7 +20,7 @@ const OUTPUT = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l';
 const GENERATOR = [0xf5dee51989n, 0xa9fdca3312n, 0x1bab10e32dn, 0x3706b1677an, 0x644d626ffdn];
 const CHECKSUM_LENGTH = 8;
 
-/** A descriptor with the checksum of BIP380 behind it. @throws for a character that no descriptor has */
+/** Appends the checksum of BIP380 to a descriptor. @throws for a character that no descriptor has */
 export function withChecksum(descriptor: string): string {
   let state = 1n;
   const take = (value: number): void => {

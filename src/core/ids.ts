@@ -1,5 +1,5 @@
-// Public identifiers: a prefix and 22 characters of base62 over 128 bits, 48 of them the time so that new rows sort and cluster together.
-// Randomness and time come from the caller (core has neither).
+// Public identifiers: a prefix and 22 characters of base62 over 128 bits, 48 of which are the time, so that new rows sort and cluster
+// together. Randomness and time come from the caller (core has neither).
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PAIRS = Array.from(ALPHABET, (first) => Array.from(ALPHABET, (second) => first + second)).flat();
@@ -7,7 +7,7 @@ const LENGTH = 22;
 
 const LIMB = 2 ** 16;
 const LIMBS = 8;
-/** As many digits as one division gives: a remainder and the next limb are still an exact number. */
+/** The digits that one division gives: a remainder and the next limb together are still an exact number. */
 const DIGITS = 6;
 const DIVISOR = 62 ** DIGITS;
 
@@ -25,7 +25,7 @@ export function sortableId(prefix: string, atMs: number, random: Uint8Array): st
     const rest = divide(limbs);
     text = pair(Math.floor(rest / 62 ** 4)) + pair(Math.floor(rest / 62 ** 2)) + pair(rest) + text;
   }
-  // the value has 22 digits, the last division gives zeros before them
+  // the value has 22 digits, so the last division gives leading zeros
   return prefix + text.slice(text.length - LENGTH);
 }
 

@@ -1,8 +1,8 @@
-// Amounts: whole minor units as bigint, with their currency. The only room that does arithmetic on amounts; decimal strings exist at
-// the border only. Every rounding has its direction in its name. Called by every room that touches money.
+// Amounts: whole minor units as bigint, with their currency. The only file that does arithmetic on amounts; decimal strings exist only
+// where requests are read and answers written. Every rounding function names its direction.
 import { CURRENCIES, decimalsOf, type LedgerCurrency } from './currency.ts';
 
-/** The form of every amount on the wire (behaviour §1). */
+/** The form of every amount in requests and answers (behaviour §1). */
 const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
 
 export type ParsedAmount = { readonly minor: bigint } | { readonly problem: 'malformed' | 'too-many-decimals' };
@@ -26,7 +26,10 @@ export function formatMinor(minor: bigint, decimals: number): string {
   return decimals === 0 ? sign + digits : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
 }
 
-/** An amount as answers write it: all decimals of its currency; where it is quoted in fewer, at least those, trailing zeros beyond them trimmed. */
+/**
+ * An amount as answers write it: all decimals of its currency; where quotes have fewer, at least those, and trailing zeros beyond them are
+ * cut off.
+ */
 export function formatAmount(minor: bigint, currency: LedgerCurrency): string {
   if (currency === 'USD') return formatMinor(minor, decimalsOf(currency));
   const { decimals, quoteDecimals } = CURRENCIES[currency];

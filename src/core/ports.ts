@@ -1,13 +1,13 @@
-// The outside as the service sees it, types only: what is exchangeable and not trusted (nodes, price feeds, the clock) stands behind these.
-// Adapters in outside/ fulfil them; flow and worker get them through Context.ports.
+// Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
+// them; flow and worker reach them through Context.ports.
 import type { CurrencyCode, UtxoCode } from './currency.ts';
 
 export type Clock = {
   /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
   now(): number;
   /**
-   * Milliseconds that have passed, on a clock that is moved forward with the other but that nobody sets; only differences mean something, and
-   * only within a process. Without it a clock that was set is not known from time that passed.
+   * Milliseconds that have passed, on a clock that moves forward with the other but that nobody sets; only differences mean something, and
+   * only within a process. Without it nobody can tell a clock that was set from time that passed.
    */
   steady?(): number;
 };
@@ -15,7 +15,7 @@ export type Clock = {
 /** Cryptographic randomness. */
 export type Rng = { bytes(length: number): Uint8Array };
 
-/** The state of a node, told apart. Only `ready` may be read from. */
+/** The state of a node. Only a `ready` one is read. */
 export type NodeCondition =
   | {
       readonly state: 'ready';
@@ -23,15 +23,15 @@ export type NodeCondition =
       readonly hash: string;
       readonly tipTimeMs: number;
       readonly peers: number;
-      /** Which of several nodes is read (host and port); absent where there is only one. */
+      /** Which of several nodes we read (host and port); absent where there is only one. */
       readonly node?: string;
-      /** Whether our nodes tell the same history; absent where there is only one. */
+      /** Whether our nodes agree about the chain; absent where there is only one. */
       readonly accord?: NodeAccord;
-      /** Of the others: what is wrong with those that could not be used in this one's place, each named. */
+      /** What is wrong with the other nodes that could not take this one's place, each named. */
       readonly others?: readonly string[];
       /** A pruned node has no block below this height. */
       readonly prunedBelow?: number;
-      /** The txids of its mempool right before it said all this, where they were asked for. */
+      /** The txids of its mempool right before it answered, when we asked for them. */
       readonly mempool?: readonly string[];
     }
   | {
@@ -40,7 +40,7 @@ export type NodeCondition =
       readonly height: number | null;
     };
 
-/** `pruned`: the node works, and has thrown away the block that we need. */
+/** `pruned`: the node works, but has deleted the block that we need. */
 export type NodeTroubleState =
   | 'down'
   | 'warming_up'
@@ -53,8 +53,8 @@ export type NodeTroubleState =
   | 'pruned';
 
 /**
- * What a comparison of several nodes gave. `agreed`: two of them hold this block, the highest that both have. `contested`: at a height that both
- * have they hold different blocks. `unknown`: no two could be asked, so what was found the last time holds on.
+ * The result of comparing several nodes. `agreed`: two of them hold this block, the highest that both have. `contested`: at a height that
+ * both have they hold different blocks. `unknown`: no two could be asked, so the last result still holds.
  */
 export type NodeAccord =
   | { readonly state: 'agreed'; readonly height: number; readonly hash: string }
@@ -67,7 +67,7 @@ export type NodeAccord =
 
 export type Outpoint = { readonly txid: string; readonly vout: number };
 
-/** An output to a watched script that carries a CashToken (BCH). Neither the token nor the coins under it are money for us: it is only reported. */
+/** An output to a watched script that carries a CashToken (BCH). Neither the token nor its BCH is a payment to us: it is only reported. */
 export type TokenOutput = {
   readonly vout: number;
   /** The output script behind the token, hex. */
@@ -85,8 +85,8 @@ export type OutputFacts = {
   readonly script: string;
   readonly amountMinor: bigint;
   /**
-   * Coins that leave Litecoin's extension block. In the mempool they are asked for by a kernel of this transaction (`vout` counts on from its
-   * outputs), in a block an output of the HogEx pays them: only script and amount are the same.
+   * An output that leaves Litecoin's extension block. In the mempool a kernel of this transaction asks for it (`vout` counts on from its
+   * outputs), in a block an output of the HogEx pays it: only script and amount are the same in both.
    */
   readonly pegOut?: true;
 };
@@ -96,8 +96,8 @@ export type TransactionFacts = {
   readonly txid: string;
   readonly coinbase: boolean;
   /**
-   * Every input; empty for a coinbase, for what a Dash quorum pays out of the credit pool, and for Litecoin's HogEx: that one is made anew for
-   * each block, and what it spends says nothing of the payments in it.
+   * Every input; empty for a coinbase, for a Dash quorum's payment from the credit pool, and for Litecoin's HogEx: each block makes a new
+   * HogEx, and what it spends says nothing about the payments in it.
    */
   readonly inputs: readonly Outpoint[];
   /** Only the outputs to watched scripts (hex). */
@@ -108,7 +108,7 @@ export type TransactionFacts = {
   readonly tokenOutputs?: readonly TokenOutput[];
   /**
    * Outputs to watched scripts that our key does not control on this chain (a witness program without segwit), where there are any: never
-   * among `outputs`, for whoever mines the next block can take them back. They are noted and change nothing.
+   * among `outputs`, because whoever mines the next block can take them. They are only recorded.
    */
   readonly unprotectedOutputs?: readonly OutputFacts[];
 };
@@ -133,8 +133,8 @@ export type WatchList = {
   /** Whether the 36 bytes at start (txid in wire order, index little-endian) are a watched outpoint. */
   hasOutpoint(bytes: Uint8Array, start: number): boolean;
   /**
-   * Takes in every transaction that was committed until now. The node adapter awaits it after bytes have arrived and before it looks at
-   * them: what a payer could pay before the node sent these bytes is watched then.
+   * Loads every transaction that was committed until now. The node adapter awaits it after bytes have arrived and before it looks at them:
+   * so every address that could be paid before the node sent these bytes is watched.
    */
   fresh(): Promise<void>;
 };
@@ -151,21 +151,24 @@ export type MempoolPush = {
 
 export type AskedToo = { readonly mempool: boolean };
 
-/** One UTXO chain as our own node tells it. Every call may throw NodeTrouble (outside/utxo/node-trouble). Never called inside a database transaction. */
+/**
+ * One UTXO chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node-trouble); none inside a database
+ * transaction.
+ */
 export type ChainPort = {
   readonly currency: UtxoCode;
-  /** @param asked.mempool list the mempool too, in the same request: for one that is known to be small */
+  /** @param asked.mempool list the mempool too, in the same request: only for a mempool known to be small */
   condition(asked?: AskedToo): Promise<NodeCondition>;
   /** Hash of the best chain's block at a height; null beyond the tip. */
   hashAt(height: number): Promise<string | null>;
-  /** Reads and checks a whole block (hash against header, txids of hits, Merkle root); throws when anything does not fit. */
+  /** Reads a whole block and checks it (hash against header, txids of hits, Merkle root); throws when anything does not match. */
   readBlock(hash: string, watch: WatchList): Promise<BlockFacts>;
   /** All txids of the mempool. */
   mempool(): Promise<readonly string[]>;
   /**
    * The facts of those of the transactions that touch something watched. `missing`: not read, because the node says that it does not have
-   * them (any more); one that is still listed must be asked for again. `unread`: neither their bytes nor the node's words for them prove what
-   * they are; they stop nothing, are asked for again, and a block that holds them tells.
+   * them (any more); a txid that is still listed must be requested again. `unread`: neither their bytes nor the node's decoded answer prove
+   * what they are; they hold up nothing, are requested again, and the block that includes them settles it.
    */
   readMempoolTransactions(
     txids: readonly string[],
@@ -177,15 +180,15 @@ export type ChainPort = {
   }>;
   /** Facts of a raw transaction that a push brought; null when it touches nothing watched or cannot be read. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
-  /** When our node first saw it in its mempool (it is an observer too); null when it does not say. */
+  /** When our node first saw it in its mempool (the node is an observer too); null when it does not say. */
   mempoolSeenAtMs(txid: string): Promise<number | null>;
-  /** Those of the transactions that our own node holds locked (DASH), in the mempool or in a block; empty on every other chain. */
+  /** Those of the transactions that our own node reports as locked (DASH), in the mempool or in a block; empty on every other chain. */
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
-  /** Those in the mempool for which our node has a double-spend proof (BCH); empty where a node has no such thing, null where a chain has none. */
+  /** Those in the mempool for which our node has a double-spend proof (BCH); empty where the node has none, null where the chain has none. */
   readonly doubleSpendProofs: ((txids: readonly string[]) => Promise<ReadonlySet<string>>) | null;
   /**
-   * Hashes of the blocks of a range of heights whose compact filters (BIP158) match one of these scripts; a few that do not pay them are among
-   * them. Null when the node has no such filters.
+   * Hashes of the blocks in a range of heights whose compact filters (BIP158) match one of these scripts; a few are false positives. Null
+   * when the node has no such filters.
    */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
@@ -193,7 +196,7 @@ export type ChainPort = {
 };
 
 export type PushSubscription = {
-  /** Whether what the node announces is heard now. */
+  /** Whether we are receiving what the node announces now. */
   isLive(): boolean;
   close(): Promise<void>;
 };
@@ -207,22 +210,25 @@ export type RateSample = {
   readonly atMs: number;
 };
 
-/** One price source: all its currencies in as few calls as it allows; what it cannot say is left out; throws when it is unreachable. */
+/**
+ * One price source: all its currencies in as few calls as it allows. A currency that it does not quote is left out; throws when it is
+ * unreachable.
+ */
 export type RateFeed = {
   readonly source: string;
-  /** Its prices are the operator's word and need no second source: never on a network whose coins are worth something. */
+  /** The operator sets its prices, so they need no second source: never on a network whose currencies are worth something. */
   readonly isFixed?: true;
   read(): Promise<readonly RateSample[]>;
 };
 
-/** An address of our own, its output script, and the index it was derived at (chain 0 of its account). */
+/** One of our addresses, its output script, and the index it was derived at (chain 0 of its account). */
 export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };
-/** Derives the receiving addresses of one account; `derive` throws UnderivableIndex for the index that no key exists for (chance 2⁻¹²⁷). */
+/** Derives the receiving addresses of one account; `derive` throws UnderivableIndex for an index without a key (chance 2⁻¹²⁷). */
 export type AddressDeriver = { readonly currency: UtxoCode; derive(index: number): DerivedAddress };
 export type AddressDerivers = {
   /** The deriver of an account-level public key; throws AccountKeyProblem for a key that is not of this currency and network. */
   of(currency: UtxoCode, xpub: string): AddressDeriver;
-  /** The same derivation by second libraries (KEY-7): slow, for audits. */
+  /** The same derivation by other libraries: slow, for audits. */
   rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
 };
 
@@ -231,7 +237,7 @@ export type Passwords = {
   /** A PHC string with the current parameters and a salt of its own. */
   hash(password: string): Promise<string>;
   verify(hash: string, password: string): Promise<boolean>;
-  /** Costs what `verify` costs; for a user that does not exist. */
+  /** Costs what `verify` costs; for a username that does not exist. */
   verifyNothing(password: string): Promise<void>;
   /** Whether the hash was made with other parameters than today's. */
   isOutdated(hash: string): boolean;
@@ -239,7 +245,7 @@ export type Passwords = {
 
 export type TokenKind = 'access' | 'refresh';
 export type TokenClaims = {
-  /** Whose: the merchant's affiliate_id. */
+  /** The subject: the merchant's affiliate_id. */
   readonly sub: string;
   /** The sign-in that the token belongs to. */
   readonly sid: string;
@@ -254,16 +260,16 @@ export type VerificationKey = { readonly kid: string; readonly publicKeyPem: str
 
 /** Signs and verifies access and refresh tokens (JWT, EdDSA). The private key lives in this process only. */
 export type Tokens = {
-  /** This process's own key, replaced when it is old; its public half must be stored for the others before a token signed with it is given out. */
+  /** This process's own key, replaced when it is old; its public half must be stored before a token signed with it goes out. */
   signingKey(): VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number };
   /** Accepts tokens signed by another process of ours. */
   trust(key: VerificationKey): void;
-  /** Signs with {@link Tokens.signingKey}; the end follows from the kind. */
+  /** Signs with {@link Tokens.signingKey}; the expiry follows from the kind. */
   sign(
     kind: TokenKind,
     claims: { readonly sub: string; readonly sid: string; readonly jti: string; readonly iat: number },
   ): string;
-  /** Throws Refusal invalid_token, token_expired or refresh_token_expired; answers `unknownKid` when no trusted key has that name. */
+  /** Throws Refusal invalid_token, token_expired or refresh_token_expired; returns `unknownKid` when no trusted key has that id. */
   verify(
     token: string,
     kind: TokenKind,
@@ -272,9 +278,9 @@ export type Tokens = {
 };
 
 export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
-/** What can be told of a payout's destination from its text. */
+/** What a payout's destination shows by its text alone. */
 export type Destinations = {
-  /** Why coins cannot be sent there, as one sentence without a full stop; null when nothing is wrong with checksum, network and form. */
+  /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
   problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
 };
 

@@ -1,12 +1,12 @@
-// One trustworthy price out of several exchanges' quotes (behaviour §3, "Rates"): pure, called by the rate poller with whatever the feeds said.
-// Nothing else judges a price: no breaker on moves, no default, and no price at all rather than one without a quorum.
+// One trustworthy price out of several exchanges' quotes (behaviour §3, "Rates"). Nothing else judges a price: there is no limit on moves
+// and no default, and rather no price than one without a quorum.
 import type { CurrencyCode } from './currency.ts';
 import type { RateSample } from './ports.ts';
 import type { Rate } from './rate.ts';
 
-/** A source that counted: its mid price, and the time it stands for. */
+/** A source that counted: its mid price, and the time of it. */
 export type UsedSource = { readonly source: string; readonly usd: Rate; readonly atMs: number };
-/** A source that did not count; `silent` and `unreachable` are the poller's words, the others are the rule's. */
+/** A source that did not count; the poller gives `silent` and `unreachable`, the rules below give the other reasons. */
 export type LeftOutSource = {
   readonly source: string;
   readonly reason: 'stale' | 'ahead_of_time' | 'spread' | 'deviation' | 'silent' | 'unreachable';
@@ -25,9 +25,9 @@ const MOST_SPREAD_PERCENT = 1n;
 const MOST_DEVIATION_PERCENT = 3n;
 
 /**
- * Judges one currency. In this order a source is left out: older than 60 s (or as far ahead of our clock), a spread over 1 % of its mid price
- * (a crossed book counts by its absolute spread), then more than 3 % off the median of those still in. Limits themselves are kept. Of two
- * samples of one source only the younger counts. The price is the median of what is left, to the nearest 10⁻⁸ USD, half up.
+ * Judges one currency. In this order a source is left out: older than 60 s (or as far ahead of our clock), a spread over 1 % of its mid
+ * price (a crossed book counts by its absolute spread), then more than 3 % off the median of those still in. A value exactly at a limit is
+ * kept. Of two samples of one source only the newer counts. The price is the median of what is left, to the nearest 10⁻⁸ USD, half up.
  * @param samples quotes of one currency, prices in units of 10⁻⁸ USD, all positive
  * @param nowMs the service's clock
  */

@@ -1,9 +1,9 @@
-// Prices in USD as scaled integers, and what they make of amounts. The quote's promise (behaviour §1): crypto_amount × exchange_rate ≥
-// usd_amount, and one unit of the quote's last decimal less is below. Called by the quote, the judge and the rate poller.
+// Prices in USD as scaled integers, and conversions with them. The quote's promise (behaviour §1): crypto_amount × exchange_rate ≥
+// usd_amount, and one unit of the quote's last decimal less is below.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from './currency.ts';
 import { formatMinor, mulDivDown, mulDivUp } from './money.ts';
 
-/** USD for one whole coin, in units of 10⁻⁸ USD. Always positive. */
+/** USD for one whole unit of a currency, in units of 10⁻⁸ USD. Always positive. */
 export type Rate = bigint;
 const RATE_DECIMALS = 8;
 const RATE_UNIT = 10n ** 8n;
@@ -21,7 +21,7 @@ export function parseRate(text: string): Rate | null {
   return rate > 0n ? rate : null;
 }
 
-/** A price with 2 to 8 decimals, exactly the number used. */
+/** A price with 2 to 8 decimals, exactly the number that was used. */
 export function formatRate(rate: Rate): string {
   return formatMinor(rate, RATE_DECIMALS).replace(/(\.\d{2}\d*?)0+$/, '$1');
 }
@@ -33,7 +33,7 @@ export function cryptoForUsdUp(usdMinor: bigint, currency: CurrencyCode, rate: R
   return quoteUnits * 10n ** BigInt(decimals - quoteDecimals);
 }
 
-/** What a USD amount (cents) is worth in minor units of the coin, rounded down to the unit. */
+/** What a USD amount (cents) is worth in minor units of the currency, rounded down. */
 export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
   return mulDivDown(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);
 }
@@ -51,15 +51,15 @@ export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate
 /** An amount and the rate at which it is valued. */
 export type Valued = { readonly minor: bigint; readonly rate: Rate };
 
-/** What amounts of one coin are together worth in cents, rounded up once. */
+/** What amounts of one currency are worth together in cents, rounded up once. */
 export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode): bigint {
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
   return mulDivUp(worth, CENTS_PER_USD, COIN_UNITS[currency]);
 }
 
 /**
- * Whether amounts of one coin are together worth at least another worth of it, less a tolerance; exact, nothing is rounded.
- * @param least what they must be worth: an amount at its rate, or cents; less `lessUsd` ten-thousandths of a cent
+ * Whether amounts of one currency are together worth at least another value, less a tolerance; exact, nothing is rounded.
+ * @param least the value to reach: an amount at its rate, or cents; less `lessUsd` ten-thousandths of a cent
  */
 export function isWorth(
   parts: readonly Valued[],

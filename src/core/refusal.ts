@@ -1,5 +1,5 @@
-// Every way the service says no: code → HTTP status and the usual sentence. An expected refusal is thrown as a Refusal from any room;
-// the HTTP room turns it into {error, message, param?}. A bug is an assertion and answers 500 internal_error.
+// Every way in which the service refuses: code → HTTP status and the usual sentence. Any layer throws an expected refusal as a Refusal;
+// http turns it into {error, message, param?}. A bug is an assertion and answers 500 internal_error.
 
 export const REFUSALS = {
   invalid_json: [400, 'The body must be one JSON object in UTF-8, at most 5 levels deep.'],
@@ -51,18 +51,18 @@ export const REFUSALS = {
 export type RefusalCode = keyof typeof REFUSALS;
 
 export type RefusalDetails = {
-  /** The sentence for this case; the table's own when absent. Never carries internals. */
+  /** The sentence for this case; without it, the table's own. Never carries internals. */
   readonly message?: string;
-  /** The one field at fault. */
+  /** The field at fault. */
   readonly param?: string;
   /** Seconds for Retry-After (429 and 503). */
   readonly retryAfterSeconds?: number;
-  /** The limit that refused, where it is another than the operation's: so many calls in so many seconds. */
+  /** The limit that refused, where it is not the operation's own: this many calls in this many seconds. */
   readonly limit?: RefusalLimit;
 };
 export type RefusalLimit = { readonly name: string; readonly calls: number; readonly seconds: number };
 
-/** An expected "no". */
+/** An expected refusal. */
 export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly httpStatus: number;

@@ -1,14 +1,14 @@
-// What is said over the signer's unix socket: frames of a four-byte length (big-endian) and that many bytes of JSON in UTF-8. Spoken by
-// signer/server.ts and outside/signer-client.ts. No message carries a key that can spend.
+// The protocol of the signer's unix socket: frames of a four-byte length (big-endian) and that many bytes of JSON in UTF-8. No message
+// carries a key that can spend.
 import type { Network, UtxoCode } from './currency.ts';
 
-/** An account of the signer: its path, and the public key that receiving addresses are derived from. */
+/** An account of the signer: its path, and the public key from which receiving addresses are derived. */
 export type SignerAccount = {
   readonly currency: UtxoCode;
   readonly network: Network;
   readonly path: string;
   readonly xpub: string;
-  /** Of the seed's root key (BIP32), hex: what descriptors name it by. */
+  /** Of the seed's root key (BIP32), hex: descriptors identify it by this. */
   readonly fingerprint: string;
 };
 
@@ -26,7 +26,7 @@ export type SignerReplies = {
 
 export type SignerError = 'bad_request' | 'no_keys' | 'failed';
 
-/** Every request has a number of its own on its connection; answers carry it and may come in any order. */
+/** Every request has its own number on its connection; answers carry it and may come in any order. */
 export type SignerRequestFrame = SignerRequest & { readonly id: number };
 export type SignerReplyFrame =
   | { readonly id: number; readonly ok: true; readonly reply: SignerReplies[keyof SignerReplies] }
@@ -46,7 +46,7 @@ export function encodeFrame(message: SignerRequestFrame | SignerReplyFrame): Uin
 }
 
 export type FrameReader = {
-  /** Takes the next bytes of the stream; returns the messages that are complete now. Throws when the other side does not speak this. */
+  /** Takes the next bytes of the stream; returns the messages that are now complete. Throws when the other side does not follow the protocol. */
   push(bytes: Uint8Array): readonly unknown[];
 };
 

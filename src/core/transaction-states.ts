@@ -1,5 +1,5 @@
 // The life of a transaction as one data table: from, event, to. Nothing else decides a status. The judge finds out which event happened,
-// the store writes the new status guarded by the old one, a test draws ARCHITECTURE's picture from these rows.
+// the store writes the new status guarded by the old one, and a test draws ARCHITECTURE's picture from these rows.
 
 export const TRANSACTION_STATUSES = [
   'started',
@@ -42,12 +42,12 @@ export type TransactionEvent =
   | 'confirmed_too_late';
 
 export type Transition = {
-  /** The number of the rule in the specification's table. */
+  /** The number of the rule in behaviour §3. */
   readonly rule: number;
   readonly from: TransactionStatus | null;
   readonly event: TransactionEvent;
   readonly to: TransactionStatus;
-  /** What the history says. */
+  /** The text for the history. */
   readonly reason: string;
 };
 
@@ -59,7 +59,7 @@ const each = (
   reason: string,
 ) => from.map((status): Transition => ({ rule, from: status, event, to, reason }));
 
-/** Every arrow there is. */
+/** Every transition there is. */
 export const TRANSITIONS: readonly Transition[] = [
   ...each(1, [null], 'created', 'started', 'created'),
   ...each(2, ['started', 'review'], 'paid_on_time', 'pending', 'payment seen'),
@@ -106,7 +106,7 @@ export function transition(from: TransactionStatus | null, event: TransactionEve
   return BY_KEY.get(`${from} ${event}`) ?? null;
 }
 
-/** Statuses in which coins may wait for their booking: everywhere else a coin at its R goes to suspense. */
+/** Statuses in which payments may wait for their booking: in every other status a payment at its required depth goes to suspense. */
 export const BEFORE_BOOKING: ReadonlySet<TransactionStatus> = new Set(['started', 'pending', 'confirmed']);
 /** Statuses in which `confirmed_at` is null. */
 export const UNCONFIRMED: ReadonlySet<TransactionStatus> = new Set(['started', 'timedout', 'cancelled']);

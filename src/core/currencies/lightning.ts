@@ -1,10 +1,10 @@
-// Lightning: another way to pay Bitcoin, and no balance of its own.
+// Lightning: another way to pay Bitcoin, without a balance of its own.
 import { BTC } from './btc.ts';
 
 export const LIGHTNING = {
   method: 'BTC-LN',
-  /** Other names by which a customer's choice may call it, in capitals. */
+  /** Other names that `crypto_selected` accepts for it, in capitals. */
   aliases: ['LN', 'LIGHTNING', 'BTC_LN', 'BTC-LIGHTNING'],
-  /** The balance that it is paid into. */
+  /** The balance that its payments go to. */
   balance: BTC.code,
 } as const;

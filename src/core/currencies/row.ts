@@ -1,4 +1,4 @@
-// What one currency is: everything that differs between them is data in the currency's own file.
+// The shape of one currency: everything that differs between currencies is data in the currency's own file.
 import type { UtxoParameters } from './utxo.ts';
 
 export type Family = 'utxo' | 'evm-native' | 'evm-token';
@@ -7,7 +7,7 @@ export type Family = 'utxo' | 'evm-native' | 'evm-token';
 export type RequiredDepth = {
   /** Confirmations that suffice. */
   readonly depth: number;
-  /** A lock of our own node that suffices at once (Dash). */
+  /** A lock by our own node that suffices at once (Dash). */
   readonly lock: 'instantsend' | 'chainlock' | null;
 };
 
@@ -19,9 +19,9 @@ export type RequiredDepths = {
   readonly medium: RequiredDepth;
   /** Below 10,000 USD. */
   readonly large: RequiredDepth;
-  /** From 10,000 USD on, and where the value is not known. */
+  /** From 10,000 USD on, and when the value is unknown. */
   readonly largest: RequiredDepth;
-  /** From here on a payment is final. */
+  /** The depth at which a payment is final. */
   readonly final: RequiredDepth;
 };
 
@@ -30,18 +30,18 @@ export type CurrencyRow = {
   readonly name: string;
   readonly family: Family;
   readonly decimals: number;
-  /** Decimals of a quote (`crypto_amount`): fewer than the currency has, where nobody pays in the rest. */
+  /** Decimals of a quote (`crypto_amount`): fewer than the currency has where nobody pays in the smallest units. */
   readonly quoteDecimals: number;
-  /** Smallest amount that may be asked for, in minor units (behaviour §3). */
+  /** Smallest amount that a transaction may ask for, in minor units (behaviour §3). */
   readonly dustMinor: bigint;
   /** Scheme of the payment URI: BIP 321, or ERC-681 for Ethereum. */
   readonly uriScheme: string;
-  /** Other names by which a customer's choice may call it, in capitals. */
+  /** Other names that `crypto_selected` accepts for it, in capitals. */
   readonly aliases: readonly string[];
   readonly requiredDepths: RequiredDepths;
-  /** What the exchanges call it against US dollars; null: not traded there. */
+  /** The exchanges' symbols for its price in US dollars; null: not traded there. */
   readonly rateSymbols: {
-    /** The pair as it is asked for, and the name under which it is answered. */
+    /** The pair as we ask for it, and the name that the answer uses. */
     readonly kraken: readonly [asked: string, answered: string];
     readonly coinbase: string;
     readonly bitstamp: string | null;

@@ -1,38 +1,38 @@
-// What a currency of Bitcoin's family needs besides its row: how its addresses and keys look, what its blocks can hold, which of our output
-// scripts are ours on its chain, and how its node is asked.
+// What a currency of Bitcoin's family needs besides its row: the form of its addresses and keys, what its blocks can hold, which output
+// scripts only our key can spend on its chain, and how to ask its node.
 
-/** The kinds of output script that an address of ours has. */
+/** The kinds of output script that our addresses have. */
 export type ScriptKind = 'p2pkh' | 'p2wpkh';
 
 export type ByNetwork<T> = Record<'mainnet' | 'testnet' | 'regtest', T>;
 
-/** Version bytes and prefixes of one network (chainparams of the coin's reference node; BIP173 hrp; CashAddr prefix). */
+/** Version bytes and prefixes of one network (chainparams of the currency's reference node; BIP173 hrp; CashAddr prefix). */
 export type AddressParameters = {
   readonly bech32: string | null;
   readonly pubKeyHash: number;
   readonly scriptHash: number;
   readonly wif: number;
   readonly cashaddr: string | null;
-  /** A version byte that P2SH addresses had once, and that the coin's nodes still read. */
+  /** A version byte that P2SH addresses had in the past and that the currency's nodes still accept. */
   readonly legacyScriptHash?: number;
 };
 
-/** A form of extended keys besides BIP32's xpub and tpub (SLIP-132, or the coin's own chainparams). */
+/** A form of extended keys besides BIP32's xpub and tpub (SLIP-132, or the currency's own chainparams). */
 export type ExtendedKeyForm = {
   readonly form: string;
   readonly public: number;
   readonly private: number;
-  /** Of mainnet, or of all test networks. */
+  /** True for mainnet, false for all test networks. */
   readonly mainnet: boolean;
 };
 
-/** What differs between the JSON-RPC of the coins' nodes, as far as we call it. */
+/** What differs between the JSON-RPC interfaces of the nodes, as far as we call them. */
 export type UtxoDialect = {
-  /** The second parameter of getblock that asks for the raw bytes; Dogecoin Core knows only a boolean. */
+  /** The second parameter of getblock that asks for the raw bytes; Dogecoin Core accepts only a boolean. */
   readonly rawBlock: 0 | false;
-  /** getrawtransaction tells InstantSend and ChainLocks (Dash Core). */
+  /** getrawtransaction reports InstantSend locks and ChainLocks (Dash Core). */
   readonly locks: boolean;
-  /** getdsproof tells double-spend proofs (BCHN; bchd refuses it). */
+  /** getdsproof reports double-spend proofs (BCHN; bchd refuses it). */
   readonly doubleSpendProofs: boolean;
 };
 
@@ -43,42 +43,48 @@ export type UtxoParameters = {
   readonly slip44: number;
   readonly addressKind: 'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh';
   readonly address: ByNetwork<AddressParameters>;
-  /** Hash of block 0 in display order; a node that answers another one is of the wrong network. */
+  /** Hash of block 0 in display order; a node that answers another hash is on the wrong network. */
   readonly genesis: ByNetwork<string>;
-  /** On mainnet, where another chain begins with the same blocks: the first block that only ours has (a checkpoint of the reference nodes). */
+  /**
+   * On mainnet, for a currency whose chain shares its first blocks with another currency's: the first block that only this chain has (a
+   * checkpoint of the reference nodes).
+   */
   readonly split?: { readonly height: number; readonly hash: string };
-  /** What a block of this chain can hold besides plain transactions; the parser refuses what the row does not name. */
+  /** What a block of this chain can hold besides plain transactions; the parser refuses what is not listed here. */
   readonly blockFeatures: {
     readonly segwit: boolean;
     readonly mweb: boolean;
-    /** Headers with version bit 0x100 carry a proof of another chain's work (merged mining). */
+    /** Headers with version bit 0x100 carry another chain's proof of work (merged mining). */
     readonly auxpow: boolean;
     /** DIP2: the upper half of the version is a type; types above 0 carry a payload behind the lock time. */
     readonly specialTransactions: boolean;
     /** CHIP-2022-02 CashTokens: an output script may begin with a token. */
     readonly tokens: boolean;
-    /** MAX_MONEY of the coin's reference node (amount.h): no output may be above it, in minor units; Dogecoin has no cap but this one. */
+    /**
+     * MAX_MONEY of the reference node (amount.h), in minor units: no output may be above it. Dogecoin's supply has no cap, only each output
+     * has.
+     */
     readonly maxMoney: bigint;
     /**
-     * The script kinds that our key alone controls on this chain. A witness program is one only where segwit (BIP141) is in force: elsewhere
-     * anybody can spend it, or nobody. What arrives at any other script of ours is not ours.
+     * The script kinds that only our key can spend on this chain. A witness program is one of them only where segwit (BIP141) is in force:
+     * elsewhere anybody or nobody can spend it. A payment to any other script of ours is not ours.
      */
     readonly protectedScripts: readonly ScriptKind[];
-    /** What a block is named by: a hash of its 80 header bytes. */
+    /** The hash of the 80 header bytes that identifies a block. */
     readonly headerHash: 'sha256d' | 'x11';
   };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
   readonly dialect: UtxoDialect;
   readonly extendedKeys: readonly ExtendedKeyForm[];
-  /** Prefixes of addresses that look like segwit's and cannot be paid on the chain itself (Litecoin's MWEB). */
+  /** Prefixes of addresses that look like segwit's but cannot be paid on the chain itself (Litecoin's MWEB). */
   readonly unpayablePrefixes: readonly string[];
 };
 
 /** Bitcoin Core's. */
 export const PLAIN_DIALECT: UtxoDialect = { rawBlock: 0, locks: false, doubleSpendProofs: false };
 
-/** SLIP-132: P2SH-P2WPKH and P2WPKH accounts of Bitcoin and Litecoin. */
+/** SLIP-132: the prefixes of P2SH-P2WPKH and P2WPKH accounts of Bitcoin and Litecoin. */
 export const SEGWIT_KEYS: readonly ExtendedKeyForm[] = [
   { form: 'ypub', public: 0x049d7cb2, private: 0x049d7878, mainnet: true },
   { form: 'zpub', public: 0x04b24746, private: 0x04b2430c, mainnet: true },
@@ -115,7 +121,7 @@ export const SEGWIT_BLOCKS: UtxoParameters['blockFeatures'] = {
   protectedScripts: ['p2pkh', 'p2wpkh'],
 };
 
-/** How the scripts of each kind look: so long, beginning and ending with these bytes (hex), a hash of 20 bytes between them. */
+/** The form of each kind's scripts: their length, and the bytes (hex) before and after a hash of 20 bytes. */
 export const SCRIPT_FORMS: Readonly<
   Record<ScriptKind, { readonly bytes: number; readonly head: string; readonly tail: string }>
 > = {
@@ -124,7 +130,7 @@ export const SCRIPT_FORMS: Readonly<
 };
 
 /**
- * Whether our key alone controls an output on a chain.
+ * Whether only our key can spend an output on a chain.
  * @param script the output script of one of our addresses, hex
  */
 export function isProtected({ protectedScripts }: UtxoParameters['blockFeatures'], script: string): boolean {

@@ -1,12 +1,12 @@
-// What the judge knows of one transaction while it decides: the transaction, its payments, the chains' clocks, rates and balances.
-// The store loads a Case under the row lock, the rooms beside this one change it, the store writes the difference.
+// What the judge knows of one transaction: its payments, the chains' clocks, rates and balances. The store loads a Case under the row lock,
+// the judge's rules change it, and the store writes the difference.
 import type { CurrencyCode } from '../currency.ts';
 import type { Rate } from '../rate.ts';
 import type { Announcement, TransactionStatus } from '../transaction-states.ts';
 
 export type PaymentState = 'mempool' | 'mined' | 'gone' | 'conflicted';
 
-/** One payment: facts of the watcher first, then what the judge has made of it. Amounts in minor units of `currency`. */
+/** One payment: first what the watcher observed, then what the judge derived from it. Amounts in minor units of `currency`. */
 export type Payment = {
   readonly id: bigint;
   readonly currency: CurrencyCode;
@@ -20,25 +20,25 @@ export type Payment = {
   readonly blockHash: string | null;
   readonly blockTimeMs: number | null;
   readonly seenAtMs: number;
-  /** How far the watcher had caught up when it noticed this payment. */
+  /** How far the watcher had read the chain when it saw this payment. */
   readonly caughtUpAtMs: number;
   readonly foundMined: boolean;
   readonly goneSinceMs: number | null;
   readonly lastHeight: number | null;
-  /** The rival that spends the same outpoint, when this payment is conflicted. */
+  /** The other transaction that spends the same outpoint, when this payment is conflicted. */
   readonly conflictTxid: string | null;
-  /** The outpoints that its transaction spends; known only of one that another payment of the same transaction has replaced. */
+  /** The outpoints that its transaction spends; known only for a payment that another payment of the same transaction has replaced. */
   readonly spends: readonly string[];
-  /** Arrival rate of its currency, when one is known. */
+  /** The rate of its currency when it arrived, once that is known. */
   readonly arrivalRate: Rate | null;
-  /** Classified as on time or late; stays when the payment goes and comes back. */
+  /** It was classified as on time or late; this stays when the payment goes and comes back. */
   classified: boolean;
-  /** The rules have been told that it is there. */
+  /** The rules have already taken note that it is there. */
   present: boolean;
   onTimeMinor: bigint;
-  /** The rate at which it is valued: that of its arrival, or the one of then (rule 24). Null = not known yet. */
+  /** The rate at which it is valued: that of its arrival, or by rule 24 that of its block's date. Null = not known yet. */
   valueRate: Rate | null;
-  /** The block in which the judge last saw it while it was booked. */
+  /** The block in which the judge last saw it while booked. */
   judgedBlockHash: string | null;
   generation: number;
   credited: bigint;
@@ -51,10 +51,10 @@ export type Payment = {
   owed: bigint;
   owedFee: bigint;
   wasLost: boolean;
-  /** Part of what pays the price, as far as it is decided now; what is shown as `counted`. */
+  /** Part of what pays the price, as decided so far; shown as `counted`. */
   counted: boolean;
   depositEntryKey: string | null;
-  /** The next height of its chain, and the next time of its chain's clock, at which something changes for it. */
+  /** The next height of its chain, and the next time of its chain's clock, at which something can change for it. */
   dueHeight: number | null;
   dueAtMs: number | null;
 };
@@ -84,28 +84,28 @@ export type CaseTransaction = {
   sequence: number;
 };
 
-/** One chain as far as it was read. `timeMs` is its own clock: it stands still while the watcher is behind or the node is down. */
+/** One chain as far as it was read. `timeMs` is the chain's own clock: it stands still while the watcher is behind or the node is down. */
 export type ChainView = {
   readonly tipHeight: number;
   readonly timeMs: number;
-  /** Our nodes contradict each other: until they agree nothing worth more than this (cents) is booked. Absent while they agree. */
+  /** Our nodes contradict each other: until they agree, nothing worth more than this (cents) is booked. Absent while they agree. */
   readonly contestedAboveMinor?: bigint;
 };
 
 /** + debit, − credit. */
 export type Posting = { readonly account: string; readonly amount: bigint };
-/** What one payment brings into an entry (+) or takes out of it (−), in its currency, under a key that only it can have. */
+/** What one payment adds to an entry (+) or takes out of it (−), in its currency, under a key that only this payment can have. */
 export type Part = {
   readonly key: string;
   readonly amount: bigint;
-  /** Key of the part that this one takes back. */
+  /** Key of the part that this one reverses. */
   readonly reversesKey: string | null;
 };
 export type Entry = {
   readonly key: string;
   readonly kind: string;
   readonly postings: readonly Posting[];
-  /** Empty where no units come or go. */
+  /** Empty when no units come or go. */
   readonly parts: readonly Part[];
 };
 
@@ -120,10 +120,13 @@ export type Step =
   | { readonly kind: 'announce'; readonly type: Announcement; readonly data: Record<string, string> }
   | { readonly kind: 'post'; readonly entry: Entry };
 
-/** Locked balances of the merchant, by currency: available, and the receivable that is repaid first. */
+/** Locked balances of the merchant, by currency: available, and the receivable, which is repaid first. */
 export type Balances = Map<CurrencyCode, { available: bigint; receivable: bigint }>;
 
-/** How a block is dated, and where that is more than 24 h after the window the rate of the transaction's currency then (null = not known yet). */
+/**
+ * A block's date and, where that is more than 24 h after the window, the rate of the transaction's currency at that time (null = not known
+ * yet).
+ */
 export type DatedBlock = { readonly timeMs: number; readonly rate: Rate | null };
 
 export type Case = {
@@ -132,17 +135,17 @@ export type Case = {
   readonly payments: readonly Payment[];
   readonly nowMs: number;
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  /** Blocks of the transaction's chain at which its payments may reach their R, by height. */
+  /** Blocks of the transaction's chain at which its payments may reach their required depth, by height. */
   readonly blocks: ReadonlyMap<number, DatedBlock>;
   readonly feeBps: number;
   readonly settlementMs: number;
-  /** Null until they are locked: a verdict that needs them throws {@link BalancesNeeded}, and is asked again with them. */
+  /** Null until they are locked: a verdict that needs them throws {@link BalancesNeeded}, and the judge runs again with them. */
   readonly balances: Balances | null;
-  /** A reimbursement is under way: nothing else decides meanwhile. */
+  /** A reimbursement is under way: no other rule decides until it has ended. */
   readonly refundOpen: boolean;
   readonly steps: Step[];
   /**
-   * Of how many payments this verdict may still note something of its own (portion.ts); absent = of any number. Those beyond it are left for the
+   * How many payments this verdict may still take note of, book or reverse (portion.ts); absent = no limit. The others are left for the
    * next verdict.
    */
   room?: number;
@@ -157,13 +160,13 @@ export const MINUTE_MS = 60_000;
 /** The payment window, from a transaction's creation on. */
 export const WINDOW_MS = 15 * MINUTE_MS;
 export const HOUR_MS = 3_600_000;
-/** A payment seen up to this long after the window is on time. */
+/** A payment seen up to this long after the window's end is on time. */
 export const GRACE_MS = 60_000;
-/** After an outage of ours a payment is on time when its block (or the mempool) shows it by this long after the window. */
+/** After an outage of ours a payment is on time when its block or the mempool shows it by this long after the window's end. */
 export const OUTAGE_GRACE_MS = 2 * HOUR_MS;
-/** A booked payment that is nowhere for this long is lost (rule 17). */
+/** A booked payment that is neither in the mempool nor in the chain for this long is lost (rule 17). */
 export const BOOKED_GONE_MS = 10 * MINUTE_MS;
-/** A payment out of the mempool for this long is withdrawn (rule 15). */
+/** An unbooked payment that is out of the mempool for this long is withdrawn (rule 15). */
 export const UNBOOKED_GONE_MS = 72 * HOUR_MS;
-/** When an unpaid transaction is looked up once more (rule 8), and when a late confirmation meets rule 24. */
+/** How long after its creation an unpaid transaction is looked up once more (rule 8), and how long after the window rule 24 begins. */
 export const DAY_MS = 24 * HOUR_MS;

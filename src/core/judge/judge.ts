@@ -1,5 +1,5 @@
-// Decides what has become of one transaction: applies the rules to the case until none of them has anything to say, and tells when to look
-// again. Pure: the same facts give the same verdict, however often it is asked. Called under the transaction's row lock.
+// Decides what has become of one transaction: applies the rules to the case until none of them changes anything, and says when to look
+// again. Pure: the same facts always give the same verdict. The caller holds the transaction's row lock.
 import type { Case } from './case.ts';
 import { GRACE_MS } from './case.ts';
 import { noticePayments } from './notice.ts';
@@ -33,7 +33,7 @@ import {
   withdraw,
 } from './rules.ts';
 
-/** In the order in which they are asked: losses before news, news before what waits. */
+/** In the order in which they are tried: losses before new payments, new payments before conditions that wait. */
 const RULES: readonly Rule[] = [
   takeBackLost,
   noticePayments,
@@ -49,15 +49,15 @@ const COINS_IN_A_TURN = 2_000;
 
 export type Verdict = {
   readonly receivedMinor: bigint;
-  /** From where confirmations are counted; null = 0. */
+  /** The payment from which confirmations are counted; null = 0. */
   readonly youngest: { readonly height: number; readonly currency: string } | null;
-  /** On the chain's own clock; null = only an event wakes it. */
+  /** On the chain's own clock; null = only an event makes the transaction due. */
   readonly dueAtMs: number | null;
 };
 
 /**
- * Applies every rule until nothing changes. Changes the case in place; its steps are what the store has to write. Where `it.more` is true
- * afterwards, payments are left for another verdict.
+ * Applies every rule until nothing changes. Changes the case in place; the store writes its steps. When `it.more` is true afterwards, some
+ * payments are left for another verdict.
  */
 export function judge(it: Case): Verdict {
   const judging = judgeInTurns(it);
@@ -67,7 +67,7 @@ export function judge(it: Case): Verdict {
   }
 }
 
-/** As {@link judge}, in turns between which the caller may let others go on: one of very many payments takes its time. */
+/** Like {@link judge}, but yields between turns so that the caller can let other work run: a transaction of very many payments takes long. */
 export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
   it.more = false;
   for (let round = 0; yield* applyOne(it); round++) {
@@ -84,7 +84,7 @@ export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
   return { receivedMinor: received(it), youngest: youngestCounting(it, counting), dueAtMs: nextDue(it) };
 }
 
-/** Applies the first rule that has something to say; whether there was one. */
+/** Applies the first rule that changes something; returns whether there was one. */
 function* applyOne(it: Case): Generator<undefined, boolean> {
   for (const rule of RULES) {
     if (rule(it)) return true;
@@ -101,7 +101,7 @@ function nextDue(it: Case): number | null {
       times.push(transaction.windowEndsAtMs);
       break;
     case 'pending':
-      // rule 6 begins when the minute has passed, so one millisecond later
+      // rule 6 begins once the 60 s have passed, so one millisecond later
       times.push(transaction.windowEndsAtMs, transaction.windowEndsAtMs + GRACE_MS + 1);
       break;
     case 'timedout':

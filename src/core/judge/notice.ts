@@ -1,4 +1,4 @@
-// A payment is seen for the first time (or is back): is it on time, and which rule does it meet. Rules 2, 3, 9, 10, 18, 21, 22.
+// A payment is seen for the first time, or is back: is it on time, and which rule applies to it? Rules 2, 3, 9, 10, 18, 21, 22.
 import { formatAmount } from '../money.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Payment, ReviewCause } from './case.ts';
@@ -7,9 +7,9 @@ import { portion } from './portion.ts';
 import { replacementsIn } from './replacements.ts';
 import { announce, applyEvent } from './steps.ts';
 
-/** Takes note of every payment that is there and was not, and of every one that has left. True when anything changed. */
+/** Takes note of every new payment and of every one that has left. True when anything changed. */
 export function noticePayments(it: Case): boolean {
-  // an unbooked payment that is only out of the mempool for a while keeps its place until it is dead
+  // an unbooked payment that is out of the mempool only for a while keeps its place until it is withdrawn
   const left = it.payments.filter(
     (payment) => payment.present && !isLive(payment) && (isBooked(payment) || isWithdrawn(it, payment)),
   );
@@ -30,7 +30,7 @@ function noticeNew(it: Case): boolean {
   if (found.length === 0) return false;
   const replacements = replacementsIn(it);
   for (const { payment, known } of found) if (!known) replacements.classify(payment);
-  // after an outage many come at once, a late one perhaps before one that is on time: those that are on time are told first
+  // after an outage many payments are found at once, perhaps a late one before one that is on time: those on time are handled first
   const isLate = ({ payment }: { readonly payment: Payment }) => inQuotedCurrency(it, payment) && payment.onTimeMinor === 0n;
   const inTurn = [...found.filter((one) => !isLate(one)), ...found.filter(isLate)];
   const news = portion(it, inTurn);
@@ -39,7 +39,7 @@ function noticeNew(it: Case): boolean {
     payment.present = true;
     payment.valueRate ??= payment.arrivalRate;
     replacements.inheritLoss(payment);
-    // booked, or lost and back: it has its place in the books already (rule 17)
+    // booked, or lost and back: the books already have its place (rule 17)
     if (isBooked(payment) || payment.wasLost || payment.owed > 0n) continue;
     if (inQuotedCurrency(it, payment)) noticeInQuotedCurrency(it, payment, known);
     else noticeOther(it, payment, known);
@@ -47,7 +47,7 @@ function noticeNew(it: Case): boolean {
   return news.length > 0;
 }
 
-/** A payment that is left for the next verdict was not asked about: the next one finds the same. */
+/** Undoes the classification of a payment that is left for the next verdict; that one comes to the same result. */
 function unclassify(payment: Payment): void {
   payment.classified = false;
   payment.onTimeMinor = 0n;
@@ -98,7 +98,7 @@ function noticeOther(it: Case, payment: Payment, known: boolean): void {
   if (!known) announceOther(it, payment);
 }
 
-/** Goes to review for `cause`; a review that is already there keeps its cause unless it was only about another currency. */
+/** Moves to review for `cause`; a transaction that is already in review keeps its cause, unless that was only a payment in another currency. */
 export function review(it: Case, event: TransactionEvent, cause: ReviewCause): boolean {
   const { transaction } = it;
   const keeps = transaction.status === 'review' && transaction.reviewCause !== null && transaction.reviewCause !== 'other';

@@ -1,4 +1,5 @@
-// Questions about one payment of a case: is it there, how deep, for how long is it gone, does it count. No decision is made here.
+// Questions about one payment of a case: whether it is there, how deep it is, how long it has been gone, whether it counts. Nothing is
+// decided here.
 import { confirmationsToReach } from '../confirmations.ts';
 import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
 import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
@@ -26,7 +27,7 @@ export function chainOf(it: Case, payment: Payment): ChainView {
 export function inQuotedCurrency(it: Case, payment: Payment): boolean {
   return payment.currency === it.transaction.currency;
 }
-/** The time of a payment's chain: as far as it was read, and never ahead of now (our own clock may have been set back since). */
+/** The clock of a payment's chain: the time up to which it was read, and never ahead of now (our own clock may have been set back since). */
 function timeOf(it: Case, payment: Payment): number {
   return Math.min(chainOf(it, payment).timeMs, it.nowMs);
 }
@@ -40,7 +41,7 @@ export function isBooked(payment: Payment): boolean {
 export function confirmationsOf(it: Case, payment: Payment): number {
   return payment.height === null ? 0 : Math.max(0, chainOf(it, payment).tipHeight - payment.height + 1);
 }
-/** A coinbase output that cannot be spent yet (100 blocks, on Dogecoin 240). */
+/** A coinbase output that cannot be spent yet (before 100 blocks, on Dogecoin 240). */
 function isImmature(it: Case, payment: Payment): boolean {
   const needed = confirmationsToReach(
     payment.currency,
@@ -49,7 +50,10 @@ function isImmature(it: Case, payment: Payment): boolean {
   );
   return confirmationsOf(it, payment) < needed;
 }
-/** How long a payment has been out of the mempool and the chain, counted only while our node is past the height where it was last seen. */
+/**
+ * How long a payment has been out of the mempool and the chain, counted only while our node is past the height where the payment was last
+ * seen.
+ */
 function goneForMs(it: Case, payment: Payment): number {
   if (payment.state !== 'gone' || payment.goneSinceMs === null) return 0;
   const chain = chainOf(it, payment);
@@ -64,7 +68,10 @@ export function isLost(it: Case, payment: Payment): boolean {
   return isBooked(payment) && (payment.state === 'conflicted' || goneForMs(it, payment) >= BOOKED_GONE_MS);
 }
 
-/** Whether any observer saw it by W + 60 s; or, after an outage of ours, its first pass finds it in a block dated, or in the mempool, by W + 2 h. */
+/**
+ * Whether any observer saw it by 60 s after the window; or, after an outage of ours, our first pass finds it in the mempool or in a block
+ * dated by 2 h after the window.
+ */
 export function isOnTime(transaction: CaseTransaction, payment: Payment): boolean {
   const deadline = transaction.windowEndsAtMs + GRACE_MS;
   if (payment.seenAtMs <= deadline) return true;
@@ -86,7 +93,7 @@ export function isAfterDay(transaction: CaseTransaction, block: { readonly timeM
 export function toleranceUsd({ usdMinor, toleranceBps }: CaseTransaction): bigint {
   return least(basisPointsExact(usdMinor, toleranceBps), basisPointsExact(MAX_TOLERANCE_USD_MINOR, WHOLE_BPS));
 }
-/** The tolerance in its currency: the merchant's percentage of the amount due, at most what 5 USD buy at the quote. */
+/** The tolerance in the transaction's currency: the merchant's percentage of the amount due, at most what 5 USD buy at the quote. */
 export function tolerance(transaction: CaseTransaction): bigint {
   return least(
     basisPointsDown(transaction.amountDue, transaction.toleranceBps),
@@ -107,10 +114,11 @@ export function lateMinor(payment: Payment): bigint {
 }
 
 /**
- * Rule 23: late payments of a pending transaction count when together they complete amount due − tolerance and were worth the missing dollars when they
- * arrived. Null = a rate of arrival is not known yet.
- * @param among the payments that are asked about: for a credit only those that have R, or a payment that never confirms would vouch for the price
- *   of one that does
+ * Rule 23: late payments of a pending transaction count when together they complete amount due − tolerance and were worth the missing
+ * dollars when they arrived. Null = a rate of arrival is not known yet.
+ * @param among the payments to consider: for a credit only those that have their required depth, because otherwise a payment that never
+ * confirms
+ *   could complete the price for one that does
  */
 export function lateCounts(it: Case, among: readonly Payment[]): boolean | null {
   const { amountDue, currency, rate } = it.transaction;
@@ -123,7 +131,7 @@ export function lateCounts(it: Case, among: readonly Payment[]): boolean | null 
   return parts === null ? null : isWorth(parts, currency, { minor: missing, rate }, toleranceUsd(it.transaction));
 }
 
-/** These payments (or a part of each) at the rates at which they are valued; null when one is not valued yet. */
+/** These payments (or a part of each) with the rates at which they are valued; null when one of them is not valued yet. */
 export function valued(payments: readonly Payment[], part: (payment: Payment) => bigint): Valued[] | null {
   const parts: Valued[] = [];
   for (const payment of payments) {
@@ -133,14 +141,14 @@ export function valued(payments: readonly Payment[], part: (payment: Payment) =>
   return parts;
 }
 
-/** What of a payment counts towards the amount due: its part that is on time, and the late part when rule 23 lets it. */
+/** The part of a payment that counts towards the amount due: the part that is on time, and the late part where rule 23 allows it. */
 export function countingMinor(payment: Payment, late: boolean): bigint {
   return late ? payment.amount : payment.onTimeMinor;
 }
 
 /**
- * When, on its own chain's clock, a payment that is nowhere will be lost (rule 17) or withdrawn (rules 6, 15); null when no time is waited for.
- * While the node is below the height where it was last seen that height is waited for instead.
+ * When, on its own chain's clock, a payment that is gone will be lost (rule 17) or withdrawn (rules 6, 15); null when no time matters.
+ * While the node is below the height where it was last seen, the judge waits for that height instead.
  */
 export function nextTime(it: Case, payment: Payment): number | null {
   if (payment.state !== 'gone' || payment.goneSinceMs === null || !(isBooked(payment) || payment.classified)) return null;
@@ -149,8 +157,8 @@ export function nextTime(it: Case, payment: Payment): number | null {
 }
 
 /**
- * The payments that count: of a pending transaction those on time, and the late ones that rule 23 lets; afterwards those that are credited, also
- * while one of them is out of the chain for a moment.
+ * The payments that count: of a pending transaction those on time, and the late ones that rule 23 allows; afterwards those that are
+ * credited, also while one of them is briefly out of the chain.
  */
 export function countingPayments(it: Case): readonly Payment[] {
   if (it.transaction.status !== 'pending') return it.payments.filter((payment) => payment.credited > 0n);
@@ -159,7 +167,10 @@ export function countingPayments(it: Case): readonly Payment[] {
   return right.filter((payment) => countingMinor(payment, late) > 0n);
 }
 
-/** Notes of every payment whether it counts; one in another currency than the transaction's never does, nor a coinbase output before it is mature. */
+/**
+ * Marks for every payment whether it counts; a payment in another currency than the transaction's never does, nor a coinbase output before
+ * it is mature.
+ */
 export function noteCounting(it: Case, counting: readonly Payment[]): void {
   const among = new Set(counting);
   for (const payment of it.payments) {
@@ -169,7 +180,10 @@ export function noteCounting(it: Case, counting: readonly Payment[]): void {
 
 const COUNTING_STATUSES: ReadonlySet<string> = new Set(['pending', 'confirmed', 'succeeded', 'settled', 'reimbursed']);
 
-/** From where confirmations are shown: the youngest payment that counts, in review and the like of all that are there. Null = 0. */
+/**
+ * The payment from which confirmations are shown: the youngest that counts, and in review and declined the youngest of all that are there.
+ * Null = 0.
+ */
 export function youngestCounting(
   it: Case,
   counting: readonly Payment[],

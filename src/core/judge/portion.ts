@@ -1,8 +1,8 @@
-// A transaction that was paid in very many outputs is judged in portions: each verdict notes, books or takes back some of them, as if the others
-// had come a moment later. What asks for all payments (enough, too little, nothing, accepted, final) waits until none is left.
+// A transaction paid in very many outputs is judged in portions: each verdict takes note of, books or reverses some of them, as if the
+// others had come a moment later. Rules that look at all payments (enough, too little, nothing, accepted, final) wait until none is left.
 import type { Case } from './case.ts';
 
-/** As many of these as this verdict has room for, from the first; notes when some are left. */
+/** As many of these, from the first, as this verdict has room for; notes when some are left. */
 export function portion<T>(it: Case, list: readonly T[]): readonly T[] {
   if (it.room === undefined) return list;
   const taken = list.slice(0, Math.max(0, it.room));
@@ -11,7 +11,7 @@ export function portion<T>(it: Case, list: readonly T[]): readonly T[] {
   return taken;
 }
 
-/** A rule that asks for all payments. */
+/** A rule that looks at all payments, so it waits until none is left. */
 export function ofAll(rule: (it: Case) => boolean): (it: Case) => boolean {
   return (it) => it.more !== true && rule(it);
 }

@@ -1,5 +1,5 @@
-// How each decision is booked: the posting templates of the ledger, one function each, applied to the case at once. Whatever enters a
-// merchant's available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
+// How each decision is booked: the ledger's posting templates, one function each, applied to the case at once. Whatever enters a merchant's
+// available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
 import type { CurrencyCode } from '../currency.ts';
 import { atLeastZero, basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
 import { BalancesNeeded, type Case, type Part, type Payment, type Posting, type Step } from './case.ts';
@@ -24,7 +24,7 @@ function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; recei
   return balance;
 }
 
-/** Lines that let `amount` enter available: the receivable is repaid first. */
+/** Postings that credit `amount` to available: the receivable is repaid first. */
 function enter(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
   if (amount === 0n) return [];
   const balance = balanceOf(it, currency);
@@ -43,8 +43,8 @@ function post(it: Case, entry: { key: string; kind: string; postings: readonly P
 }
 
 /**
- * Posts what a verdict does with the units of one payment. What it does of this kind with other payments in the same currency right before is
- * one entry with it: anybody can pay in thousands of outputs. The entry has the key of its first part, which no other payment can have.
+ * Posts what a verdict does with one payment. Consecutive postings of the same kind in the same currency share one entry, because anybody
+ * can pay in thousands of outputs. The entry has the key of its first part, which no other payment can have.
  */
 function postPart(
   it: Case,
@@ -60,7 +60,7 @@ function postPart(
   it.steps[at] = { kind: 'post', entry: { ...entry, postings: added(entry.postings, postings) } };
 }
 
-/** The place of the last entry of this kind and chain that nothing but a change of status and entries of this kind follow; null = none. */
+/** The position of the last entry of this kind and chain, if only a change of status and entries of this kind follow it; otherwise null. */
 function openEntry({ steps }: Case, kind: string, chain: string): number | null {
   for (let at = steps.length - 1; at >= 0; at--) {
     const step = steps[at] as Step;
@@ -82,14 +82,17 @@ function depositKey(payment: Payment): string {
   return payment.generation === 0 ? base : `${base}#${payment.generation + 1}`;
 }
 
-/** The fee of one part of a credit: of the whole it is rounded down once, not in each part. `before` = the parts that were taken already. */
+/**
+ * The fee for one part of a credit: rounded down once over the whole credit, not in each part. `before` = the parts that were charged
+ * already.
+ */
 function feeOf(it: Case, part: bigint, before: bigint): bigint {
   return minus(basisPointsDown(plus(before, part), it.feeBps), basisPointsDown(before, it.feeBps));
 }
 
 /**
  * Books a payment for the first time: `credit` of it to the merchant (less the service's fee), the rest to suspense.
- * @param before what other currencies of the same credit brought already
+ * @param before what other payments of the same credit brought already
  */
 export function bookDeposit(it: Case, payment: Payment, credit: bigint, before = 0n): void {
   if (isBooked(payment)) throw new Error(`payment ${payment.txid}:${payment.vout} is booked already`);
@@ -98,17 +101,17 @@ export function bookDeposit(it: Case, payment: Payment, credit: bigint, before =
   payment.inAvailable = credit;
 }
 
-/** Books a payment that is not (or no more) part of the price to suspense; what its earlier loss took from the merchant is restored first. */
+/** Books a payment to suspense that is not, or no longer, part of the price; first it restores what its earlier loss took from the merchant. */
 export function bookToSuspense(it: Case, payment: Payment): void {
   if (isBooked(payment)) throw new Error(`payment ${payment.txid}:${payment.vout} is booked already`);
   const restored = least(payment.owed, payment.amount);
   const fee = least(payment.owedFee, minus(payment.amount, restored));
   postDeposit(it, payment, { toMerchant: restored, fee });
-  // of what was restored, the part that had been sent back or promised before the loss is no longer the merchant's to give
+  // the part that had been reimbursed, or promised for a reimbursement, before the loss is no longer the merchant's to give
   payment.inAvailable = minus(payment.credited, least(payment.credited, plus(payment.sentBack, payment.inRefund)));
 }
 
-/** The entry of a payment that is booked, and what it leaves with the payment: what goes neither to the merchant nor to the fee is suspended. */
+/** The entry for a payment that is booked, and the payment's new state: what goes neither to the merchant nor to the fee is in suspense. */
 function postDeposit(
   it: Case,
   payment: Payment,
@@ -170,14 +173,14 @@ export function acceptSuspense(it: Case, payments: readonly Payment[]): void {
 }
 
 /**
- * Takes back a lost payment: each unit from where it lies now (suspense, a reimbursement that was not sent, the fee, the merchant's available);
- * only the rest, and what was already sent back, becomes the receivable.
+ * Reverses a lost payment: each unit is taken from where it is now (suspense, a reimbursement that was not sent, the fee, the merchant's
+ * available); only the rest, and what was already sent back, becomes the receivable.
  */
 export function reverseDeposit(it: Case, payment: Payment): void {
   const wasCounted = payment.inAvailable > 0n || payment.inRefund > 0n;
   const wanted = minus(plus(payment.inAvailable, payment.sentBack), payment.fee);
   const postings: Posting[] = [{ account: account.chain(payment.currency), amount: negated(payment.amount) }];
-  // a waiting reimbursement has taken the payment whole, fee included: then the fee goes back to whom it was taken from
+  // a waiting reimbursement has taken the whole payment, fee included: the fee then goes back to where it was taken from
   if (wanted < 0n) postings.push(...enter(it, payment.currency, negated(wanted)));
   if (wanted > 0n) {
     const balance = balanceOf(it, payment.currency);

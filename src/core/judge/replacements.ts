@@ -1,12 +1,15 @@
-// What a fee replacement takes over from the payments that it replaces: how much of it is on time, and what their loss took from the
-// merchant. Worked out once for each replacing transaction, in a time that grows with the number of payments only: everybody can send
-// one that has thousands of outputs to us, and replace it as often as he pays the fee. Used by notice.ts only.
+// What a fee replacement takes over from the payments it replaces: how much of it is on time, and what their loss took from the merchant.
+// Computed once per replacing transaction, in time linear in the number of payments: anybody can send a transaction with thousands of
+// outputs to us, and replace it as often as they pay the fee.
 import { atLeastZero, basisPointsDown, greatest, least, minus, plus, sum } from '../money.ts';
 import type { Case, Payment } from './case.ts';
 import { inQuotedCurrency, isBooked, isOnTime, tolerance } from './payments.ts';
 
 export type Replacements = {
-  /** Notes whether this payment is on time or late, once and for ever: as one that replaces others it is on time up to what they were. */
+  /**
+   * Records, once and for ever, whether this payment is on time or late: a replacement is on time up to the amount that was on time of what
+   * it replaces.
+   */
   classify(payment: Payment): void;
   /** Gives a payment that replaces booked ones what their loss took. */
   inheritLoss(payment: Payment): void;
@@ -15,20 +18,20 @@ export type Replacements = {
 /** The payments that one transaction replaces. */
 type Replaced = {
   readonly payments: Payment[];
-  /** What of them was on time; null until it is asked for. */
+  /** How much of them was on time; null until computed. */
   onTime: bigint | null;
-  /** What of that the outputs of the replacement have taken. */
+  /** How much of that the outputs of the replacement have used up. */
   taken: bigint;
-  /** Those that were booked and lost; null until somebody inherits from them. */
+  /** Those that were booked and lost; null until a replacement inherits from them. */
   lost: Lost | null;
 };
-/** `owed`: what their loss took and nobody has inherited yet. `emptied`: so many of them, from the first, have nothing left. */
+/** `owed`: what their loss took and no replacement has inherited yet. `emptied`: how many of them, from the first, have nothing left. */
 type Lost = { readonly payments: readonly Payment[]; owed: bigint; emptied: number };
 
-/** The replacements among the payments of a case. What they note and what they owe changes only through what is returned. */
+/** The replacements among the payments of a case. Their state changes only through the functions that are returned. */
 export function replacementsIn(it: Case): Replacements {
   const replaced = byReplacement(it.payments);
-  /** What the merchant has or has lost of all payments in the transaction's currency. */
+  /** What the merchant has, or has lost, of all payments in the transaction's currency. */
   let merchants: bigint | null = null;
 
   function inherited(group: Replaced): bigint {
@@ -53,7 +56,7 @@ export function replacementsIn(it: Case): Replacements {
       merchants ??= sum(it.payments.filter((one) => inQuotedCurrency(it, one)).map(merchantsPart));
       takeLoss(it, payment, group.lost);
       if (payment.owed === 0n || !inQuotedCurrency(it, payment)) return;
-      // all of it where that is no more than the price and its tolerance (rules 5, 17)
+      // all of it, unless that is more than the price and its tolerance (rules 5, 17)
       const elsewhere = minus(merchants, merchantsPart(payment));
       if (plus(elsewhere, payment.amount) > plus(it.transaction.amountDue, tolerance(it.transaction))) return;
       payment.owedFee = basisPointsDown(payment.amount, it.feeBps);
@@ -86,14 +89,14 @@ function byReplacement(payments: readonly Payment[]): ReadonlyMap<string, Replac
 }
 
 /**
- * What of these payments was on time. Transactions that spend the same outpoint are a row of replacements, one payment: of such a row only
- * the largest counts. Those that share none are several payments.
+ * How much of these payments was on time. Transactions that spend the same outpoint are a chain of replacements, so they are one payment:
+ * only the largest of such a chain counts. Transactions that share no outpoint are separate payments.
  */
 function onTimeOf(it: Case, replaced: readonly Payment[]): bigint {
   const amounts = new Map<string, bigint>();
   const spends = new Map<string, readonly string[]>();
   for (const payment of replaced) {
-    // what was replaced before it was ever judged was on time or late all the same
+    // a payment that was replaced before it was ever judged was on time or late all the same
     const onTime = payment.classified ? payment.onTimeMinor : isOnTime(it.transaction, payment) ? payment.amount : 0n;
     amounts.set(payment.txid, plus(amounts.get(payment.txid) ?? 0n, onTime));
     spends.set(payment.txid, payment.spends);
@@ -104,7 +107,7 @@ function onTimeOf(it: Case, replaced: readonly Payment[]): bigint {
   return sum(most.values());
 }
 
-/** The row of each transaction, named by one of its transactions (union-find over the outpoints that they spend). */
+/** The chain of replacements that each transaction belongs to, named by one of its transactions (union-find over the outpoints they spend). */
 function rowsOf(spends: ReadonlyMap<string, readonly string[]>): (txid: string) => string {
   const above = new Map<string, string>();
   function rowOf(txid: string): string {
@@ -128,12 +131,15 @@ function rowsOf(spends: ReadonlyMap<string, readonly string[]>): (txid: string) 
   return rowOf;
 }
 
-/** What of a payment is the merchant's, or was taken from the merchant by its loss. */
+/** The part of a payment that the merchant has, or that its loss took from the merchant. */
 function merchantsPart(payment: Payment): bigint {
   return plus(plus(payment.inAvailable, payment.owed), payment.owedFee);
 }
 
-/** Those that are booked no more; of what nothing is owed for (a waiting reimbursement had it whole) the loss goes over to the first heir. */
+/**
+ * Those that are no longer booked; where nothing is owed for one (a waiting reimbursement had taken it whole), the first heir inherits its
+ * loss.
+ */
 function lostOf(replaced: readonly Payment[], heir: Payment): Lost {
   const payments = replaced.filter((payment) => !isBooked(payment));
   const owed = sum(payments.map((payment) => payment.owed));
@@ -142,8 +148,8 @@ function lostOf(replaced: readonly Payment[], heir: Payment): Lost {
 }
 
 /**
- * A payment that takes the place of booked ones is one event with them: what their loss took comes back with it, up to its amount. Each is
- * emptied before the next, so that all outputs of a replacement together come by each of them once.
+ * A payment that replaces booked ones is one event with them: it restores what their loss took, up to its own amount. Each of them is
+ * emptied before the next, so that all outputs of a replacement together go through the list once.
  */
 function takeLoss(it: Case, heir: Payment, lost: Lost): void {
   for (; lost.emptied < lost.payments.length; lost.emptied++) {
@@ -162,7 +168,7 @@ function takeLoss(it: Case, heir: Payment, lost: Lost): void {
   }
 }
 
-/** Nothing is owed for a payment any more: what takes its place is what was lost. */
+/** Nothing is owed for a payment any more: the payment that replaces it counts as the lost one. */
 function passOn(from: Payment, to: Payment): void {
   to.wasLost ||= from.wasLost;
   from.wasLost = false;

@@ -1,5 +1,5 @@
-// R: how deep a payment must lie for what is done with it, by what it is worth itself or together with others, and whether it does. No decision is
-// made here.
+// The required depth of a payment, by what it is worth alone or together with others, and whether the payment has it. Nothing is decided
+// here.
 import {
   confirmationsToReach,
   finalDepth,
@@ -25,20 +25,20 @@ function hasReached(it: Case, payment: Payment, required: RequiredDepth): boolea
   );
 }
 
-/** R of the transaction: by its own USD amount. */
+/** The required depth of the transaction, by its own USD amount. */
 export function depthForTransaction(it: Case): RequiredDepth {
   return requiredDepth(it.transaction.currency, it.transaction.usdMinor);
 }
 /**
- * The rate at which a payment's own USD value is told: the quote, for a late one that of its arrival where that is more, for another currency always
- * that of its arrival. Null = not known.
+ * The rate for a payment's own USD value: the quote; for a late payment that of its arrival where that is higher; for another currency
+ * always that of its arrival. Null = not known.
  */
 function ownRate(it: Case, payment: Payment): Rate | null {
   if (!inQuotedCurrency(it, payment)) return payment.arrivalRate;
   const { rate } = it.transaction;
   return payment.arrivalRate !== null && lateMinor(payment) > 0n ? greatest(rate, payment.arrivalRate) : rate;
 }
-/** What these payments of one currency (or a part of each) are worth together, in cents; null when it is not known of one of them. */
+/** What these payments of one currency (or a part of each) are worth together, in cents; null when the value of one of them is not known. */
 function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment) => bigint): bigint | null {
   const [first] = payments;
   if (first === undefined) return 0n;
@@ -50,15 +50,15 @@ function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment
   }
   return usdForPartsUp(parts, first.currency);
 }
-/** R of an amount of this payment by its own USD value. */
+/** The required depth for an amount of this payment, by its own USD value. */
 export function depthForAmount(it: Case, payment: Payment, amount: bigint): RequiredDepth {
   const rate = ownRate(it, payment);
   return requiredDepth(payment.currency, rate === null ? null : usdForCryptoUp(amount, payment.currency, rate));
 }
 /**
- * Whether everything in suspense is there and deep enough to be credited together: whatever a reorganisation of some depth could take back of
- * it has less than the R of what that is worth. So ten payments need what one of their sum needs, and a little one beside a large one only
- * its own.
+ * Whether everything in suspense is there and deep enough to be credited together: whatever part of it a reorganisation of some depth could
+ * remove must have the required depth for the value of that part. So ten payments need the depth of their sum, but a small one beside a
+ * large one only its own.
  */
 export function suspenseReached(it: Case): boolean {
   const groups = Map.groupBy(
@@ -80,8 +80,8 @@ export function suspenseReached(it: Case): boolean {
   });
 }
 /**
- * Of these payments those that may be booked now: on a chain over which our nodes contradict each other none, when together they are worth
- * more than the limit (or nobody knows what they are worth).
+ * Those of these payments that may be booked now: on a chain over which our nodes contradict each other, none when together they are worth
+ * more than the limit (or when their value is not known).
  */
 export function undisputed(it: Case, payments: readonly Payment[]): readonly Payment[] {
   const held = new Set(
@@ -106,8 +106,8 @@ function reachesOwn(it: Case, payment: Payment): boolean {
   return hasReached(it, payment, depthForAmount(it, payment, payment.amount));
 }
 /**
- * Whether a payment that is not part of the price can be booked: at the R of its own value. One that was lost and is back restores what its
- * loss took, so it needs the R of that, and in the transaction's currency the R of the price.
+ * Whether a payment that is not part of the price can be booked: at the required depth of its own value. A payment that was lost and is
+ * back restores what its loss took, so it needs the required depth of that, and in the transaction's currency also that of the price.
  */
 export function reachesSuspense(it: Case, payment: Payment): boolean {
   if (payment.owed === 0n) return reachesOwn(it, payment);
@@ -120,7 +120,7 @@ export function isFinal(it: Case, payment: Payment): boolean {
   return hasReached(it, payment, finalDepth(payment.currency));
 }
 
-/** The next height of its chain at which a threshold of this payment is reached; null when there is none ahead. */
+/** The next height of its chain at which this payment reaches a threshold; null when there is none ahead. */
 export function nextHeight(it: Case, payment: Payment): number | null {
   if (payment.state === 'gone') {
     const chain = chainOf(it, payment);

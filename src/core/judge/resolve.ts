@@ -1,5 +1,6 @@
-// The merchant's or the operator's word on one transaction: cancel (rule 20), accept (12), decline (14), and the excess of one that is paid. Each checks
-// what the rule asks for and refuses by name; the caller has let the judge decide everything that was due before.
+// The merchant's or the operator's decision on one transaction: cancel (rule 20), accept (rule 12), decline (rule 14), and the excess of a
+// paid one. Each checks the rule's conditions and refuses with its own error code; the caller must have judged everything that was due
+// before.
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
@@ -9,7 +10,7 @@ import { suspenseReached } from './required.ts';
 import { announceRest, isDisputed, waitsForBooking } from './rules.ts';
 import { applyEvent } from './steps.ts';
 
-/** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. Cancelled already: nothing changes. */
+/** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. A second cancel changes nothing. */
 export function cancel(it: Case): void {
   const { transaction } = it;
   if (transaction.merchantDecision === 'cancelled' && (transaction.status === 'cancelled' || transaction.status === 'review'))
@@ -37,12 +38,12 @@ function refuseWhileDisputed(it: Case): void {
   if (isDisputed(it)) throw notResolvable('The nodes of this chain contradict each other: try again when they agree.');
 }
 
-/** Whose word it is: the history says so. */
+/** Who decided: the history shows it. */
 export type Speaker = 'merchant' | 'operator';
 
 /**
- * Accepts all payments in suspense: from review or declined to confirmed and succeeded. A payment that does not have its R yet keeps nobody from
- * that: it comes to suspense later (rule 21).
+ * Accepts all payments in suspense: from review or declined to confirmed and succeeded. A payment without its required depth does not hold
+ * this up: it goes to suspense later (rule 21).
  */
 export function accept(it: Case, by: Speaker = 'merchant'): void {
   const { transaction } = it;
@@ -67,7 +68,7 @@ function nothingInSuspense(it: Case): string {
     : 'Nothing of this transaction lies in suspense.';
 }
 
-/** Refuses what is in review: it stays in suspense. */
+/** Refuses a transaction in review: its payments stay in suspense. */
 export function decline(it: Case, by: Speaker = 'merchant'): void {
   if (it.transaction.status !== 'review') {
     throw notResolvable(`The transaction is ${it.transaction.status}; only one in review can be declined.`);
@@ -77,7 +78,7 @@ export function decline(it: Case, by: Speaker = 'merchant'): void {
   it.transaction.merchantDecision = 'refused';
 }
 
-/** Accepts only what lies in suspense (an excess, another currency, a second payment); the status stays. */
+/** Accepts only what is in suspense (an excess, another currency, a second payment); the status stays. */
 export function acceptExcess(it: Case): void {
   const { transaction } = it;
   if (BEFORE_BOOKING.has(transaction.status)) {
@@ -94,7 +95,7 @@ export function acceptExcess(it: Case): void {
   acceptSuspense(it, payments);
 }
 
-/** What every reimbursement asks of the transaction, before anything else (rule 13, and the excess). */
+/** What every reimbursement requires of the transaction (rule 13, and the excess); checked first. */
 export function refuseUnreimbursable(it: Case, part: 'excess' | null): void {
   const { status } = it.transaction;
   if (part === 'excess' ? BEFORE_BOOKING.has(status) : transition(status, 'reimbursement_confirmed') === null) {

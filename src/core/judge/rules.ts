@@ -1,5 +1,6 @@
-// The rules that wait for a condition: enough confirmed and booked (4, 5, 16, 24), short (6), the window (7, 8), in flight after a cancel (9),
-// accepted by policy (11), withdrawn (15), lost and back (17), payments to suspense, settled (19). Each answers whether it did something.
+// The rules that wait for a condition: enough confirmed and booked (4, 5, 16, 24), short (6), the window (7, 8), in flight after a cancel
+// (9), accepted by policy (11), withdrawn (15), lost and back (17), payments to suspense, settled (19). Each returns whether it changed
+// something.
 import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
@@ -32,7 +33,7 @@ import { announce, applyEvent } from './steps.ts';
 
 export type Rule = (it: Case) => boolean;
 
-/** Booked payments that are lost: reversed once, from where their units lie (rule 17; in other statuses the status stays). */
+/** Booked payments that are lost: reversed once, from where their units are now (rule 17; in other statuses the status stays). */
 export const takeBackLost: Rule = (it) => {
   const lost = it.payments.filter((payment) => isLost(it, payment));
   const taken = portion(it, lost);
@@ -45,7 +46,7 @@ export const takeBackLost: Rule = (it) => {
   return taken.length > 0;
 };
 
-/** A booked payment that a reorganisation moved to the mempool or to another block keeps its entry; it is announced once. */
+/** A booked payment that a reorganisation moved to the mempool or to another block keeps its entry; an event announces it once. */
 export const announceReorged: Rule = (it) => {
   const moved = portion(
     it,
@@ -59,7 +60,7 @@ export const announceReorged: Rule = (it) => {
   return moved.length > 0;
 };
 
-/** Payments that are not part of the price are booked to suspense at the R of their own value. */
+/** Payments that are not part of the price are booked to suspense at the required depth of their own value. */
 export const moveToSuspense: Rule = (it) => {
   const before = BEFORE_BOOKING.has(it.transaction.status);
   const waiting = it.payments.filter((payment) => waitsForBooking(it, payment) && (!inQuotedCurrency(it, payment) || !before));
@@ -68,14 +69,14 @@ export const moveToSuspense: Rule = (it) => {
   return payments.length > 0;
 };
 
-/** A payment that has what it needs to lie in suspense, and does not: our nodes contradict each other about its chain. */
+/** A payment that is deep enough for suspense but is not booked, because our nodes contradict each other about its chain. */
 export function waitsForBooking(it: Case, payment: Payment): boolean {
   return payment.present && isLive(payment) && !isBooked(payment) && reachesSuspense(it, payment);
 }
 
 type Deep = { readonly payments: readonly Payment[]; readonly total: bigint; readonly late: boolean };
 
-/** The payments that count and have R, when they are enough; null when they are not. */
+/** The payments that count and have their required depth, when they are enough; otherwise null. */
 function deepEnough(it: Case): Deep | null {
   const reached = presentInQuotedCurrency(it).filter((payment) => !isBooked(payment) && reachesTransaction(it, payment));
   const late = lateCounts(it, reached) === true;
@@ -84,7 +85,7 @@ function deepEnough(it: Case): Deep | null {
   return total < sufficientAmount(it.transaction) ? null : { payments, total, late };
 }
 
-/** Rules 4 and 24: need − tol has R. */
+/** Rules 4 and 24: amount due − tolerance has the required depth. */
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
@@ -95,12 +96,12 @@ export const confirm: Rule = (it) => {
   const { currency, usdMinor } = it.transaction;
   const part = { minor: deep.total, rate: late.rate };
   if (isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction))) return applyEvent(it, 'enough_confirmed');
-  // worth what they were worth then: rule 11 must not accept them at the price of their arrival
+  // valued at the rate of that date: rule 11 must not accept them at the price of their arrival
   for (const payment of deep.payments) payment.valueRate = late.rate;
   return review(it, 'confirmed_too_late', 'late');
 };
 
-/** Rule 5, in the same verdict as rule 4; should a confirmed one ever be found at rest and its payments below R, rule 16. */
+/** Rule 5, in the same verdict as rule 4. If a confirmed transaction is found whose payments are below their required depth: rule 16. */
 export const book: Rule = (it) => {
   if (it.transaction.status !== 'confirmed') return false;
   const deep = deepEnough(it);
@@ -110,7 +111,7 @@ export const book: Rule = (it) => {
   const above: Payment[] = [];
   for (const payment of deep.payments) {
     const credit = least(countingMinor(payment, deep.late), left);
-    // what is all above the price lies in suspense, with the next verdict where this one has no room for it
+    // what exceeds the price goes to suspense, with the next verdict if this one has no room for it
     if (credit === 0n && payment.owed === 0n && reachesSuspense(it, payment) && portion(it, [payment]).length === 0) {
       above.push(payment);
       continue;
@@ -124,12 +125,12 @@ export const book: Rule = (it) => {
   return true;
 };
 
-/** What is there and not booked when a transaction has succeeded is extra from then on (rule 21). */
+/** Payments that are there but not booked when a transaction has succeeded are extra from then on (rule 21). */
 export function announceRest(it: Case, except: ReadonlySet<Payment> = new Set()): void {
   for (const payment of presentInQuotedCurrency(it)) if (!isBooked(payment) && !except.has(payment)) announceExtra(it, payment);
 }
 
-/** Rule 24: the block by which need − tol has R, when it is dated after W + 24 h. */
+/** Rule 24: the block with which amount due − tolerance reaches the required depth, when it is dated after window + 24 h. */
 function lateBlock(it: Case, { payments, late }: Deep): DatedBlock | null {
   const required = depthForTransaction(it);
   const byHeight = payments
@@ -152,12 +153,15 @@ function lateBlock(it: Case, { payments, late }: Deep): DatedBlock | null {
     height = one.height;
     if (reached >= sufficientAmount(it.transaction)) break;
   }
-  // a block that is kept no more is an old one
+  // a block that we no longer keep is an old one
   const block = it.blocks.get(height);
   return block !== undefined && isAfterDay(it.transaction, block) ? block : null;
 }
 
-/** Rule 6: the window and its minute have passed on the chain's own clock, everything that is there has R, and it is not enough. */
+/**
+ * Rule 6: the window and its 60 s have passed on the chain's own clock, every payment that is there has its required depth, and it is not
+ * enough.
+ */
 export const declineShort: Rule = (it) => {
   const { transaction } = it;
   if (transaction.status !== 'pending' || ownTime(it) <= transaction.windowEndsAtMs + GRACE_MS) return false;
@@ -183,7 +187,7 @@ export const withdraw: Rule = (it) => {
 export const closeWindow: Rule = (it) =>
   it.transaction.status === 'started' && ownTime(it) >= it.transaction.windowEndsAtMs && applyEvent(it, 'window_passed');
 
-/** Rule 8: 24 hours after creation, once the chain was looked up again. */
+/** Rule 8: 24 hours after creation, once the chain was searched again. */
 export const closeAfterLookup: Rule = (it) => {
   const { transaction } = it;
   const dayAfterMs = dayAfterCreation(transaction);
@@ -201,7 +205,7 @@ export const closeAfterLookup: Rule = (it) => {
 export const reviewAfterCancel: Rule = (it) =>
   it.transaction.status === 'cancelled' && presentInQuotedCurrency(it).length > 0 && review(it, 'paid_late', 'late');
 
-/** Rule 11: a late payment is accepted by the merchant's policy, at the rate of its arrival; never against the merchant's word. */
+/** Rule 11: the merchant's policy accepts a late payment, at the rate of its arrival; never against a decision of the merchant. */
 export const acceptLate: Rule = (it) => {
   const { transaction } = it;
   if (transaction.status !== 'review' || transaction.reviewCause !== 'late' || transaction.latePolicy !== 'accept') return false;
@@ -212,7 +216,7 @@ export const acceptLate: Rule = (it) => {
     it.refundOpen
   )
     return false;
-  // what is not deep yet waits by itself (rule 21): a stranger's unconfirmed payment keeps nobody from a decision
+  // a payment that is not deep enough waits by itself (rule 21): a stranger's unconfirmed payment must not hold up the decision
   const payments = presentInQuotedCurrency(it).filter((payment) => isBooked(payment) && reachesTransaction(it, payment));
   // everything in suspense is credited, so all of it must still be there and deep
   if (payments.length === 0 || !suspenseReached(it)) return false;
@@ -226,13 +230,13 @@ export const acceptLate: Rule = (it) => {
   return true;
 };
 
-/** Whether what lies in suspense must stay there because our nodes contradict each other about its chain. */
+/** Whether the payments in suspense must stay there because our nodes contradict each other about their chain. */
 export function isDisputed(it: Case): boolean {
   const payments = it.payments.filter((payment) => payment.inSuspense > 0n);
   return undisputed(it, payments).length < payments.length;
 }
 
-/** Rule 17's way back: what is credited is enough again, or all that was lost is back. */
+/** Rule 17's way back: the credited payments are enough again, or all lost ones are back. */
 export const returnFromLoss: Rule = (it) => {
   const { transaction } = it;
   if (transaction.status !== 'review' || transaction.reviewCause !== 'loss' || it.refundOpen) return false;
@@ -240,7 +244,7 @@ export const returnFromLoss: Rule = (it) => {
   if (sum(it.payments.map((payment) => payment.inAvailable)) === 0n) return false;
   const right = it.payments.filter((payment) => inQuotedCurrency(it, payment));
   const credited = sum(right.map((payment) => payment.inAvailable));
-  // what lies in suspense was never the merchant's; with it the price may be short, unless the merchant has accepted that before
+  // what is in suspense was never the merchant's: with it the payments may be below the price, unless the merchant has accepted that before
   const allBack =
     it.payments.every((payment) => !payment.wasLost) && (suspenseOf(right) === 0n || transaction.merchantDecision === 'accepted');
   if (credited < sufficientAmount(transaction) && !allBack) return false;
@@ -258,7 +262,7 @@ export const settle: Rule = (it) => {
 };
 
 /**
- * The own clock of the transaction's chain: it stands still while the watcher has not caught up. Never ahead of now: our own clock may have
+ * The clock of the transaction's chain: it stands still while the watcher has not caught up. Never ahead of now: our own clock may have
  * been set back since the chain was read.
  */
 export function ownTime(it: Case): number {

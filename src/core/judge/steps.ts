@@ -1,8 +1,8 @@
-// The two things a verdict can say besides a posting: an event happened (the table decides the new status), or something is announced.
+// The two results of a verdict besides a posting: an event was applied (the table gives the new status), or something is announced.
 import { type Announcement, type TransactionEvent, transition, UNCONFIRMED } from '../transaction-states.ts';
 import type { Case } from './case.ts';
 
-/** Lets an event happen. False when the table has no row for it in this status; a row that leads back to the same status is no step. */
+/** Applies an event. False when the table has no row for it in this status; a row that leads back to the same status is no step. */
 export function applyEvent(it: Case, event: TransactionEvent, reason?: string): boolean {
   const { transaction } = it;
   const row = transition(transaction.status, event);
