@@ -1,4 +1,4 @@
-// What a merchant is told of itself: its registration and what it has available. Called by the HTTP room for /get_account_info.
+// What a merchant may know of itself: its registration and its available balances.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { readAvailable } from '../store/ledger/balances.ts';
 import { type Merchant, readMerchant } from '../store/merchants/merchants.ts';
@@ -9,11 +9,11 @@ export type Account = {
   readonly email: string;
   readonly businessName: string;
   readonly createdAtMs: number;
-  /** Available, in minor units: every currency, in the order in which balances are answered. */
+  /** Available, in minor units: every currency, in the order of a balances answer. */
   readonly balances: Readonly<Record<CurrencyCode, bigint>>;
 };
 
-/** @param of.merchantId an existing merchant, as the authenticator named it */
+/** @param of.merchantId an existing merchant, as the authenticator returned it */
 export async function getAccount(ctx: Pick<Context, 'db'>, of: { readonly merchantId: bigint }): Promise<Account> {
   const [merchant, available] = await Promise.all([readMerchant(ctx.db, of.merchantId), readAvailable(ctx.db, of.merchantId)]);
   const { affiliateId, email, businessName, createdAt } = merchant as Merchant;

@@ -1,5 +1,4 @@
-// The self-check of receiving addresses (KEY-7): what was given out is derived once more by second libraries. Called by the audit, the
-// worker in the background and `bursar keys verify`.
+// The self-check of receiving addresses: addresses that were given out are derived again by other libraries.
 import type { UtxoCode } from '../core/currency.ts';
 import { type GivenAddress, givenAddresses } from '../store/chain/address-ranges.ts';
 import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
@@ -16,7 +15,7 @@ export async function verifyAddress(ctx: AddressContext, given: GivenAddress, ke
   return false;
 }
 
-/** What a stored key gives at an index; null when it is no key at all, and so gives nothing. */
+/** What a stored key gives at an index; null when it is no valid key, and so gives nothing. */
 async function rederive(ctx: AddressContext, key: StoredKey, index: number) {
   try {
     return await ctx.ports.addresses.rederive(key.currency, key.xpub, index);
@@ -27,7 +26,7 @@ async function rederive(ctx: AddressContext, key: StoredKey, index: number) {
 
 export type AddressCheck = {
   readonly checked: number;
-  /** Transactions whose address no key of ours gives. */
+  /** Transactions whose address none of our keys gives. */
   readonly wrong: readonly { readonly transactionId: string; readonly currency: UtxoCode; readonly address: string }[];
 };
 

@@ -1,5 +1,5 @@
-// Hands out receiving addresses, each once in the life of the service: indexes come in ranges from the signer and lie ready, keys by public
-// derivation. One pool per currency and process, called by the creation of a transaction.
+// Hands out receiving addresses, each only once: ranges of indexes come from the signer and are kept ready, keys come by public derivation.
+// One pool per currency and process.
 import { UnderivableIndex } from '../core/account-key.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { AddressDeriver, DerivedAddress, Ports } from '../core/ports.ts';
@@ -13,29 +13,29 @@ export type AddressContext = { readonly db: Database; readonly ports: Pick<Ports
 
 export type AddressPool = {
   /**
-   * An address that was never given out before. Refuses with currency_unavailable when the currency has no key to receive with, or when none is
-   * left and the signer does not answer.
+   * An address that was never given out before. Refuses with currency_unavailable when the currency has no key to receive with, or when
+   * none is left and the signer does not answer.
    */
   next(): DerivedAddress | Promise<DerivedAddress>;
-  /** Gets addresses ready before somebody asks. */
+  /** Gets addresses ready in advance. */
   prepare(): Promise<void>;
 };
 
 type Range = { readonly keyId: bigint; readonly deriver: AddressDeriver; nextIndex: number; readonly end: number };
 
-/** After this long a pool looks whether the operator has put another key in use. */
+/** How often a pool looks whether the operator has put another key in use. */
 const KEY_FRESH_MS = 2_000;
-/** Who has no address left waits so long for the signer; while it stays silent everybody else is refused at once. */
+/** How long a caller without an address waits for the signer; while it stays silent all other callers are refused at once. */
 const SIGNER_WITHIN_MS = 2_000;
 
-/** @param options.ready so many indexes lie ready, so that a signer that starts again is not noticed; a range has as many */
+/** @param options.ready how many indexes are kept ready, so that nobody notices a restart of the signer; a range has as many */
 export function createAddressPool(ctx: AddressContext, currency: UtxoCode, options: { readonly ready: number }): AddressPool {
   let ranges: Range[] = [];
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let checking: Promise<void> | null = null;
   let asked: RangeRequest | null = null;
 
-  /** Asks for one more range, one at a time; what comes of it lies ready then. */
+  /** Asks for one more range, one at a time; its addresses are then ready. */
   function ask(): RangeRequest {
     if (asked !== null) {
       asked.renew();
@@ -51,12 +51,12 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
       .finally(() => {
         asked = null;
       });
-    answer.catch(() => undefined); // who waits for it hears it; who only wants more to lie ready asks again at the next address
+    answer.catch(() => undefined); // a caller that waits for it gets the error; a refill in advance is asked for again with the next address
     asked = { ...request, answer };
     return asked;
   }
 
-  /** Forgets ranges of a key that is not in use any more, and indexes that it has been set above. */
+  /** Drops ranges of a key that is no longer in use, and indexes below the key's counter when that was raised. */
   function check(): Promise<void> {
     checking ??= (async () => {
       const startedMs = ctx.ports.clock.now();
@@ -113,7 +113,7 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
   };
 }
 
-/** The answer, if it comes in this time. */
+/** The answer, if it comes within this time. */
 async function within(answer: Promise<unknown>, ms: number, currency: UtxoCode): Promise<void> {
   const message = `${currency} is not available right now: no address is left, and the signer gives out no new ones.`;
   const silent = new Refusal('currency_unavailable', { message, retryAfterSeconds: 5 });

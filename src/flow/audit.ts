@@ -1,5 +1,5 @@
-// The audit: every invariant of the books, asked on one snapshot, the chains against the books, and the addresses derived again by second
-// libraries. A red one trips the breaker of payouts. Called by `bursar audit`, by the worker's schedule and by tests after each scenario.
+// The audit: checks every invariant of the books on one snapshot, the chains against the books, and the addresses by a second derivation. A
+// red audit trips the breaker of payouts.
 import { TRANSITIONS } from '../core/transaction-states.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
@@ -12,7 +12,7 @@ export type AuditReport = {
   readonly ok: boolean;
   readonly answers: readonly Answer[];
   readonly atMs: number;
-  /** What each chain says that our addresses received, and what of it is booked. */
+  /** What our addresses received on each chain, and how much of it is booked. */
   readonly chains: readonly ChainTotals[];
 };
 
@@ -22,7 +22,7 @@ export const LAWFUL_STEPS: readonly string[] = [
   ...new Set(TRANSITIONS.filter((row) => row.from !== null && row.from !== row.to).map((row) => `${row.from} ${row.to}`)),
 ];
 
-/** Asks every invariant that exists so far. `ok` is false when one is red. */
+/** Checks every invariant that exists so far. `ok` is false when one is red. */
 export async function runAudit(ctx: Context): Promise<AuditReport> {
   const books = await ctx.db.transaction(async (sql) => {
     await readSnapshot(sql);
@@ -50,7 +50,7 @@ function reportOf(ctx: Context, answers: readonly Answer[], chains: readonly Cha
   return { ok: answers.every((answer) => answer.findings.length === 0), answers, chains, atMs: ctx.ports.clock.now() };
 }
 
-/** Stops payouts when the report is red, with what was found; they stay stopped until {@link clearAfterAudit}. */
+/** Stops payouts when the report is red, and records why; they stay stopped until {@link clearAfterAudit}. */
 export async function tripIfRed(ctx: Context, report: AuditReport): Promise<void> {
   if (report.ok) return;
   const red = report.answers.filter((answer) => answer.findings.length > 0);
@@ -63,9 +63,9 @@ export async function tripIfRed(ctx: Context, report: AuditReport): Promise<void
 }
 
 /**
- * An operator lets payouts go on after a full audit.
- * @param by who, as it is kept in the history
- * @returns how many breakers were open; null when the report is red, and nothing was cleared
+ * Lets payouts go on after a full audit, on an operator's request.
+ * @param by who asked, for the history
+ * @returns how many breakers were open; null when the report is red, and then nothing was cleared
  */
 export async function clearAfterAudit(ctx: Context, report: AuditReport, by: string): Promise<number | null> {
   return report.ok ? clearBreakers(ctx.db, by, ctx.ports.clock.now()) : null;

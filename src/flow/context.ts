@@ -1,5 +1,5 @@
-// What every verb gets first: the database and the outside. Made once, in main/wire.ts. `within` makes the same context for work that
-// must share an open transaction (idempotency keys).
+// What every operation gets first: the database and the ports to the outside. Made once per process. `within` makes the same context for
+// work that must share an open transaction (idempotency keys).
 import type { Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
@@ -13,19 +13,22 @@ export type Context = {
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
-  /** Cents: what is worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
+  /** Cents: a payment worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
   readonly contestedLimitMinor: bigint;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly batches: TransactionBatches;
-  /** Inside an open transaction: takes work that must wait until it has ended. Absent outside: each write is committed when it returns. */
+  /**
+   * Inside an open transaction: takes work that must wait until the transaction has ended. Absent outside one: each write is committed when
+   * it returns.
+   */
   readonly afterwards?: Afterwards;
 };
 export type Afterwards = (work: () => void) => void;
 
 /**
- * The context whose database is one open transaction: `db.query` runs in it, `db.transaction` becomes a savepoint of it, so that a verb
- * which refuses leaves nothing behind and the caller can still commit its own rows.
- * @param afterwards is handed what must wait for the end of that transaction
+ * The context whose database is one open transaction: `db.query` runs in it, `db.transaction` becomes a savepoint of it, so that an
+ * operation that refuses leaves nothing behind and the caller can still commit its own rows.
+ * @param afterwards collects the work that must wait for the end of that transaction
  */
 export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context {
   const db: Database = {

@@ -1,5 +1,6 @@
-// The one way in which transactions change: lock their rows, load what the chains and the rates say, let the judge decide each (and the
-// merchant's word, where there is one), write the differences. One alone for the verbs of transaction-life, many together for the worker.
+// The one way in which transactions change: lock their rows, load what the chains and the rates show, let the judge decide each (and apply
+// the merchant's decision, if there is one), write the differences. One at a time for the operations of transaction-life, many together for
+// the worker.
 
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { type Balances, BalancesNeeded, type CaseTransaction } from '../core/judge/case.ts';
@@ -14,8 +15,8 @@ import { decideInTurns, decideOn, type Facts, type MerchantDecision } from './ju
 
 /**
  * Decides one transaction inside an open database transaction.
- * @param options.word what the merchant says, applied after everything that was due; may throw a Refusal, which undoes all of it
- * @returns the transaction afterwards; null when there is none (of that merchant)
+ * @param options.word the merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it
+ * @returns the transaction afterwards; null when the merchant has none with this id
  */
 export async function decide(
   ctx: Context,
@@ -43,15 +44,15 @@ export async function decide(
 
 export type Together = {
   readonly decided: readonly string[];
-  /** Left alone, still due: somebody else holds their row or their merchant's balance. */
+  /** Skipped and still due: another session holds their row or their merchant's balance. */
   readonly busy: readonly string[];
   /** The judge could not decide them. */
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 };
 
 /**
- * Decides many transactions inside one open database transaction, each as if it were alone, and writes them together. It waits for no row: what
- * somebody else holds is left for later. Credits of one merchant are decided one after the other on its balances.
+ * Decides many transactions inside one open database transaction, each as if it were alone, and writes them together. It waits for no row:
+ * transactions that another session holds are left for later. Credits of one merchant are decided one after the other on its balances.
  */
 export async function decideTogether(ctx: Context, sql: Sql, ids: readonly string[]): Promise<Together> {
   const locked = await lockTransactions(sql, ids, { wait: false });
@@ -134,7 +135,7 @@ function currenciesOf({ payments }: Facts): readonly CurrencyCode[] {
   return CURRENCY_CODES.filter((code) => among.has(code));
 }
 
-/** The judge writes into the balances: what a verdict that fails has written there must not be seen by the next one. */
+/** The judge writes into the balances: the next verdict must not see what a failed one has written there. */
 function copyOf(balances: Balances): Balances {
   return new Map([...balances].map(([currency, balance]) => [currency, { ...balance }]));
 }

@@ -1,5 +1,5 @@
-// What the judge is told of locked transactions: their payments, how far each chain was read, how the blocks are dated at which payments reach
-// their R.
+// The facts for the judge about locked transactions: their payments, how far each chain was read, and the dates of the blocks at which
+// payments reach their required depth.
 import { requiredDepth } from '../core/confirmations.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import { type CaseTransaction, type ChainView, DAY_MS, type Payment } from '../core/judge/case.ts';
@@ -10,10 +10,10 @@ import type { LockedTransaction } from '../store/transactions/cases.ts';
 import type { Context } from './context.ts';
 import type { Facts } from './judging.ts';
 
-/** How often a chain may turn back while its facts are read. */
+/** How often a reorganisation may interrupt the reading before it fails. */
 const MOST_READINGS = 5;
 
-/** @param read how their payments are read, where not all at once */
+/** @param read how to read their payments, where not all at once */
 export async function readFacts(
   ctx: Context,
   sql: Sql,
@@ -37,7 +37,7 @@ export async function readFacts(
   throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }
 
-/** From where rule 4 can be reached within one verdict. */
+/** The statuses from which one verdict can reach rule 4. */
 const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
   'started',
   'pending',
@@ -47,7 +47,7 @@ const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
   'review',
 ]);
 
-/** The heights at which payments reach their R: rule 24 asks how these blocks are dated. */
+/** The heights at which payments reach their required depth: rule 24 needs the dates of these blocks. */
 function heightsOf(
   transaction: CaseTransaction,
   payments: readonly Payment[],

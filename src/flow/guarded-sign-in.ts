@@ -1,5 +1,5 @@
-// Guessing passwords: after so many failures of a username from one place, that place waits, even with the right password (behaviour §1).
-// Called by the handler of /auth. The failures are rows, so this holds for all servers and after a restart.
+// Protection against guessed passwords: after too many failures of a username from one IP address, that address must wait, even with the
+// right password (behaviour §1). The failures are rows, so this holds across all servers and restarts.
 import { createHash } from 'node:crypto';
 import { usernameKey } from '../core/credentials.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -10,10 +10,10 @@ import type { SignInContext, TokenPair } from './token-pair.ts';
 const WINDOW_MS = 15 * 60_000;
 
 /**
- * {@link signIn}, unless too many from this place failed with this name in the 15 minutes that the first of them opened.
+ * {@link signIn}, unless this place and username had too many failures in the 15 minutes that the first of them opened.
  * @param from.place where the call comes from, such as "192.0.2.1"
- * @param from.allowed how many failures are answered as such
- * Refused: as signIn does, and `rate_limited` with the seconds until the window has passed.
+ * @param from.allowed how many failures are answered as `invalid_credentials` Refused: as signIn does, and `rate_limited` with the seconds
+ * until the window has passed.
  */
 export async function guardedSignIn(
   ctx: SignInContext,
@@ -31,10 +31,10 @@ export async function guardedSignIn(
     if (!(error instanceof Refusal) || error.code !== 'invalid_credentials') throw error;
     const nowMs = clock.now();
     const counted = await countFailure(ctx.db, key, { nowMs, endsAtMs: nowMs + WINDOW_MS });
-    // guesses that were under way side by side, here or at another server, get no more answers than guesses in a row
+    // guesses that run side by side, here or at another server, get no more answers than guesses in a row
     throw counted.failures > from.allowed ? blocked(counted, nowMs, from.allowed) : error;
   }
-  // failures that were counted while this one was verified weigh the same as if they had come before it: right and wrong look alike
+  // failures counted while this one was verified count as if they had come before it, so a right and a wrong password look alike
   await refuseBlocked();
   return pair;
 

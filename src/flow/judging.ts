@@ -1,5 +1,5 @@
-// One transaction before the judge: the case that is made of its facts, asked at once or in turns, and what of it the verdict changed. Asks no
-// database.
+// One transaction before the judge: builds the case from its facts, asks the judge at once or in turns, and collects what the verdict
+// changed. Does not access the database.
 import type { CurrencyCode } from '../core/currency.ts';
 import type { Balances, Case, ChainView, DatedBlock, Payment } from '../core/judge/case.ts';
 import { judge, judgeInTurns, type Verdict } from '../core/judge/judge.ts';
@@ -13,14 +13,14 @@ export type Facts = {
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
 };
-/** What the merchant says, applied to the case after everything that was due. */
+/** A decision of the merchant, applied to the case after everything that was due. */
 export type MerchantDecision = (it: Case) => void;
 
 function caseOf(ctx: Context, facts: Facts, balances: Balances | null): Case {
   return {
     transaction: { ...facts.locked.transaction },
     payments: facts.payments.map((payment) => ({ ...payment })),
-    // with the balances locked the merchant's entries are dated in the order in which they are made
+    // while the balances are locked, the merchant's entries get their dates in the order in which they are made
     nowMs: ctx.ports.clock.now(),
     chains: facts.chains,
     blocks: facts.blocks,
@@ -38,7 +38,7 @@ export function decideOn(ctx: Context, facts: Facts, balances: Balances | null):
   return judgedOf(facts, it, judge(it));
 }
 
-/** After so long others in this process have their turn. */
+/** After this long, other work of this process gets a turn. */
 const TURN_MS = 20;
 
 /**
@@ -86,7 +86,7 @@ function createTurns(): Turns {
   };
 }
 
-/** What a verdict changed. Of payments for which only the next time to look is another one, no more are written than there was room for. */
+/** What a verdict changed. Payments of which only the next time to look has changed are written only as far as the portion has room. */
 function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POSITIVE_INFINITY): Judged {
   const placed: Payment[] = [];
   const looked: Payment[] = [];

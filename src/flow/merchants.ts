@@ -1,4 +1,4 @@
-// Merchants and their users, as the operator makes and changes them. Called by the commands and by the sandbox's controls.
+// Merchants and their users, as the operator makes and changes them.
 import { isScope, passwordProblem, SCOPES, type Scope, usernameKey } from '../core/credentials.ts';
 import { sortableId } from '../core/ids.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -8,7 +8,7 @@ import { findUser, insertUser, updateUser } from '../store/merchants/users.ts';
 import { forgetMerchant, forgetSignIn } from './sign-in.ts';
 import type { SignInContext } from './token-pair.ts';
 
-/** Somebody has this username already. */
+/** This username is taken. */
 export class UsernameTaken extends Refusal {
   constructor(username: string) {
     super('invalid_request', { message: `username ${username} is taken.`, param: 'username' });
@@ -24,8 +24,8 @@ export type NewMerchant = {
 };
 
 /**
- * Makes a merchant with its settings and a first user who may do everything.
- * Refused: `invalid_request` with the field in `param`; {@link UsernameTaken}.
+ * Makes a merchant with its settings and a first user who has all scopes. Refused: `invalid_request` with the field in `param`; {@link
+ * UsernameTaken}.
  */
 export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Promise<{ readonly affiliateId: string }> {
   const key = checkedUsername(merchant.username);
@@ -87,7 +87,7 @@ export async function setUser(
   if (user === null) throw new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
   const passwordHash = change.password === undefined ? null : await ctx.ports.passwords.hash(change.password);
   const revoked = await ctx.db.transaction(async (sql) => {
-    // the row first: a sign-in that is being made holds it, and is seen by the revocation afterwards
+    // the row first: a sign-in in progress holds it, and the revocation then sees that sign-in
     await updateUser(sql, user.id, { passwordHash, scopes });
     return revokeSignInsOf(sql, user.id, 'credentials_changed', new Date(ctx.ports.clock.now()));
   });
@@ -107,9 +107,9 @@ export async function resumeMerchant(ctx: SignInContext, of: { readonly affiliat
 type DemoMerchant = { readonly affiliateId: string; readonly made: boolean; readonly hasPassword: boolean };
 
 /**
- * Sees to it that the sandbox's merchant `demo` exists; a new one gets this password. Several processes may do so at once.
- * @param ofAnother what becomes of the password of one that has another: it is set to this one (which ends the sign-ins), or kept
- * @returns `hasPassword`: whether this password is the one that it has now
+ * Ensures that the sandbox's merchant `demo` exists; a new one gets this password. Several processes may call it at once.
+ * @param ofAnother what to do when it has another password: set it to this one (which ends the sign-ins), or keep it
+ * @returns `hasPassword`: whether it has this password now
  */
 export async function ensureDemoMerchant(
   ctx: SignInContext,
@@ -146,7 +146,7 @@ async function changeSuspension(ctx: SignInContext, affiliateId: string, at: Dat
 
 const unknownMerchant = (): Refusal =>
   new Refusal('not_found', { message: 'There is no merchant with this affiliate_id.', param: 'affiliate_id' });
-/** PostgreSQL's text cannot hold NUL: what has one is nobody's id. */
+/** PostgreSQL's text cannot hold NUL, so no id contains one. */
 const storable = (text: string): string => text.replaceAll('\0', '?');
 
 function checkedUsername(username: string): string {

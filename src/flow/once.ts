@@ -1,12 +1,11 @@
-// Doing a thing once: the verb of an idempotency key and the row of its answer are one database transaction, so that a crash leaves both or
-// neither. Called by the http room for every write that carries a key.
+// Idempotency: the effect of a write and the row with its answer are one database transaction, so that a crash leaves both or neither.
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
 
 export type Once = KeyOf & {
-  /** sha256 of what the request asks for. */
+  /** sha256 of the request's body as it is compared. */
   readonly bodyHash: Buffer;
   readonly kept: 'a day' | 'for ever';
 };
@@ -14,7 +13,7 @@ export type Once = KeyOf & {
 export type Answer = { readonly httpStatus: number; readonly text: string; readonly replayed: boolean };
 
 const DAY_MS = 86_400_000;
-/** Refusals about a state: they are answers to remember, everything else may be tried again. */
+/** Refusals about a state: they are stored as answers; after any other refusal the same key may be tried again. */
 const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
   'transaction_not_cancellable',
   'payout_not_cancellable',
@@ -25,9 +24,9 @@ const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
 /**
  * Runs `work` unless this key was answered before.
  * @param work gets a context inside the transaction and returns the text of a 2xx answer
- * @param refusalText the text of the answer to a refusal about a state, which is stored too
- * @returns the answer, new or stored
- * Refused: request_in_progress (the first request is still running), idempotency_conflict (another body), and whatever `work` refuses.
+ * @param refusalText the answer's text for a refusal about a state, which is stored too
+ * @returns the answer, new or stored Refused: request_in_progress (the first request is still running), idempotency_conflict (another
+ * body), and whatever `work` refuses.
  */
 export async function once(
   ctx: Context,
@@ -54,12 +53,12 @@ export async function once(
   try {
     return await answered;
   } finally {
-    // also where the commit's answer was lost: it may have happened
+    // also when the commit's answer was lost: it may have happened
     for (const later of afterwards) later();
   }
 }
 
-/** The effect behind a savepoint: a remembered refusal leaves nothing of it. */
+/** Runs the effect behind a savepoint: a refusal that is stored leaves nothing of it. */
 async function perform(
   ctx: Context,
   sql: Sql,

@@ -1,5 +1,5 @@
-// Prices a payment: which currency, at which rate, how much, and whether that may be asked for at all. Reads no node and no exchange: the
-// worker keeps their last word in the database.
+// Prices a transaction: which currency, at which rate, how much, and whether it may be asked for at all. Asks no node and no exchange: the
+// worker keeps their latest state in the database.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import { formatMinor } from '../core/money.ts';
@@ -16,8 +16,8 @@ const CLOCK_SLACK_MS = 60_000;
 export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly amountDue: bigint };
 
 /**
- * A quote by the prices that were read last. They may be over by now: `insert` finds that out, and then {@link quoteNow} is the one. Whatever
- * they would refuse is looked at again.
+ * A quote from the prices that were read last. They may be outdated: `insert` detects that, and then {@link quoteNow} is used. A refusal is
+ * always checked against current prices.
  * @param usdMinor cents
  * @throws Refusal lightning_unavailable, currency_unavailable, amount_below_minimum, amount_above_maximum, rate_unavailable
  */
@@ -28,7 +28,7 @@ export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigin
   return priced === null || priced instanceof Refusal ? quoteNow(ctx, method, usdMinor) : priced;
 }
 
-/** A quote by the prices of this moment. Refused as {@link quote} does. */
+/** A quote from the current prices. Refused as {@link quote} does. */
 export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
   const currency = watched(method);
   const priced = quoteBy(await ctx.batches.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
@@ -51,19 +51,19 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
   return dustRefusal(currency, amountDue) ?? { currency, rate: rate.usd, amountDue };
 }
 
-/** The currency of a method whose chain we watch. */
+/** The currency of a payment method whose chain we watch. */
 function watched(method: PaymentMethod): UtxoCode {
   if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
   if (!isWatched(method)) throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
   return method;
 }
 
-/** A price of a time to come is from before our clock was set back: nobody knows how old it is. */
+/** A price dated in the future is from before our clock was set back: its age is unknown. */
 function isFresh(atMs: number, nowMs: number): boolean {
   return nowMs - atMs <= OLDEST_RATE_MS && atMs - nowMs <= CLOCK_SLACK_MS;
 }
 
-/** The bounds of an amount that hold whatever the rate is. */
+/** The limits of an amount that hold whatever the rate is. */
 function outOfBoundsRefusal(usdMinor: bigint, min: bigint, max: bigint): Refusal | null {
   if (usdMinor < min)
     return new Refusal('amount_below_minimum', {

@@ -1,5 +1,4 @@
-// One range of address indexes, asked for and waited for: through the database, since the signer may run on another machine. Used by the address
-// pool.
+// A request for one range of address indexes, and its answer. It goes through the database, since the signer may run on another machine.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Rng } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -9,15 +8,15 @@ import type { Database } from '../store/postgres/connect.ts';
 export type RangeRequest = {
   /** Settles when the signer has answered, however long that takes; rejects when the database fails or there is no key to derive from. */
   readonly answer: Promise<AddressRange>;
-  /** When it was asked, by the process's own steady clock. */
+  /** When it was asked, on the process's own steady clock. */
   readonly askedMs: number;
-  /** Says that somebody still waits. */
+  /** Marks the request as still wanted. */
   renew(): void;
 };
 
 const RENEWED_EVERY_MS = 30_000;
 
-/** Asks for a range of the currency's key in use. */
+/** Requests a range of the currency's key in use. */
 export function requestRange(
   ctx: { readonly db: Database; readonly ports: { readonly rng: Rng } },
   currency: UtxoCode,
@@ -49,7 +48,8 @@ export function requestRange(
         });
         const taken = await takeRange(ctx.db, id);
         if (typeof taken === 'object') return taken;
-        // the database was set back, or the signer has forgotten it: an answer to the old id would be good too, but nobody could wait for both
+        // the database was set back, or the signer has forgotten the request: an answer to the old id would do too, but a caller waits for
+        // one id only
         if (taken === 'unknown') await ask();
         else await told;
       }

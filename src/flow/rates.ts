@@ -1,4 +1,4 @@
-// What a coin costs now, for /get_rates. The quote reads the same rows.
+// The current price of each currency, for /get_rates. The quote reads the same rows.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { type LatestRate, latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';

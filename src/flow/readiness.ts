@@ -1,5 +1,5 @@
-// Whether the API may be called, how each node and price source is, what a red audit has stopped, and what is wrong in plain words: for
-// /readyz, the start and `bursar chain status`.
+// Whether the API may be called, the state of each node and price source, what a red audit has stopped, and what is wrong in plain words:
+// for /readyz, the start and `bursar chain status`.
 import type { UtxoCode } from '../core/currency.ts';
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, readChainStatus } from '../store/chain/node-conditions.ts';
@@ -11,30 +11,29 @@ import type { Context } from './context.ts';
 import { getRates } from './rates.ts';
 
 export type Readiness = {
-  /** The condition of every chain that a watcher has looked at. */
+  /** The condition of every chain that a watcher has read. */
   readonly chains: readonly ChainStatus[];
   readonly breakers: readonly Breaker[];
-  /** Prices of at most 5 min ago. */
+  /** Prices at most 5 min old. */
   readonly rates: Partial<Record<string, LatestRate>>;
   readonly rateSources: readonly RateSourceStatus[];
   readonly signer: SignerStatus;
-  /** What keeps coins with a node from being sold, or payouts from going on; one sentence each, without a full stop. */
+  /** What makes a currency with a node unavailable, or stops payouts; one sentence each, without a full stop. */
   readonly problems: readonly string[];
-  /** Why calling the API is of no use to anybody yet; null when it may be called. */
+  /** Why calling the API is useless at the moment; null when it may be called. */
   readonly blocked: string | null;
 };
 
-/** So many transactions that cannot be decided are named. */
+/** How many of the transactions that cannot be decided are named. */
 const SET_ASIDE_TOLD = 5;
-/** A watcher looks at its node every few seconds: older than this means that none runs. */
+/** A watcher looks at its node every few seconds: a record older than this means that no watcher runs. */
 export const LOOKED_RECENTLY_MS = 60_000;
 const SKIPPED_TOLD_DAYS = 7;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
- * Throws when the database cannot be reached or is not migrated: then nothing may be called. A node that is down, or a breaker that is open,
- * leaves the API ready.
- * @param configured the coins that have a node
+ * Throws when the database cannot be reached or is not migrated. A node that is down, or a breaker that is open, leaves the API ready.
+ * @param configured the currencies that have a node
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
   const [chains, breakers, rates, rateSources, receiving, signer, skipped, setAside] = await Promise.all([
@@ -74,7 +73,7 @@ function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string
   ];
 }
 
-/** Where coins are worth money, nobody is told to come as long as there is nothing to receive them with. */
+/** On networks where the currencies are worth money, the API is not ready as long as there is no key to receive with. */
 function blockage(
   { network }: Context,
   configured: readonly UtxoCode[],

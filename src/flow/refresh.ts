@@ -1,5 +1,5 @@
-// Refresh tokens are used once and rotate (behaviour §2). A consumed one that comes back means a lost answer or a thief: `judgeRefresh` tells
-// which, exactly as the model RefreshRotation does. Called by the HTTP room for /auth_refresh.
+// Refresh tokens are used once and rotate (behaviour §2). A consumed one that comes back means a lost answer or a thief: `judgeRefresh`
+// decides which, exactly as the model RefreshRotation does.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -14,11 +14,11 @@ import {
 import { forgetSignIn } from './sign-in.ts';
 import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
-/** A consumed token is answered again this long after its first use, while its successor's refresh token is not consumed … */
+/** A consumed token is answered again this long after its first use, while its successor is not consumed … */
 const GRACE_MS = 30_000;
-/** … and this long while nobody has presented a token of the successor, so that its receiver cannot have had it. */
+/** … and this long while nobody has presented either token of the successor, so its receiver probably never got it. */
 const UNUSED_GRACE_MS = 900_000;
-/** In this many rotations in a row; whoever needs it in a third may be a thief riding along. */
+/** In at most this many rotations in a row: a client that needs it in a third may be a thief alongside the real one. */
 const MAX_GRACES_IN_A_ROW = 2;
 
 type Judgement = { readonly verdict: 'rotate' | 'again' | 'reused'; readonly gracesInARow: number };
@@ -64,7 +64,7 @@ export async function refresh(
       await revokeSignIn(sql, signInId, 'refresh_token_reused', new Date(nowMs));
       return new Refusal('refresh_token_reused');
     }
-    // whoever sends a consumed token that no grace covers is a thief or was robbed, whatever access token comes along
+    // whoever sends a consumed token that no grace covers is a thief or was robbed, whichever access token comes with it
     if (accessHash === null) return new Refusal('invalid_token');
     if (rotation.suspended) return new Refusal('account_suspended');
     if (verdict === 'again') {
@@ -82,8 +82,8 @@ export async function refresh(
 }
 
 /**
- * The refresh token, and the access token's hash when it is of the same sign-in, else null: then the call is refused. What is good is noted as
- * presented also when the other one is not.
+ * The refresh token, and the access token's hash if it is of the same sign-in, else null: then the call is refused. A valid token is
+ * recorded as presented even when the other one is invalid.
  */
 async function readBoth(
   ctx: SignInContext,
@@ -106,8 +106,8 @@ async function readBoth(
   return { claims: claims.value, accessHash: null };
 }
 
-// The pair is kept for the grace sealed under the consumed refresh token itself: whoever reads the database cannot open it, any process that
-// is shown the token again can, also after the one that signed the pair is gone.
+// For the grace period the pair is stored sealed under the consumed refresh token itself: nobody can open it with the database alone, but
+// any process that is sent the token again can, even after the process that signed the pair is gone.
 const NONCE = 12;
 const TAG = 16;
 const keyOf = (refreshToken: string): Buffer => Buffer.from(hkdfSync('sha256', refreshToken, '', 'bursar refresh grace', 32));

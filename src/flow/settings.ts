@@ -1,5 +1,5 @@
-// What a merchant has set (behaviour §8), and when it counts: the two guards of payouts tighten at once and loosen after 24 h, so that who
-// steals a sign-in cannot empty the account before the merchant notices. Called by the HTTP room, and by whatever sends money out.
+// What a merchant has set (behaviour §8), and when it takes effect: the two guards of payouts tighten at once and loosen after 24 h, so
+// that a thief with a stolen sign-in cannot empty the account before the merchant notices.
 import type { Scope } from '../core/credentials.ts';
 import { formatMinor, parseAmount } from '../core/money.ts';
 import type { Clock } from '../core/ports.ts';
@@ -16,7 +16,7 @@ import type { Database } from '../store/postgres/connect.ts';
 
 type SettingsContext = { readonly db: Database; readonly ports: { readonly clock: Clock } };
 
-/** As it was sent last. The two times are there while a loosening waits: from then on it counts. */
+/** The settings as last sent. The two times are present while a loosening waits: it takes effect then. */
 export type Settings = {
   /** Percent with 2 decimals, `"0.00"` to `"5.00"`. */
   readonly tolerancePercent: string;
@@ -29,7 +29,7 @@ export type Settings = {
   readonly payoutApprovalAboveFromMs?: number;
 };
 
-/** What of it was sent; what is undefined stays. Only for the approval null means something: off. */
+/** The fields that were sent; undefined keeps the present value. For the approval limit null means off. */
 export type SettingsChange = {
   readonly tolerancePercent?: string | undefined;
   readonly latePayments?: string | undefined;
@@ -37,7 +37,7 @@ export type SettingsChange = {
   readonly payoutApprovalAbove?: string | null | undefined;
 };
 
-/** What holds for a payout now. */
+/** The guards in force for a payout now. */
 export type PayoutGuards = {
   /** null = every destination. */
   readonly allowed: ReadonlySet<string> | null;
@@ -54,7 +54,7 @@ export async function getSettings(ctx: SettingsContext, of: { readonly merchantI
   return shown(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
 }
 
-/** What holds for a payout of this merchant at this moment, whatever waits. */
+/** The guards in force for a payout of this merchant at this moment, whatever change is waiting. */
 export async function getPayoutGuards(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<PayoutGuards> {
   const row = await readSettings(ctx.db, of.merchantId);
   const now = ctx.ports.clock.now();
@@ -67,8 +67,8 @@ export async function getPayoutGuards(ctx: SettingsContext, of: { readonly merch
 }
 
 /**
- * Changes what is sent. The two payout fields need the scope `payouts`, the others (and an empty change) `payments`, both kinds both.
- * Refused: `insufficient_permissions`, then `invalid_request` or `invalid_amount` naming the field; nothing is changed then.
+ * Changes the fields that were sent. The two payout fields need the scope `payouts`, the others (and an empty change) `payments`, both
+ * kinds both. Refused: `insufficient_permissions`, then `invalid_request` or `invalid_amount` naming the field; nothing is changed then.
  */
 export async function setSettings(
   ctx: SettingsContext,
@@ -98,7 +98,7 @@ export async function setSettings(
   });
 }
 
-/** A loosening whose time has come no longer waits. */
+/** A loosening that has taken effect no longer waits. */
 function settled<T>(guard: Guarded<T>, now: number): Guarded<T> {
   return guard.waiting !== null && now >= guard.waiting.from.getTime() ? { sent: guard.sent, waiting: null } : guard;
 }
@@ -112,18 +112,18 @@ function allowsMore(next: readonly string[], list: readonly string[]): boolean {
   return list.length > 0 && (next.length === 0 || next.some((destination) => !list.includes(destination)));
 }
 
-/** Asks for more than `limit` (null = no limit) would let pass without approval. */
+/** Whether `next` would let more through without approval than `limit` does (null = no limit). */
 function letsPassMore(next: bigint | null, limit: bigint | null): boolean {
   return limit !== null && (next === null || next > limit);
 }
 
 /**
- * @param guard settled
- * What a change takes away is gone at once; what it adds waits. What already waits keeps its time when the change adds nothing to it.
+ * @param guard settled What a change removes is gone at once; what it adds waits. What already waits keeps its time when the change adds
+ * nothing to it.
  */
 function nextAllowList(guard: Guarded<readonly string[]>, sent: readonly string[], now: number): Guarded<readonly string[]> {
   const { waiting } = guard;
-  // while something waits the list is on, even if nothing is on it
+  // while something waits the allow-list is on, even if it is empty
   const loosens =
     waiting === null ? allowsMore(sent, guard.sent) : sent.length === 0 || sent.some((to) => !waiting.inForce.includes(to));
   if (!loosens) return { sent, waiting: null };
@@ -137,7 +137,7 @@ function nextAllowList(guard: Guarded<readonly string[]>, sent: readonly string[
   };
 }
 
-/** The same for the limit of approval: lower at once, higher or off later. */
+/** The same for the approval limit: a lower one takes effect at once, a higher one or none later. */
 function nextApproval(guard: Guarded<bigint | null>, sent: bigint | null, now: number): Guarded<bigint | null> {
   const holds = inForce(guard);
   if (!letsPassMore(sent, holds)) return { sent, waiting: null };

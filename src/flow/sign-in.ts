@@ -1,5 +1,5 @@
-// Who may call: signing in and out, and telling who an access token belongs to. The HTTP room makes one authenticator per process and asks
-// it on every request, so that a token it has seen costs a look into a map; revocations reach it by notification.
+// Signing in and out, and whose an access token is. A process makes one authenticator and uses it for every request, so that a token it has
+// seen costs one map look-up; revocations reach it by database notification.
 import type { Scope } from '../core/credentials.ts';
 import { usernameKey } from '../core/credentials.ts';
 import { sortableId } from '../core/ids.ts';
@@ -20,19 +20,19 @@ export type Caller = {
 
 export type Authenticator = {
   /**
-   * Who presents this access token. Answers at once when the token was seen in the last 5 s, else by a promise.
-   * Refused (thrown or rejected): `invalid_token` (also for a revoked sign-in), `token_expired`.
+   * The caller who presents this access token. Answers at once when the token was seen in the last 5 s, else by a promise. Refused (thrown
+   * or rejected): `invalid_token` (also for a revoked sign-in), `token_expired`.
    */
   authenticate(token: string): Caller | Promise<Caller>;
-  /** The same, asking the database every time: for what moves money out. */
+  /** The same, but reads the database every time: for operations that move money out. */
   authenticateNow(token: string): Promise<Caller>;
-  /** Begins to hear of revocations and suspensions at once; until then they are noticed within 5 s. */
+  /** Subscribes to revocations and suspensions; until then it notices them within 5 s. */
   listen(): Promise<void>;
   close(): Promise<void>;
 };
 
 const FRESH_MS = 5_000;
-/** From this age on the next call has the answer looked up again in the background, so that busy callers never wait. */
+/** From this age on the next call triggers a new look-up in the background, so that busy callers never wait. */
 const LOOK_AGAIN_MS = 2_500;
 const MAX_SEEN = 10_000;
 
@@ -40,15 +40,15 @@ type Seen = {
   readonly claims: TokenClaims;
   readonly expiresAtMs: number;
   caller: Caller;
-  /** When the database said so; -Infinity: ask again. */
+  /** When the database answered so; -Infinity: ask again. */
   saidAtMs: number;
 };
 type Looking = { readonly epoch: number; readonly answer: Promise<Caller> };
 
-/** The authenticators of this process: what is revoked here is forgotten here before the answer leaves. */
+/** The authenticators of this process: a revocation made here is forgotten here before its answer is sent. */
 const forgetters = new Set<(changed: string) => void>();
 
-/** Makes every authenticator of this process ask again about a sign-in. Other processes are told by the database at commit. */
+/** Makes every authenticator of this process look up a sign-in again. Other processes get a notification from the database at commit. */
 export function forgetSignIn(signInId: string): void {
   for (const forget of forgetters) forget(`s:${signInId}`);
 }
@@ -63,7 +63,7 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
   const { clock } = ctx.ports;
   const seenTokens = new Map<string, Seen>();
   const looking = new Map<string, Looking>();
-  // counts what was forgotten: an answer that was on its way meanwhile is given, but not kept
+  // counts the revocations: an answer that was under way during one is returned, but not kept
   let epoch = 0;
   let stopListening: (() => Promise<void>) | null = null;
 
@@ -96,7 +96,7 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     return caller;
   }
 
-  /** One question at a time for each token; an older one that a revocation may have overtaken is not shared. */
+  /** One look-up at a time for each token; an older one that a revocation may have overtaken is not shared. */
   function look(token: string, known: Seen | undefined): Promise<Caller> {
     const running = looking.get(token);
     if (running !== undefined && running.epoch === epoch) return running.answer;
@@ -121,7 +121,7 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     const age = now - seen.saidAtMs;
     // a clock that was set back makes the age unknown
     if (age < 0 || age >= FRESH_MS) return look(token, seen);
-    if (age >= LOOK_AGAIN_MS) look(token, seen).catch(() => undefined); // whoever comes next hears of it
+    if (age >= LOOK_AGAIN_MS) look(token, seen).catch(() => undefined); // the next caller gets the error
     return seen.caller;
   }
 
@@ -147,9 +147,8 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
 }
 
 /**
- * Signs a user in: a new family of tokens.
- * Refused: `invalid_credentials` (unknown username and wrong password alike, at the same cost), `account_suspended` (only to who knows the
- * password), `overloaded`.
+ * Signs a user in: a new family of tokens. Refused: `invalid_credentials` (unknown username and wrong password alike, at the same cost),
+ * `account_suspended` (only with the right password), `overloaded`.
  */
 export async function signIn(
   ctx: SignInContext,
@@ -162,7 +161,7 @@ export async function signIn(
   const now = clock.now();
   const id = sortableId('sin_', now, rng.bytes(10));
   const pair = await ctx.db.transaction(async (sql) => {
-    // the password may have been changed since it was compared; from here on a change waits, and revokes what is made here
+    // the password may have changed since it was compared; from here on a change waits, and revokes the sign-in made here
     if (!(await holdCredentials(sql, user))) return null;
     const made = await makePair(ctx, sql, { id, affiliateId: user.affiliateId });
     await insertSignIn(sql, { id, userId: user.id, createdAt: new Date(now), ...made.hashes });
@@ -172,10 +171,10 @@ export async function signIn(
   return pair;
 }
 
-/** Revokes a sign-in with all its tokens. Signing out twice is fine. */
+/** Revokes a sign-in with all its tokens. Signing out twice is allowed. */
 export async function signOut(ctx: SignInContext, { signInId }: { readonly signInId: string }): Promise<void> {
   await revokeSignIn(ctx.db, signInId, 'signed_out', new Date(ctx.ports.clock.now()));
-  // not before the commit: until then whoever looks sees a sign-in that stands, and would remember it
+  // not before the commit: until then a look-up would still find the sign-in valid, and remember it
   const forget = (): void => forgetSignIn(signInId);
   if (ctx.afterwards === undefined) forget();
   else ctx.afterwards(forget);

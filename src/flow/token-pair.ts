@@ -1,5 +1,5 @@
-// Making and reading the tokens of a sign-in: what sign-in, refresh and the authenticator share. Here the public halves of the signing keys
-// go to the database and come back for the other processes.
+// Making and reading the tokens of a sign-in, shared by sign-in, refresh and the authenticator. It stores the public halves of the signing
+// keys, and loads those of the other processes.
 import { createHash } from 'node:crypto';
 import type { Network } from '../core/currency.ts';
 import type { Ports, TokenClaims, TokenKind } from '../core/ports.ts';
@@ -7,17 +7,17 @@ import { Refusal } from '../core/refusal.ts';
 import { findSigningKey, type PairHashes, publishSigningKey } from '../store/merchants/sign-ins.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 
-/** What of the context signing in takes. */
+/** The part of Context that signing in needs. */
 export type SignInContext = {
   readonly db: Database;
   readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens'>;
   readonly afterwards?: (work: () => void) => void;
-  /** Where it is the sandbox, any password will do. */
+  /** In the sandbox any password will do. */
   readonly network?: Network;
 };
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
 
-/** What of a token's identifier is stored. */
+/** The hash that is stored of a token's identifier. */
 export const hashOf = (jti: string): Buffer => createHash('sha256').update(jti).digest();
 
 /**

@@ -1,4 +1,4 @@
-// The hot paths of payments, where what many requests do at once is one statement, addresses lie ready, and prices are remembered. Inside an
+// The hot paths of create and check: the work of many requests is one statement, addresses are kept ready, prices are remembered. Inside an
 // open transaction the same is done without batches.
 import type { UtxoCode } from '../core/currency.ts';
 import type { DerivedAddress } from '../core/ports.ts';
@@ -9,14 +9,14 @@ import { type CheckRow, insertTransactions, type NewTransaction, readChecks } fr
 
 export type TransactionBatches = {
   /**
-   * Writes a transaction with its first event; false when the price is not the row's any more, or its node cannot be used, or the merchant
-   * has no settings: then nothing was written.
+   * Writes a transaction with its first event; false when the price is no longer the row's, its node cannot be used, or the merchant has no
+   * settings: then nothing was written.
    */
   insert(row: NewTransaction): Promise<boolean>;
   check(id: string): Promise<CheckRow | null>;
   /** Prices and nodes as they are now. */
   quoteFacts(): Promise<QuoteFacts>;
-  /** What `quoteFacts` said the last time; null: it was never asked. `insert` refuses what is not true any more. */
+  /** The last result of `quoteFacts`; null: none yet. `insert` refuses what is no longer true. */
   rememberedFacts(): QuoteFacts | null;
   /** An address that was never given out before; null where no account key of the currency is known. */
   nextAddress(currency: UtxoCode): Promise<DerivedAddress | null>;

@@ -1,5 +1,5 @@
-// The life of a transaction, its verbs in the order of life: create, notice and everything the chain brings, cancel, resolve. Each opens one
-// database transaction, locks, lets core decide and writes; none of them asks the outside while it is open.
+// The operations on a transaction, in the order of its life: create, take note of what the chain brings, cancel, resolve. Each opens one
+// database transaction, locks, lets core decide, and writes; none of them calls anything outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import { WINDOW_MS } from '../core/judge/case.ts';
@@ -13,7 +13,7 @@ import type { Context } from './context.ts';
 import { decide } from './decide.ts';
 import { type Quote, quote, quoteNow } from './quote.ts';
 
-/** A row that is refused so often at an unchanged price is refused for another reason. */
+/** A row that is refused this often at an unchanged price is refused for another reason. */
 const MAX_UNCHANGED = 3;
 
 export type CreatedTransaction = {
@@ -30,7 +30,7 @@ export type CreatedTransaction = {
 };
 
 /**
- * Makes a payment request with an address of its own (rule 1).
+ * Creates a transaction with its own address (rule 1).
  * @param input.usdMinor cents; the amount's form was checked before
  * @throws Refusal as {@link quote} does
  */
@@ -85,19 +85,19 @@ export async function createTransaction(
   };
 }
 
-/** BIP 321: scheme, address, amount in whole coins. A CashAddr brings its prefix, which is the scheme. */
+/** BIP 321: scheme, address, amount in whole units. A CashAddr already has its prefix, which is the scheme. */
 export function paymentUri(currency: CurrencyCode, address: string, amountMinor: bigint): string {
   const body = address.slice(address.indexOf(':') + 1);
   const scheme = address.includes(':') ? address.slice(0, address.indexOf(':')) : CURRENCIES[currency].uriScheme;
   return `${scheme}:${body}?amount=${formatAmount(amountMinor, currency)}`;
 }
 
-/** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is none. */
+/** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is no such transaction. */
 export async function reconsider(ctx: Context, transactionId: string): Promise<boolean> {
   return (await ctx.db.transaction((sql) => decide(ctx, sql, transactionId))) !== null;
 }
 
-/** Rule 20. Twice is the same answer. */
+/** Rule 20. A second cancel gets the same answer. */
 export async function cancelTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string },
@@ -111,12 +111,12 @@ export async function cancelTransaction(
 
 /**
  * Rules 12 and 14, and the excess of a transaction that is paid.
- * @throws Refusal transaction_not_found, not_resolvable; currency_unavailable for reimburse, whose rails come later
+ * @throws Refusal transaction_not_found, not_resolvable; currency_unavailable for reimburse, which is not built yet
  */
 export async function resolveTransaction(
   ctx: Context,
   input: {
-    /** Whose word it is; null = the operator's. */
+    /** Whose decision it is; null = the operator's. */
     readonly merchantId: bigint | null;
     readonly transactionId: string;
     readonly action: 'accept' | 'decline' | 'reimburse';

@@ -1,4 +1,4 @@
-// Looking at transactions: check, wait for a change, list, expand, and the entries that explain a balance. Nothing is changed here.
+// Reading transactions: check, wait for a change, list, expand, and the entries that explain a balance. Nothing is changed here.
 import type { CurrencyCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
@@ -52,15 +52,15 @@ export async function checkTransaction(
   return viewOf(row);
 }
 
-/** Wakes those who wait for a change of status; fed by the database's notifications. */
+/** Wakes the callers that wait for a change of status; fed by the database's notifications. */
 export type StatusNotifier = {
   /** Resolves at the next change of this transaction, or when `signal` aborts. */
   next(transactionId: string, signal: AbortSignal): Promise<void>;
 };
 
 /**
- * Waits until the status differs from `statusWas` (null: from the status at arrival), or the signal aborts (the time is up, or the caller
- * has gone), and answers with the transaction as it is then.
+ * Waits until the status differs from `statusWas` (null: from the status at arrival), or the signal aborts (the time is up, or the client
+ * has gone), and returns the transaction as it is then.
  */
 export async function waitForStatus(
   ctx: Context,
@@ -74,7 +74,7 @@ export async function waitForStatus(
 ): Promise<TransactionView> {
   let was = input.statusWas;
   for (;;) {
-    // listen before looking, so that a change between the two is not missed
+    // subscribe before reading, so that no change between the two is missed
     const changed = notifier.next(input.transactionId, input.signal);
     const view = await checkTransaction(ctx, input);
     was ??= view.status;
