@@ -1,11 +1,10 @@
-// What addresses were derived from and may be derived from. Called by the address pool and by the readiness; the audit reads the addresses that
-// were given out.
+// The keys that addresses come from, and the addresses that were given out.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type UsableKey = {
   readonly id: bigint;
-  /** No index below this is given out any more, also none that lies ready. */
+  /** No index below this is given out any more, not even one that a pool keeps ready. */
   readonly startIndex: number;
 };
 

@@ -1,5 +1,5 @@
 // How far each chain was read, and the headers of its best chain as we saw them. The row of chain_cursors is the lock of a chain: whoever
-// writes facts of it takes that row first. Called by the watchers and by rescan.
+// writes facts about the chain locks that row first.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -9,12 +9,12 @@ export type ChainCursor = {
   readonly caughtUpAtMs: number;
   /** Counts changes of height and hash, and of the watcher. */
   readonly epoch: bigint;
-  /** Up to here every output was looked up among all addresses. */
+  /** Up to this height every output was compared with all addresses. */
   readonly deepHeight: number;
 };
 export type BlockRow = { readonly height: number; readonly hash: string; readonly previousHash: string; readonly timeMs: number };
 
-/** Another watcher has moved the cursor since it was read: nothing was written, the pass begins anew. */
+/** Another watcher has moved the cursor since it was read: nothing was written, and the pass starts again. */
 export class CursorMoved extends Error {}
 
 type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
@@ -58,7 +58,7 @@ export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor
   if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
 }
 
-/** A watcher begins where another one may still be at work: whatever that one has read, it can no longer write. @throws CursorMoved */
+/** A watcher takes over where another one may still be running: whatever that one has read, it can no longer write. @throws CursorMoved */
 export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<ChainCursor> {
   const { rowCount } = await sql.query({
     name: 'claim_cursor',
@@ -69,7 +69,7 @@ export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor)
   return { ...at, epoch: at.epoch + 1n };
 }
 
-/** Takes the chain's lock for facts that do not move the cursor. @throws CursorMoved */
+/** Locks the chain for facts that do not move the cursor. @throws CursorMoved */
 export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'hold_cursor',
@@ -80,9 +80,9 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
 }
 
 /**
- * All that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since it was last read to the end
- * (as the cursor says, which may be later than what was written) does not count as time for which a payment was gone, when the node was not
- * usable at some moment of it, or was at some moment below the height where that payment was last seen.
+ * Everything that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since the chain was last
+ * read to its end (as the cursor says, which may be later than what was written) does not count as time for which a payment was gone if, at
+ * some moment of it, the node was not usable or was below the height where that payment was last seen.
  */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
@@ -106,7 +106,7 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
 }
 
 /**
- * Nothing has changed since all that the node knew was last read: only the time goes on, that of the chain and that of the last look at its node.
+ * Nothing has changed since the chain was last read to its end: only the chain's time and the time of the last look at its node advance.
  * @returns false when the cursor has moved meanwhile
  */
 export async function goOn(
@@ -136,7 +136,7 @@ export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow)
   });
 }
 
-/** Forgets the blocks of a lost branch; the deep scan begins again where the branches part. */
+/** Deletes the blocks of a lost branch; the deep scan restarts where the branches part. */
 export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
   await sql.query({
     name: 'delete_blocks_above',
@@ -165,7 +165,7 @@ export async function hashesDown(
   return rows;
 }
 
-/** Everything up to a height was looked up among all addresses, if the block there is still the one that was read. */
+/** Everything up to a height was compared with all addresses, if the block there is still the one that was read. */
 export async function setDeepHeight(
   sql: Sql,
   currency: UtxoCode,

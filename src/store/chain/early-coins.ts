@@ -1,6 +1,6 @@
-// Coins at our addresses that are nobody's payment (behaviour §3): what lay in a block that was read, or in a mempool that was seen, before
-// its transaction was made. Noted once by whoever finds it, kept out of the payments on every path, and named by the audit until an operator has
-// looked at it. What came first is told by numbers that the database gives out, not by clocks.
+// Outputs at our addresses that are no payments (behaviour §3): they were in a block that was read, or in a mempool that was seen, before
+// their transaction was made. Each is recorded once, kept out of the payments on every path, and named by the audit until an operator has
+// looked at it. The order is decided by numbers that the database gives out, not by clocks.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -10,9 +10,9 @@ export type NewOutput = {
   readonly vout: number;
   readonly transactionId: string;
   readonly amount: bigint;
-  /** The newest number when the mempool that held it was seen for the first time; null = nobody who remembers has seen it there. */
+  /** The newest number when the mempool with this output was seen for the first time; null = no running process remembers seeing it there. */
   readonly seenOrder: number | null;
-  /** When our node says that it came in; null = it does not say, or it stands in a block. */
+  /** When the node says that it entered its mempool; null = it does not say, or the output is in a block. */
   readonly enteredAtMs: number | null;
 };
 export type NotedPlace = {
@@ -23,15 +23,15 @@ export type NotedPlace = {
 };
 
 /**
- * What a node says of the time at which it saw a transaction counts against a payer only when it is this much before the transaction was made: a
- * node's clock and ours may differ, and ours may have been set back.
+ * The time at which a node says it saw a transaction counts against a payer only when it is at least this much before the transaction was
+ * made: the node's clock and ours may differ, and ours may have been set back.
  */
 const CLOCKS_DIFFER_BY = '48 hours';
 
 /**
- * Notes those of these outputs that are no payments and were there before their transaction was made; tells which are noted now or were before
- * (`txid:vout`). A block that is read again goes by its first reading, one that a reorganisation has brought by its own, and one below our
- * first by that.
+ * Records those of these outputs that are no payments because they were there before their transaction was made; returns those recorded now
+ * or earlier (`txid:vout`). What counts for a block that is read again is its first reading, for a block that a reorganisation brought its
+ * own reading, and for a block below our first one the reading of that first block.
  */
 export async function noteEarly(
   sql: Sql,
@@ -76,7 +76,7 @@ export async function noteEarly(
   return new Set(rows.map((row) => row.outpoint));
 }
 
-/** Which of these outputs are noted (`txid:vout`). */
+/** Which of these outputs are recorded as early (`txid:vout`). */
 export async function earlyAmong(
   sql: Sql,
   currency: UtxoCode,
@@ -92,7 +92,7 @@ export async function earlyAmong(
   return new Set(rows.map((row) => row.outpoint));
 }
 
-/** An operator has looked at what lies at an outpoint (`txid:vout`): the audit names it no more. False when nothing is noted there. */
+/** An operator has looked at the output at an outpoint (`txid:vout`): the audit no longer names it. False when nothing is recorded there. */
 export async function acknowledgeEarly(sql: Sql, outpoint: string, by: string, at: Date): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'acknowledge_early',

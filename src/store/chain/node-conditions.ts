@@ -1,17 +1,17 @@
-// What each chain's nodes last said of themselves and of each other. Written by the chain watchers pass by pass, read by `bursar chain
-// status` and /readyz; while nodes contradict each other the judge books nothing above a limit (store/transactions/cases reads `contested`).
+// The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; while nodes
+// contradict each other the judge books nothing above a limit.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { NodeAccord, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** A chain of which more blocks than these are not read yet is told as such. */
+/** A chain with more unread blocks than this is reported as behind. */
 export const FAR_BEHIND = 6;
 
 /**
- * What the node says of itself now. A contradiction among several nodes stands until two are seen to agree on the very block that we have read
- * up to (or only one is configured, and that is its tip): the branch that we are on may be the one that lost. Then every transaction that may
- * have waited for that is due again. A look that is older than the recorded one takes no contradiction back.
- * @param options.behind it is ready, and has fewer blocks than were read from it: the reason that is told; the time does not count as one in
+ * Records what the node says of itself now. A contradiction among several nodes stands until two of them agree on the very block that we
+ * have read up to (or only one is configured, and that block is its tip): the branch that we are on may be the one that lost. Then every
+ * transaction that may have waited for that is due again. A look that is older than the recorded one ends no contradiction.
+ * @param options.behind it is ready, but has fewer blocks than were read from it: the reason to record; the time does not count as one in
  * which it was read
  */
 export async function recordCondition(
@@ -65,7 +65,7 @@ export async function recordCondition(
   });
 }
 
-/** One node alone agrees with itself. */
+/** A single node agrees with itself. */
 function accordOf(condition: NodeCondition): NodeAccord {
   if (condition.state !== 'ready') return { state: 'unknown' };
   return condition.accord ?? { state: 'agreed', height: condition.height, hash: condition.hash };
@@ -74,9 +74,9 @@ function accordOf(condition: NodeCondition): NodeAccord {
 export type ChainStatus = {
   readonly currency: UtxoCode;
   readonly state: string;
-  /** Why it is not ready; of a ready one, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
+  /** Why it is not ready; for a ready node, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
   readonly reason: string | null;
-  /** What the node has, and how far we have read. */
+  /** The node's height, and how far we have read. */
   readonly nodeHeight: number | null;
   readonly height: number | null;
   readonly hash: string | null;
@@ -85,13 +85,13 @@ export type ChainStatus = {
   readonly checkedAtMs: number;
   /** Which of several nodes is read. */
   readonly node: string | null;
-  /** Why our nodes do not tell the same history; null while they do. */
+  /** Why our nodes do not agree about the chain; null while they do. */
   readonly contested: string | null;
   /** What is wrong with the other nodes. */
   readonly others: readonly string[];
 };
 
-/** One row per chain that a watcher has looked at; for `bursar chain status` and `/readyz`. */
+/** One row per chain that a watcher has looked at. */
 export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
   const { rows } = await sql.query<{
     currency: UtxoCode;

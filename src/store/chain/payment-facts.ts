@@ -1,4 +1,4 @@
-// The fact columns of payments (never the judge's): read for a set of sightings, changed, inserted.
+// The fact columns of payments (never the judge's): reading them for a set of sightings, changing, inserting.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -9,17 +9,17 @@ export type PlaceOfBlock = { readonly height: number; readonly hash: string; rea
 export type Sighting = {
   readonly facts: TransactionFacts;
   readonly seenAtMs: number;
-  /** How far the watcher had caught up before this one, where that is further than for the others that are recorded with it. */
+  /** How far the watcher had read before it saw this one, where that is further than for the others recorded with it. */
   readonly caughtUpAtMs?: number;
-  /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where that is known. */
+  /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where known. */
   readonly seenOrder?: number | null;
-  /** When the node says that it came into its mempool, where it stands there and the node says so. */
+  /** When the node says that it entered its mempool, for a transaction in the mempool of a node that says so. */
   readonly enteredAtMs?: number | null;
 };
 export type SightingsContext = {
   /** The block they are in; null = the mempool. */
   readonly block: PlaceOfBlock | null;
-  /** How far the watcher had caught up before it saw them. */
+  /** How far the watcher had read before it saw them. */
   readonly caughtUpAtMs: number;
   /** The chain's time of this pass. */
   readonly atMs: number;
@@ -36,7 +36,7 @@ export type PaymentFacts = {
   readonly goneSinceMs: number | null;
   readonly lastHeight: number | null;
   readonly conflictTxid: string | null;
-  /** Its rival is in a block of the best chain. */
+  /** The rival is in a block of the best chain. */
   readonly rivalMined: boolean;
 };
 export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'rivalMined'> & {
@@ -46,7 +46,7 @@ export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid
   readonly caughtUpAtMs: number;
 };
 
-/** What is known of the things that some transactions touch. */
+/** What the database knows about what some transactions touch. */
 export type KnownFacts = {
   /** Transaction id by output script (hex). */
   readonly owners: ReadonlyMap<string, string>;
@@ -93,13 +93,13 @@ function paymentFacts(row: RawFacts): PaymentFacts {
   };
 }
 
-/** A statement asks for so many outpoints at most. */
+/** The largest number of outpoints in one statement. */
 const ASKED_AT_ONCE = 50_000;
 
 /**
- * Which payments spend the same outpoints as these transactions, and which payments are there already: those under a txid that is concerned,
- * and those that are the same under another one.
- * @param seen.twinKeys what the outputs to us are known by under whatever txid (hex)
+ * Which payments spend the same outpoints as these transactions, and which payments exist already: those with one of their txids, and the
+ * same ones under another txid.
+ * @param seen.twinKeys the keys that identify the outputs to us under whatever txid (hex)
  */
 export async function readFacts(
   sql: Sql,
@@ -151,8 +151,8 @@ export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinc
 }
 
 /**
- * Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. `entry`: its row is gone though the ledger
- * has booked it, or some payment of its transaction that has no row any more (it may be that one, under another txid): its key in the ledger.
+ * Which of these outputs of a block pay a transaction of ours and are not recorded as mined in it. `entry`: its key in the ledger, when its
+ * row is gone though it is booked, or when a booked payment of its transaction has no row (it may be this one, under another txid).
  */
 export async function missingPayments(
   sql: Sql,
@@ -208,12 +208,12 @@ export async function readWaiting(
   return rows;
 }
 
-/** A statement may take half a minute: what a whole block brings is written in parts. */
+/** A statement may take half a minute: the changes of a whole block are written in parts. */
 const ROWS_AT_ONCE = 10_000;
 
 /**
- * Writes the facts as they are now. A lock holds for a txid as long as it stays where our node told of it: an InstantSend lock goes along
- * into a block; with another txid, out of the mempool or in another block a payment has none until our node tells it anew.
+ * Writes the facts as they are now. A lock belongs to a txid while it stays where our node reported it: an InstantSend lock stays when its
+ * transaction is mined; with another txid, out of the mempool or in another block a payment has none until our node reports it again.
  */
 export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, (part) => updateSome(sql, part));
@@ -221,7 +221,7 @@ export function updatePayments(sql: Sql, rows: readonly PaymentFacts[]): Promise
 async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void> {
   await sql.query({
     name: 'update_payment_facts',
-    // locked in the order of their ids, as the judge does who writes other columns of them
+    // locked in the order of their ids, as the judge does, which writes other columns of them
     text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
            update payments p
               set lock = case when p.txid = u.txid and ((p.state = u.state and p.block_hash is not distinct from u.block_hash)
@@ -247,8 +247,8 @@ async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void
 }
 
 /**
- * Writes payments that nobody knew. One that the ledger has booked before is none of these: its row was lost, and what the judge knew of it
- * is not in a block. It is left out, as a row that knows nothing would be booked a second time; the audit names it.
+ * Writes new payments. A payment that the ledger has already booked is not new: its row was lost, and what the judge knew of it is not in a
+ * block. It is left out, because a row without that knowledge would be booked a second time; the audit names it.
  */
 export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, (part) => insertSome(sql, currency, part));

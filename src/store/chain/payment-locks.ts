@@ -1,5 +1,5 @@
-// Which payments our own node holds locked (Dash: InstantSend, ChainLocks): the one fact that the chain's blocks and mempool do not show. Called by
-// the worker's lock watcher.
+// Which payments our own node reports as locked (Dash: InstantSend, ChainLocks): the one fact that the chain's blocks and mempool do not
+// show.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { ChainLock } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -12,7 +12,7 @@ export type LockFact = {
   readonly lock: ChainLock | null;
 };
 
-/** Payments whose lock can still change something: in the mempool, or above a height without the lock of their block. */
+/** Payments whose lock can still change something: in the mempool, or above a height and without the lock of their block. */
 export async function readLockable(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<LockFact[]> {
   const { rows } = await sql.query<{ id: bigint; transaction_id: string; txid: string; lock: ChainLock | null }>({
     name: 'read_lockable',
@@ -24,7 +24,10 @@ export async function readLockable(sql: Sql, currency: UtxoCode, aboveHeight: nu
   return rows.map((row) => ({ id: row.id, transactionId: row.transaction_id, txid: row.txid, lock: row.lock }));
 }
 
-/** Writes locks as they are now, and lets the judge look at the transactions. A payment that has left, or that another txid has taken over meanwhile, stays as it is. */
+/**
+ * Writes locks as they are now, and makes the transactions due for the judge. A payment that has left, or that another txid has taken over
+ * meanwhile, is not changed.
+ */
 export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise<void> {
   await makeDue(
     sql,

@@ -1,9 +1,9 @@
-// Ranges of address indexes: asked for by whoever gives addresses to customers, given by the signer, both through rows of the database, since
-// they may run on different machines.
+// Ranges of address indexes: the address pools request them and the signer gives them, both through rows of the database, since they may
+// run on different machines.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 
-/** Told when somebody asks; and when the request of the id that comes with it is answered. */
+/** Notified when a range is requested, and with a request's id when that request is answered. */
 export const WANTED = 'address_wanted';
 export const GIVEN = 'address_given';
 /** The session lock of the signer that gives out addresses for a database. */
@@ -15,8 +15,8 @@ export type AddressRange = { readonly keyId: bigint; readonly xpub: string; read
 const USABLE = `retired_at is null and (origin = 'imported' or confirmed_at is not null)`;
 
 /**
- * Asks the signer for a range of the currency's key in use.
- * @param id fresh and random: no older copy of the database holds an answer to it
+ * Requests a range of the currency's key in use from the signer.
+ * @param id fresh and random, so that no older copy of the database holds an answer to it
  * @returns false when there is no key that addresses may be derived from
  */
 export async function askForRange(
@@ -34,7 +34,7 @@ export async function askForRange(
   return rowCount === 1;
 }
 
-/** Somebody still waits for the answer: the signer forgets requests of which nobody has said so for minutes. */
+/** The answer is still wanted: the signer deletes requests that nobody has renewed for minutes. */
 export async function renewRequest(sql: Sql, id: string): Promise<void> {
   await sql.query({
     name: 'renew_request',
@@ -44,7 +44,7 @@ export async function renewRequest(sql: Sql, id: string): Promise<void> {
   });
 }
 
-/** The answer to a request, once: it is gone from the database then. `unknown`: this database has no such request. */
+/** The answer to a request; it is deleted with the first reading. `unknown`: this database has no such request. */
 export async function takeRange(sql: Sql, id: string): Promise<AddressRange | 'waiting' | 'unknown'> {
   const asked = await sql.query<{ answered: boolean }>({
     name: 'look_at_request',
@@ -64,7 +64,7 @@ export async function takeRange(sql: Sql, id: string): Promise<AddressRange | 'w
   return row === undefined ? 'unknown' : { keyId: row.id, xpub: row.xpub, firstIndex: Number(row.first_index), size: row.size };
 }
 
-/** The currencies of which this database has given out addresses: whoever starts will need some of them again. */
+/** The currencies of which this database has given out addresses: a process that starts will need some of them again. */
 export async function currenciesInUse(sql: Sql): Promise<readonly UtxoCode[]> {
   const { rows } = await sql.query<{ currency: UtxoCode }>({
     name: 'currencies_in_use',
@@ -78,7 +78,7 @@ export type OpenRequest = {
   readonly id: string;
   readonly size: number;
   readonly currency: UtxoCode;
-  /** The key in use; `nextIndex` is how far this database says that its indexes were given. */
+  /** The key in use; `nextIndex` is the first index that this database has not given out. */
   readonly key: {
     readonly id: bigint;
     readonly xpub: string;
@@ -89,7 +89,7 @@ export type OpenRequest = {
 
 const FORGOTTEN_AFTER = '5 minutes';
 
-/** What is asked for, the oldest first, as far as somebody waits and there is a key for it. Forgets what nobody waits for. */
+/** The requests that are still wanted and have a key, the oldest first. Deletes those that are no longer wanted. */
 export async function openRequests(sql: Sql): Promise<readonly OpenRequest[]> {
   await sql.query({
     name: 'forget_requests',
@@ -125,13 +125,13 @@ export type Grant = {
   readonly firstIndex: number;
   readonly lineage: string;
   readonly counter: number;
-  /** Why the range does not begin where the database says; null = a range was lost on the way, which is no news. */
+  /** Why the range does not begin where the database says; null = only a range was lost on the way, which needs no report. */
   readonly skipped: SkippedCause | null;
 };
 
 /**
- * Answers a request. The range is in the signer's journal already.
- * @returns false when somebody else has moved the key's counter meanwhile, or it is not in use any more: nothing was written
+ * Answers a request. The range is already in the signer's journal.
+ * @returns false when the key's counter has moved meanwhile, or the key is no longer in use: nothing was written
  */
 export function giveRange(db: Database, grant: Grant): Promise<boolean> {
   const { request, firstIndex } = grant;
@@ -157,7 +157,7 @@ export function giveRange(db: Database, grant: Grant): Promise<boolean> {
   });
 }
 
-/** Notes which journal has last changed what this database gives out. */
+/** Records which journal has last changed what this database gives out. */
 export async function markJournal(sql: Sql, mark: { readonly lineage: string; readonly counter: number }): Promise<void> {
   await sql.query({
     name: 'mark_journal',
@@ -177,7 +177,7 @@ export async function readJournalMark(sql: Sql): Promise<{ readonly lineage: str
   return rows[0] === undefined ? null : { lineage: rows[0].lineage, counter: Number(rows[0].counter) };
 }
 
-/** Whether a request is there and not answered. */
+/** Whether a request exists and is not answered. */
 export async function isOpen(sql: Sql, id: string): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'is_request_open',
@@ -187,7 +187,7 @@ export async function isOpen(sql: Sql, id: string): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Sets a key's counter to an index that it is below. `cause` null: nothing worth telling lies between. */
+/** Raises a key's counter to an index, if it is below it. `cause` null: nothing between them needs a report. */
 export async function raiseKey(
   sql: Sql,
   raise: { readonly keyId: bigint; readonly from: number; readonly to: number; readonly cause: SkippedCause | null },

@@ -1,12 +1,12 @@
 // What a second reading of the chains found at our addresses, block by block at final depth, independently of what the watchers recorded.
-// Written by the worker's reconciler, compared with payments and ledger by the audit (store/ledger/reconciliation.ts).
+// The audit compares it with payments and ledger.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CursorMoved } from './blocks.ts';
 import { noteEarly } from './early-coins.ts';
 
 export type Reconciled = {
-  /** Nothing at or below this block is looked at. */
+  /** Nothing at or below this block is read. */
   readonly fromHeight: number;
   /** The last block that was read, with its hash. */
   readonly height: number;
@@ -23,7 +23,7 @@ export type Receipt = {
 };
 export type Place = { readonly height: number; readonly hash: string };
 
-/** A reorganisation deeper than this is read again from the beginning. */
+/** After a reorganisation deeper than this the second reading restarts from the beginning. */
 const KEPT_BLOCKS = 2_000;
 
 export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
@@ -45,7 +45,7 @@ export async function setReconciledTrouble(sql: Sql, currency: UtxoCode, trouble
   });
 }
 
-/** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun, or no block is known. */
+/** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun already, or no block is known. */
 export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number): Promise<void> {
   await sql.query({
     name: 'begin_reconciled',
@@ -58,9 +58,7 @@ export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number
   });
 }
 
-/**
- * Records what the next block holds for us, in an open transaction. @throws CursorMoved when somebody else has read on meanwhile
- */
+/** Records what the next block holds for us, in an open transaction. @throws CursorMoved when another process has read on meanwhile */
 export async function addReceipts(
   sql: Sql,
   currency: UtxoCode,
@@ -100,7 +98,7 @@ export async function addReceipts(
   await noteEarly(sql, currency, { height: block.height, atMs: change.atMs }, outputs);
 }
 
-/** The second reading begins anew above this block. */
+/** The second reading restarts above this block. */
 export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, atMs: number): Promise<void> {
   await sql.query({
     name: 'rewind_reconciled',
@@ -120,7 +118,7 @@ export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, 
   await keepBlock(sql, currency, to);
 }
 
-/** The blocks that the second reading has read itself, from a height downwards; only the newest are kept. */
+/** The blocks that the second reading has read, from a height downwards; only the newest are kept. */
 export async function reconciledDown(sql: Sql, currency: UtxoCode, fromHeight: number, limit: number): Promise<readonly Place[]> {
   const { rows } = await sql.query<{ height: number; hash: string }>({
     name: 'reconciled_down',

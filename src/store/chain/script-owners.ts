@@ -1,11 +1,12 @@
-// Whose output scripts are, asked in slices: what one block holds (a million outputs) would not be answered within the time of one statement.
+// Which transactions output scripts belong to, asked in slices: one statement for a whole block (up to a million outputs) would exceed the
+// statement's time limit.
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 
-/** A statement asks for so many at most. */
+/** The largest number of scripts in one statement. */
 const ASKED_AT_ONCE = 20_000;
 
-/** Transaction ids by script (hex), whatever their age; scripts that are nobody's are left out. */
+/** Transaction ids by script (hex), whatever their age; scripts that are not ours are left out. */
 export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promise<ReadonlyMap<string, string>> {
   const owners = new Map<string, string>();
   await inParts(scripts, ASKED_AT_ONCE, async (part) => {

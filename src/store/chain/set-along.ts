@@ -1,18 +1,18 @@
-// Our own clock was set: what waits for a time of a chain is dated anew, so that it waits for as long as it would have. Called by the chain's
-// watcher (worker/own-clock.ts) before it goes on.
+// When our own clock was set: whatever waits for a time of a chain gets a new date, so that it waits as long as it would have.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** After the end of its window a payment is on time for so long at most (see core/judge): then nothing waits for it any more. */
+/** A payment is on time until this long after the end of the window (see core/judge): then nothing waits for the window any more. */
 const GRACE = '61 seconds';
 
 /**
- * Moves the times of one chain, and of all transactions in its currency, that something waits for. When a transaction was created and what was
- * told of it stays as it was told.
- * @param set.byMs how far the clock was set: below zero back
- * @param set.nowMs the time since then
- * @param set.sinceMs since when the clock may have been set, in the time since then: what is dated between the two may be dated on the new
- *   clock already, and stays. Null = nobody knows: then only what is dated in time to come is moved.
+ * Moves the times of one chain, and of all transactions in its currency, that something waits for. The creation time of a transaction, and
+ * what was already reported, stay.
+ * @param set.byMs how far the clock was set: negative = back
+ * @param set.nowMs the time now, on the set clock
+ * @param set.sinceMs the earliest moment, on the set clock, at which it may have been set: dates between this and now may already be from
+ * the set
+ *   clock, and stay. Null = unknown: then only dates in the future are moved
  */
 export async function setAlong(
   sql: Sql,
@@ -20,7 +20,7 @@ export async function setAlong(
   set: { readonly byMs: number; readonly nowMs: number; readonly sinceMs: number | null },
 ): Promise<void> {
   const values = [currency, set.byMs];
-  // the chain's lock first, then transactions, then payments, as everybody takes them
+  // the chain's lock first, then transactions, then payments: the order of all writers
   await sql.query({
     name: 'set_cursor_along',
     text: `update chain_cursors set caught_up_at = caught_up_at + $2 * interval '1 ms' where currency = $1`,
@@ -46,7 +46,7 @@ export async function setAlong(
         from waiting w where t.id = w.id`,
     values: dated,
   });
-  // these the watchers date, and none has since the clock was set, unless it was set in the middle of a pass
+  // the watchers write these dates, and have written none since the clock was set, unless it was set in the middle of a pass
   await sql.query({
     name: 'set_payments_along',
     text: `

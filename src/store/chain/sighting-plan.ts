@@ -1,5 +1,5 @@
-// What sightings mean for the payments that are known, worked out in memory before anything is written: a payment is new, found again,
-// taken over by its malleated twin, or loses against a rival. No SQL here.
+// What sightings mean for the known payments, worked out in memory before anything is written: a payment is new, found again, taken over by
+// its malleated twin, or loses against a rival. No SQL here.
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
@@ -17,20 +17,20 @@ export type Plan = {
   readonly currency: UtxoCode;
   readonly context: SightingsContext;
   readonly owners: ReadonlyMap<string, string>;
-  /** Payments as they are after the sightings so far, by id, and the ids by outpoint, by what makes a twin, and by txid. */
+  /** Payments after the sightings so far, by id, and the ids by outpoint, by the key that a twin shares, and by txid. */
   readonly rows: Map<bigint, PaymentFacts>;
   readonly byOutpoint: Map<string, bigint>;
   readonly byTwin: Map<string, Set<bigint>>;
   readonly byTxid: Map<string, Set<bigint>>;
   readonly changed: Set<bigint>;
-  /** By outpoint, and the outpoints by txid. */
+  /** New payments by outpoint, and the outpoints by txid. */
   readonly made: Map<string, NewPayment>;
   readonly madeByTxid: Map<string, string[]>;
   readonly spends: NewSpend[];
   readonly spenders: Map<string, Set<string>>;
-  /** Txids whose spends are noted. */
+  /** Txids whose spends are already recorded. */
   readonly noted: Set<string>;
-  /** Txids that spend what a payment spends. */
+  /** Txids that spend an outpoint that a payment spends. */
   readonly rivals: Set<string>;
 };
 
@@ -55,7 +55,7 @@ export function createPlan(currency: UtxoCode, context: SightingsContext, known:
   return plan;
 }
 
-/** Works one transaction into the plan, in a time that grows with its own size only. */
+/** Adds one transaction to the plan, in time linear in its own size. */
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
@@ -63,7 +63,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
     const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, twinOf(twinKey, transactionId));
     if (twin !== undefined) {
-      // what the best chain has decided is not unmade by a look at the mempool: that list may be older
+      // a look at the mempool does not undo what the best chain has decided: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
       if (isAsKnown(twin, facts.txid, block)) continue;
       replace(plan, twin, {
@@ -101,8 +101,8 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
 }
 
 /**
- * The payment that this output is under another txid. A peg-out has nothing but script and amount to be known by, so it is one that is not
- * there any more; in a block also one that waited in the mempool until now.
+ * The payment that is this output under another txid. A peg-out has only script and amount to identify it, so its twin is a payment that is
+ * no longer there; for an output in a block also one that waited in the mempool until now.
  */
 function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts | undefined {
   const rows = [...(plan.byTwin.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
@@ -123,12 +123,12 @@ type OurOutput = {
   readonly twinKey: string;
 };
 
-/** What the outputs of these transactions to ours are known by under whatever txid (hex). */
+/** The keys that identify the outputs of these transactions to ours under whatever txid (hex). */
 export function twinKeysOf(owners: ReadonlyMap<string, string>, sightings: readonly TransactionFacts[]): readonly string[] {
   return sightings.flatMap((facts) => ours(owners, facts).map(({ twinKey }) => twinKey));
 }
 
-/** The outputs to transactions of ours, each with the key that its twin under another txid has too. */
+/** The outputs to transactions of ours, each with the key that its twin under another txid shares. */
 function ours(owners: ReadonlyMap<string, string>, facts: TransactionFacts): OurOutput[] {
   const inputs = facts.inputs.length === 0 ? facts.txid : facts.inputs.map(outpointKey).sort().join(',');
   const begun = createHash('sha256').update(`${inputs}|`);
@@ -157,7 +157,7 @@ function beatRivals(plan: Plan, facts: TransactionFacts): void {
   }
   for (const txid of losers) {
     for (const id of [...(plan.byTxid.get(txid) ?? [])]) beat(plan, plan.rows.get(id) as PaymentFacts, facts);
-    // seen and replaced within one look: it never was there
+    // seen and replaced within one look: it is as if it never existed
     for (const outpoint of plan.madeByTxid.get(txid) ?? []) plan.made.delete(outpoint);
     plan.madeByTxid.delete(txid);
   }
@@ -165,7 +165,7 @@ function beatRivals(plan: Plan, facts: TransactionFacts): void {
 
 function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
   const { block } = plan.context;
-  // the mempool holds nothing that the chain has already decided otherwise: such a list is older than our cursor
+  // what the chain has decided otherwise cannot be in the mempool: such a list is older than our cursor
   if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) return;
   plan.rivals.add(facts.txid);
   if (row.state === 'conflicted' && row.conflictTxid === facts.txid) return;
@@ -179,7 +179,7 @@ function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
   });
 }
 
-/** Once for a transaction: its outputs share its inputs. */
+/** Once per transaction: its outputs share its inputs. */
 function noteSpends(plan: Plan, facts: TransactionFacts): void {
   if (plan.noted.has(facts.txid)) return;
   plan.noted.add(facts.txid);

@@ -1,5 +1,5 @@
-// Writes what the watchers saw of payments: facts, never decisions. A payment's place (mempool, block, gone, conflicted), what it spends,
-// and who its rival is; the transactions it concerns are made due for the judge. Always called while the chain's cursor row is locked.
+// Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
+// spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { noteEarly } from './early-coins.ts';
@@ -18,7 +18,7 @@ import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 
-/** Records what one block, or the mempool, shows of payments. Returns how many payments changed. */
+/** Records the payments that one block, or the mempool, shows. Returns how many payments changed. */
 export async function recordSightings(
   sql: Sql,
   currency: UtxoCode,
@@ -40,7 +40,7 @@ export async function recordSightings(
   return plan.changed.size + plan.made.size;
 }
 
-/** The sightings without the outputs that were there before their transaction was made: these are noted, and never payments. */
+/** The sightings without the outputs that were there before their transaction was made: these are recorded as early, and never as payments. */
 async function withoutEarly(
   sql: Sql,
   currency: UtxoCode,
@@ -85,8 +85,8 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
 }
 
 /**
- * The judge looks at these transactions at once. A mark is a row of its own, so nobody is waited for; it is taken away with the verdict on what
- * was there when it was read, never with an older one.
+ * Makes these transactions due at once. A due mark is a row of its own, so that writing one waits for no lock; a verdict deletes only the
+ * marks that were there when it began to read.
  */
 export async function makeDue(sql: Sql, transactionIds: readonly string[]): Promise<void> {
   if (transactionIds.length === 0) return;
@@ -98,8 +98,8 @@ export async function makeDue(sql: Sql, transactionIds: readonly string[]): Prom
 }
 
 /**
- * A reorganisation took back every block above a height: the payments there are gone until the new branch or the mempool shows them.
- * When the chain got shorter, those below lose confirmations too and are looked at again.
+ * A reorganisation removed every block above a height: the payments there are gone until the new branch or the mempool shows them. When the
+ * chain got shorter, payments below lose confirmations too and become due.
  */
 export async function takeBackAbove(
   sql: Sql,
@@ -118,7 +118,7 @@ export async function takeBackAbove(
   );
   await sql.query({
     name: 'take_back_payments',
-    // in the order of their ids, as everybody locks payments
+    // in the order of their ids, the order in which every writer locks payments
     text: `with lost as materialized (select id from payments where currency = $1 and height > $2 order by id for no key update)
              update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
               where id in (select id from lost)`,
@@ -130,10 +130,10 @@ export async function takeBackAbove(
     values: [currency, options.height],
   });
 }
-/** No rule asks for more confirmations than the coinbase that matures last. */
+/** No rule needs more confirmations than the longest coinbase maturity. */
 const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));
 
-/** What of our payments, and of their rivals, is not in a block. */
+/** Our payments that are not in a block, and their rivals. */
 export type UnminedFacts = {
   readonly payments: readonly PaymentFacts[];
   readonly rivals: readonly string[];
@@ -150,9 +150,9 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number)
 }
 
 /**
- * Compares what is not in a block with the whole mempool of a node whose tip is our cursor: what left is gone, what came back is there,
- * and a payment whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
- * @param seenHeight the tip below which the payments in the mempool were last seen; null = nobody knows
+ * Compares the payments that are not in a block with the whole mempool of a node whose tip is our cursor: one that is missing is gone, one
+ * that came back is there, and one whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
+ * @param seenHeight the tip below which the payments in the mempool were last seen; null = unknown
  */
 export function compareWithMempool(
   unmined: UnminedFacts,

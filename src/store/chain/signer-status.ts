@@ -1,18 +1,17 @@
-// What the database tells of the signer that gives out its addresses: whether one is there, who waits for it, and which indexes were passed
-// over. For the readiness, `bursar chain status`, the key commands and the audit.
+// What the database shows of the signer: whether one runs, which requests wait for it, and which indexes were passed over.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SIGNER_LOCK, type SkippedCause } from './range-requests.ts';
 
 export type SignerStatus = {
-  /** Some process holds the place of the signer. */
+  /** Some process holds the signer's lock. */
   readonly runs: boolean;
-  /** Currencies for which addresses are asked for in vain, and since when. */
+  /** Currencies whose address requests the signer has left unanswered for too long. */
   readonly waiting: readonly UtxoCode[];
   readonly waitingSinceMs: number | null;
 };
 
-/** A signer that runs answers within this. */
+/** A running signer answers within this time. */
 const ANSWERS_WITHIN = '2 seconds';
 const STILL_WANTED = '5 minutes';
 
@@ -45,7 +44,7 @@ export type SkippedAddresses = {
 
 /**
  * Indexes that were passed over, the newest first.
- * @param days how far back it looks; null = all
+ * @param days how far back to look; null = all
  */
 export async function readSkipped(sql: Sql, days: number | null = null): Promise<readonly SkippedAddresses[]> {
   const { rows } = await sql.query<{

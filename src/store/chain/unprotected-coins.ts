@@ -1,5 +1,5 @@
-// Coins at a script of ours that our key does not control on their chain (a witness program where there is no segwit): noted for the operator,
-// and nothing else. Whoever mines a block can take them back, so they are no payment and never enter the ledger.
+// Outputs at a script of ours that our key does not control on their chain (a witness program where there is no segwit): only recorded for
+// the operator. Whoever mines a block can take them back, so they are no payments and never enter the ledger.
 import type { UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -11,15 +11,18 @@ export type UnprotectedCoin = {
   readonly outpoint: string;
   readonly transactionId: string;
   readonly amount: bigint;
-  /** Of the block it was seen in; null = only in the mempool. */
+  /** Height of the block in which it was seen; null = only in the mempool. */
   readonly height: number | null;
   readonly seenAtMs: number;
 };
 
-/** A miner makes such outputs for nothing, block after block: so many of a transaction and coin are noted, the next ones tell nothing new. */
+/**
+ * A miner can make such outputs for free in every block: this many are recorded per transaction and currency, more would tell the operator
+ * nothing new.
+ */
 const MOST_NOTED = 20;
 
-/** Notes what was seen for the first time, within the watcher's database transaction. */
+/** Records those seen for the first time, within the watcher's database transaction. */
 export async function noteUnprotected(
   sql: Sql,
   currency: UtxoCode,
@@ -80,7 +83,7 @@ const coin = (row: Row): UnprotectedCoin => ({
   seenAtMs: row.seen_at.getTime(),
 });
 
-/** Those of a chain that nobody was told of, and marks them as told: of all workers one gets each. */
+/** Those of a chain that were not logged yet, and marks them as logged: among all workers only one gets each. */
 export async function takeUntold(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedCoin[]> {
   const { rows } = await sql.query<Row>({
     name: 'take_untold_coins',

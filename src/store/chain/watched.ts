@@ -1,6 +1,6 @@
 // What the watchers compare every output and input with: the scripts of payable transactions and the outpoints that payments spend. Rows
-// are read in packs of bytes, and new ones by the database transaction that made them, so that none is missed whatever the order of
-// commits. Called by worker/watch-list.ts and by rescan.
+// are read in packs of bytes, and new ones by the id of the database transaction that wrote them, so that none is missed whatever the order
+// of commits.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -8,7 +8,7 @@ import type { Sql } from '../postgres/connect.ts';
 export type Pack = Buffer;
 export type SpentOutpoint = { readonly txid: string; readonly vout: number };
 
-/** The oldest database transaction that is still open: everything made before it is visible to the next statement. */
+/** The oldest database transaction that is still open: everything written before it is visible to the next statement. */
 export async function openHorizon(sql: Sql): Promise<string> {
   const { rows } = await sql.query<{ horizon: string }>({
     name: 'open_horizon',
@@ -18,7 +18,7 @@ export async function openHorizon(sql: Sql): Promise<string> {
   return (rows[0] as { horizon: string }).horizon;
 }
 
-/** Rows that claim to be of the future were restored from another cluster: they are not new. */
+/** Rows whose transaction ids are in the future were restored from another cluster: they are not new. */
 export async function forgetForeignHorizons(sql: Sql): Promise<void> {
   for (const table of ['transactions', 'payment_inputs']) {
     await sql.query({
@@ -45,7 +45,7 @@ export async function packScripts(
   return { lastId: rows[0]?.last_id ?? null, pack: rows[0]?.pack ?? null };
 }
 
-/** The scripts of older transactions that have payments which can still change, or that wait for their chain to be read past their window. */
+/** The scripts of older transactions with payments that can still change, or whose chain is not read past their window yet. */
 export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<Pack | null> {
   const { rows } = await sql.query<{ pack: Buffer | null }>({
     name: 'pack_unfinished_scripts',
@@ -58,7 +58,7 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
   return rows[0]?.pack ?? null;
 }
 
-/** The scripts that were made at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts). */
+/** The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts). */
 export async function packNewScripts(
   sql: Sql,
   horizon: string,
@@ -72,7 +72,7 @@ export async function packNewScripts(
   return rows[0] as { horizon: string; pack: Buffer | null; order: number };
 }
 
-/** The scripts of the payments of a chain that are not mined, or above a height, whatever their age: they may come again. */
+/** The scripts of a chain's payments that are not mined, or above a height, whatever their age: they may appear again. */
 export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<Pack | null> {
   const { rows } = await sql.query<{ pack: Buffer | null }>({
     name: 'pack_paid_scripts',
@@ -83,7 +83,7 @@ export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight:
   return rows[0]?.pack ?? null;
 }
 
-/** The outpoints that payments of a chain spend, of those payments that are not mined, or above a height. */
+/** The outpoints that a chain's payments spend, of those payments that are not mined, or above a height. */
 export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
   const { rows } = await sql.query<SpentOutpoint>({
     name: 'spent_outpoints',

@@ -1,5 +1,5 @@
-// The account-level public keys that receiving addresses are derived from, one in use per currency. Called by the signer (its own keys),
-// by the key commands (keys kept elsewhere) and by the audit.
+// The account-level public keys that receiving addresses are derived from, one in use per currency: the signer's own, and imported ones
+// that are kept elsewhere.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 
@@ -53,12 +53,12 @@ export async function listKeys(sql: Sql): Promise<readonly StoredKey[]> {
   return result.rows.map(stored);
 }
 
-/** Notes that the signer knows the key as its own. */
+/** Marks a key that the signer knows as its own. */
 export async function confirmKey(sql: Sql, id: bigint, at: Date): Promise<void> {
   await sql.query({ name: 'confirm_key', text: 'update account_xpubs set confirmed_at = $2 where id = $1', values: [id, at] });
 }
 
-/** Takes the confirmation of a key away: nothing is derived from it any more. */
+/** Removes a key's confirmation: nothing is derived from it any more. */
 export async function distrustKey(sql: Sql, id: bigint): Promise<void> {
   await sql.query({ name: 'distrust_key', text: 'update account_xpubs set confirmed_at = null where id = $1', values: [id] });
 }
@@ -82,8 +82,9 @@ export type ImportOutcome =
   | { readonly outcome: 'of_other_currency'; readonly currency: UtxoCode };
 
 /**
- * Makes a key the one in use for its currency. The key before it is kept, and so is each key's own index counter: one that comes back
- * goes on where it stopped. None begins below `start`, also one that is in use already. A key that serves another currency is not taken (they would share output scripts).
+ * Makes a key the one in use for its currency. The previous key is kept with its index counter, so a key that comes back continues where it
+ * stopped. No key begins below `start`, not even one that is in use already. A key that serves another currency is refused (they would
+ * share output scripts).
  */
 export function importKey(
   db: Database,
@@ -114,7 +115,7 @@ export function importKey(
   });
 }
 
-/** The key with its counter at least there. */
+/** The key, with its counter raised to at least this index. */
 async function raised(sql: Sql, key: StoredKey, to: number): Promise<StoredKey> {
   const { rows } = await sql.query<Row>({
     name: 'raise_key_in_use',

@@ -1,5 +1,5 @@
-// The invariants of the books as questions to the database: each finds the rows that break it and is answered by none. INV-n are those of the
-// design's list under its numbers, BOOK-n and CHAIN-n are our own. Called by the audit.
+// The invariants of the books as SQL queries: each returns the rows that break it. INV-n, BOOK-n and CHAIN-n are their ids in the audit's
+// report.
 import { CURRENCIES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -7,7 +7,7 @@ export type Finding = { readonly what: string };
 /** An invariant: the rows that break it, as `what`; `$1` where it takes a parameter. */
 export type Question = { readonly id: string; readonly says: string; readonly text: string };
 
-/** Of each currency its whole coin, and the quote's last decimal, in minor units. */
+/** For each currency its whole unit, and the last decimal of its quote, in minor units. */
 const UNITS = Object.values(CURRENCIES)
   .map(
     ({ code, decimals, quoteDecimals }) => `('${code}', ${10n ** BigInt(decimals)}, ${10n ** BigInt(decimals - quoteDecimals)})`,
@@ -110,7 +110,7 @@ const QUESTIONS: readonly Question[] = [
   {
     id: 'BOOK-4',
     says: 'what a transaction shows as received is what its payments say',
-    // one that the judge has still to look at is left out: its payments have just changed
+    // transactions that are still due for the judge are left out: their payments have just changed
     text: `select t.id || ' shows ' || t.crypto_received || ', its payments say ' || coalesce(p.amount, 0) as what
              from transactions t
              left join (select p.transaction_id, p.currency, sum(p.amount) as amount from payments p where p.state in ('mempool', 'mined') group by 1, 2) p
@@ -131,8 +131,9 @@ const QUESTIONS: readonly Question[] = [
   {
     id: 'BOOK-6',
     says: 'every posting shows the balance of its account after it',
-    // Entries follow each other in the order of their ids. Before migration 0092 several at once could get their ids in another order than
-    // they were booked: where the order is broken, the balances of the account must still form one way from nothing to what it holds now.
+    // Entries follow each other in the order of their ids. Before migration 0092 concurrent entries could get their ids in another order
+    // than they were booked: where the order is broken, the balances of the account must still form one path from zero to the present
+    // balance.
     text: `with steps as (
              select p.account_id, p.entry_id, p.balance_after as shown, p.amount * a.normal_side as step,
                     coalesce(lag(p.balance_after) over (partition by p.account_id order by p.entry_id), 0) as before
@@ -206,7 +207,7 @@ const QUESTIONS: readonly Question[] = [
   {
     id: 'CHAIN-2',
     says: 'every mined payment lies in a block of the best chain as it was read',
-    // what a rescan found below the first block that the watchers have read is compared with the second reading only
+    // payments that a rescan found below the watchers' first block are compared with the second reading only
     text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' is said to be in block ' || p.height
                   || case when b.hash is null then ', which was not read' else ', which is another one' end as what
              from payments p left join (select currency, min(height) as height from blocks group by currency) f on f.currency = p.currency
@@ -219,7 +220,7 @@ export type Answer = { readonly id: string; readonly says: string; readonly find
 const SHOWN = 20;
 
 /**
- * Asks every question on one snapshot.
+ * Runs every query on one snapshot.
  * @param paths the allowed steps as `from to`
  */
 export async function askAll(sql: Sql, paths: readonly string[]): Promise<Answer[]> {
@@ -227,8 +228,8 @@ export async function askAll(sql: Sql, paths: readonly string[]): Promise<Answer
 }
 
 /**
- * Asks these questions.
- * @param parameter the value of those that have one
+ * Runs these queries.
+ * @param parameter the value for those that take one
  */
 export async function ask(sql: Sql, questions: readonly Question[], parameter: unknown): Promise<Answer[]> {
   const answers: Answer[] = [];

@@ -1,4 +1,4 @@
-// What a merchant has available, as the ledger's balance rows say. Called by account of the flow.
+// A merchant's available balances, from the ledger's balance rows.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 

@@ -1,5 +1,4 @@
-// Breakers: what a red audit stops (payouts), since when and why. Tripped by flow/audit, cleared only by an operator's green full audit,
-// looked at before money leaves.
+// Breakers: what a red audit stops (payouts), since when and why. Only a green full audit on an operator's request clears them.
 import type { Sql } from '../postgres/connect.ts';
 
 export type BreakerName = 'payouts';
@@ -13,7 +12,7 @@ export type Breaker = {
   readonly seenAtMs: number;
 };
 
-/** Trips a breaker. One that is open already stays as it was tripped; new reasons are added. */
+/** Trips a breaker. One that is open already keeps its time; new reasons are added. */
 export async function tripBreaker(
   sql: Sql,
   trip: {
@@ -56,7 +55,7 @@ export async function openBreakers(sql: Sql): Promise<readonly Breaker[]> {
   }));
 }
 
-/** Closes every breaker; how many were open. The row stays as history. */
+/** Closes every breaker and returns how many were open. The row stays as history. */
 export async function clearBreakers(sql: Sql, by: string, atMs: number): Promise<number> {
   const { rowCount } = await sql.query({
     name: 'clear_breakers',

@@ -1,11 +1,11 @@
-// The way into the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
-// house's own accounts. Called by the lives, inside their database transaction.
+// Access to the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
+// service's own accounts.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Balances, Entry, Part } from '../../core/judge/case.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 
-/** So many entries are posted in one statement: a transaction paid in thousands of outputs must not run into the time limit of one. */
+/** The largest number of entries in one statement: a transaction paid in thousands of outputs must not run into the statement's time limit. */
 const ENTRIES_AT_ONCE = 500;
 const PARTS_AT_ONCE = 2_000;
 
@@ -16,7 +16,7 @@ export type EntryToPost = {
   readonly atMs: number;
 };
 
-/** Posts balanced entries in their order. A key that was posted before with the same lines changes nothing. */
+/** Posts balanced entries in their order. A key that was already posted with the same lines changes nothing. */
 export function postEntries(sql: Sql, postings: readonly EntryToPost[]): Promise<void> {
   return inParts(postings, ENTRIES_AT_ONCE, (some) => postSome(sql, some));
 }
@@ -66,8 +66,8 @@ export async function lockBalances(sql: Sql, merchantId: bigint, currencies: rea
 }
 
 /**
- * As {@link lockBalances} for several merchants at once, each with its currencies; waits for nobody. A merchant of whom somebody holds a row is
- * not in the answer.
+ * As {@link lockBalances} for several merchants at once, each with its currencies; waits for no lock. A merchant one of whose rows is
+ * locked by another session is not in the result.
  */
 export async function lockFreeBalances(
   sql: Sql,
@@ -98,7 +98,7 @@ function balancesOf(merchantId: bigint, currencies: readonly CurrencyCode[], amo
   );
 }
 
-/** Moves queued postings into the house's balances; returns how many entries it took. */
+/** Moves queued postings into the balances of the service's own accounts; returns how many entries it took. */
 export async function rollUp(sql: Sql, limit: number): Promise<number> {
   const { rows } = await sql.query<{ n: number }>({
     name: 'ledger_roll_up',
@@ -111,7 +111,7 @@ export async function rollUp(sql: Sql, limit: number): Promise<number> {
 export type BalanceEntryRow = {
   readonly entryId: bigint;
   readonly currency: CurrencyCode;
-  /** Signed: + into the balance. */
+  /** Signed: + increases the balance. */
   readonly amount: bigint;
   readonly balanceAfter: bigint;
   readonly kind: string;
@@ -120,7 +120,7 @@ export type BalanceEntryRow = {
   readonly createdAtMs: number;
 };
 
-/** The entries that made a merchant's available balance, newest first; one more than `limit` where there are more. */
+/** The entries of a merchant's available balance, newest first; one more than `limit` where there are more. */
 export async function balanceEntries(
   sql: Sql,
   merchantId: bigint,

@@ -1,4 +1,4 @@
-// The invariants of payments and their places in the ledger, as questions to the database: see audit.ts. Asked by the audit.
+// The invariants of payments and of where their units are in the ledger, as SQL queries: see audit.ts.
 import type { Question } from './audit.ts';
 
 export const OF_PAYMENTS: readonly Question[] = [

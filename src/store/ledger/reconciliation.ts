@@ -1,12 +1,15 @@
-// The chain against the books, in SQL: what the second reading found (chain_receipts) compared with the payments and their ledger entries,
-// every difference named by its outpoint. Asked by the audit.
+// The chain against the books, in SQL: what the second reading found (chain_receipts) is compared with the payments and their ledger
+// entries, and every difference is named by its outpoint.
 
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Question } from './audit.ts';
 
-/** The second reading counts only while its last block is in the best chain as the watchers know it: after a deep reorganisation it is read again first. */
+/**
+ * The second reading counts only while its last block is in the best chain as the watchers know it: after a deep reorganisation it is first
+ * read again.
+ */
 const STANDS = `chain_reconciled c join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash`;
 const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount || ' in block ' || r.height || ' to ' || r.transaction_id`;
 
@@ -22,12 +25,12 @@ function isProtectedSql(currency: string, script: string): string {
   return `(${all.join(' or ')})`;
 }
 
-/** The second reading found it and it is nobody's payment. */
+/** The second reading found it, and it is recorded as early, so no payment. */
 const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout`;
 
 /**
- * Each takes as its parameter how many blocks back it looks. A coin on an old address is expected among the payments only where the deep scan
- * has been.
+ * Each takes as its parameter how many blocks back it looks. An output at an old address is expected among the payments only up to the
+ * height that the deep scan has reached.
  */
 export const RECONCILIATION: readonly Question[] = [
   {
@@ -93,12 +96,12 @@ export const RECONCILIATION: readonly Question[] = [
   },
 ];
 
-/** Asked by the audit only: it looks at every payment and deposit there is. */
+/** For the audit only: it reads every payment and deposit. */
 export const OUR_SCRIPTS: readonly Question[] = [
   {
     id: 'CHAIN-3',
     says: 'nothing is a payment, a receipt or a deposit at a script that our key does not control on its chain',
-    // a payment whose entry was taken back stays as the record of what is owed
+    // a payment whose entry was reversed stays as the record of what is owed
     text: `with held as (
              select currency, txid || ':' || vout as outpoint, transaction_id, amount, 'a payment' as place from payments
               where deposit_key is not null or state <> 'conflicted'
@@ -117,14 +120,14 @@ export type ChainTotals = {
   readonly currency: string;
   /** Up to this height everything was read a second time. */
   readonly height: number;
-  /** What our addresses received up to there, and what of it lies in the ledger. */
+  /** What our addresses received up to that height, and how much of it is in the ledger. */
   readonly received: bigint;
   readonly booked: bigint;
-  /** The difference: payments that are known and not booked yet, and the statuses of their transactions. */
+  /** The difference: payments that are known but not booked yet, and the statuses of their transactions. */
   readonly waiting: { readonly payments: number; readonly amount: bigint; readonly statuses: readonly string[] };
 };
 
-/** What each chain says that our addresses received, and what the books say. */
+/** What our addresses received on each chain, and what the books say. */
 export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]> {
   const { rows } = await sql.query<{
     currency: string;

@@ -1,9 +1,9 @@
-// The token buckets that several servers count in together: one row for each limit and caller, refilled on the way by the service's clock.
-// Called by main/api-peers.ts, and only while there are several servers.
+// The token buckets that several servers share: one row per limit and caller, refilled in the same statement by the service's clock. Used
+// only while there are several servers.
 import type { Sql } from '../postgres/connect.ts';
 
 export type BucketRow = {
-  /** Name of the limit and who is counted, such as "auth 192.0.2.1". */
+  /** Name of the limit and of the caller, such as "auth 192.0.2.1". */
   readonly bucket: string;
   readonly capacity: number;
   /** Tokens that come back in a millisecond. */
@@ -15,17 +15,17 @@ export type BucketRow = {
 export type Asking = Omit<BucketRow, 'tokens'>;
 export type Taken = { readonly granted: boolean; readonly tokens: number; readonly atMs: number };
 
-/** What a row holds at the moment of `excluded`; a clock that went back gives nothing. */
+/** The tokens of a row at the time of `excluded`; a clock that went back adds none. */
 const REFILLED = 'least(excluded.capacity, c.tokens + greatest(0, excluded.at_ms - c.at_ms) * excluded.per_ms)';
 
-/** Takes one call for each asking, in their order and in one statement, where there is one left; a bucket that has no row is full. */
+/** Takes one call for each request, in their order and in one statement, if one is left; a bucket without a row is full. */
 export async function takeCalls(sql: Sql, askings: readonly Asking[]): Promise<readonly Taken[]> {
   const wanted = new Map<string, { asking: Asking; count: number }>();
   for (const asking of askings) {
     const same = wanted.get(asking.bucket);
     wanted.set(asking.bucket, { asking, count: (same?.count ?? 0) + 1 });
   }
-  // rows are locked in one order by all servers
+  // all servers lock the rows in the same order
   const sorted = [...wanted.values()].sort((a, b) => (a.asking.bucket < b.asking.bucket ? -1 : 1));
   const { rows } = await sql.query<{ bucket: string; granted: number; tokens: number; at_ms: number }>({
     name: 'take_calls',
@@ -56,7 +56,7 @@ export async function takeCalls(sql: Sql, askings: readonly Asking[]): Promise<r
 
 const ROWS_AT_ONCE = 5_000;
 
-/** Adds what a server counted by itself: of two states of one bucket the emptier one stands. */
+/** Adds the calls that a server counted by itself: of two states of one bucket the emptier one is kept. */
 export async function pourCounts(sql: Sql, buckets: readonly BucketRow[]): Promise<void> {
   const sorted = [...buckets].sort((a, b) => (a.bucket < b.bucket ? -1 : 1));
   for (let from = 0; from < sorted.length; from += ROWS_AT_ONCE) {
@@ -79,7 +79,7 @@ export async function pourCounts(sql: Sql, buckets: readonly BucketRow[]): Promi
   }
 }
 
-/** Takes everything out, for a server that counts alone from now on. */
+/** Takes all rows, for a server that counts alone from now on. */
 export async function drainCounts(sql: Sql): Promise<readonly BucketRow[]> {
   const { rows } = await sql.query<{ bucket: string; capacity: number; per_ms: number; tokens: number; at_ms: number }>({
     name: 'drain_counts',
@@ -95,7 +95,7 @@ export async function drainCounts(sql: Sql): Promise<readonly BucketRow[]> {
   }));
 }
 
-/** Deletes the buckets that are full again: they say nothing. */
+/** Deletes the buckets that are full again: they carry no information. */
 export async function pruneCounts(sql: Sql, nowMs: number): Promise<void> {
   await sql.query({
     name: 'prune_counts',

@@ -1,10 +1,9 @@
-// Failed sign-ins, by a hash of who tried from where: rows, so that neither a restart nor another server forgets them. Called by
-// flow/guarded-sign-in.ts, which decides.
+// Failed sign-ins, by a hash of username and IP address: rows, so that neither a restart nor another server forgets them.
 import type { Sql } from '../postgres/connect.ts';
 
 export type Failures = { readonly failures: number; readonly endsAtMs: number };
 
-/** The failures of the window that is open at `nowMs`; null when none is. */
+/** The failures of the window that is open at `nowMs`; null when none is open. */
 export async function readFailures(sql: Sql, key: Buffer, nowMs: number): Promise<Failures | null> {
   const { rows } = await sql.query<{ failures: number; ends_at: Date }>({
     name: 'failed_sign_ins_read',
@@ -14,7 +13,7 @@ export async function readFailures(sql: Sql, key: Buffer, nowMs: number): Promis
   return rows[0] === undefined ? null : { failures: rows[0].failures, endsAtMs: rows[0].ends_at.getTime() };
 }
 
-/** Counts one more; the first of a window opens it until `endsAtMs`. Answers how many there are now, and removes some that are over. */
+/** Counts one more failure; the first of a window opens it until `endsAtMs`. Returns how many there are now, and deletes some that are over. */
 export async function countFailure(
   sql: Sql,
   key: Buffer,

@@ -1,4 +1,4 @@
-// The rows of merchants. Called by merchants and account of the flow.
+// The rows of merchants.
 import type { Sql } from '../postgres/connect.ts';
 
 export type Merchant = {
@@ -8,7 +8,7 @@ export type Merchant = {
   readonly createdAt: Date;
 };
 
-/** Inserts a merchant with its settings; answers its id. */
+/** Inserts a merchant with its settings; returns its id. */
 export async function insertMerchant(sql: Sql, merchant: Merchant): Promise<bigint> {
   const { rows } = await sql.query<{ id: bigint }>({
     name: 'merchant_insert',
@@ -61,7 +61,7 @@ export async function findMerchantId(sql: Sql, affiliateId: string): Promise<big
   return rows[0]?.id ?? null;
 }
 
-/** What is registered of a merchant, or null. */
+/** A merchant's registration, or null. */
 export async function readMerchant(sql: Sql, merchantId: bigint): Promise<Merchant | null> {
   const { rows } = await sql.query<{ affiliate_id: string; email: string; business_name: string; created_at: Date }>({
     name: 'merchant_read',
@@ -74,7 +74,10 @@ export async function readMerchant(sql: Sql, merchantId: bigint): Promise<Mercha
     : { affiliateId: row.affiliate_id, email: row.email, businessName: row.business_name, createdAt: row.created_at };
 }
 
-/** Suspends since then, or ends it (null); a suspension that stands keeps its time. Answers the merchant's id, or null for an unknown one. */
+/**
+ * Suspends a merchant from this time, or ends the suspension (null); one that is suspended already keeps its time. Returns the merchant's
+ * id, or null for an unknown one.
+ */
 export async function setSuspended(sql: Sql, affiliateId: string, at: Date | null): Promise<bigint | null> {
   const { rows } = await sql.query<{ id: bigint }>({
     name: 'merchant_set_suspended',

@@ -1,4 +1,4 @@
-// The row of what a merchant has set. Called by settings of the flow, which decides what a change means and when it counts.
+// The row of a merchant's settings; flow/settings decides what a change means and when it takes effect.
 import type { Sql } from '../postgres/connect.ts';
 
 export type LatePolicy = 'accept' | 'review';

@@ -1,15 +1,14 @@
-// The rows of sign-ins (one family of tokens each) and of the public keys that tokens are verified with. Called by sign-in, refresh and
-// merchants of the flow, which decide; hashes are SHA-256 of a token's identifier.
+// The rows of sign-ins (one family of tokens each) and of the public keys that verify tokens. Hashes are SHA-256 of a token's identifier.
 import type { Scope } from '../../core/credentials.ts';
 import type { VerificationKey } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type RevokedBecause = 'signed_out' | 'refresh_token_reused' | 'credentials_changed';
 
-/** A pair as the row knows it. */
+/** The hashes of a pair's tokens. */
 export type PairHashes = { readonly refreshHash: Buffer; readonly accessHash: Buffer; readonly expiresAt: Date };
 
-/** Inserts a sign-in, and removes those of the same user that have run out. */
+/** Inserts a sign-in, and deletes the expired ones of the same user. */
 export async function insertSignIn(
   sql: Sql,
   row: PairHashes & { readonly id: string; readonly userId: bigint; readonly createdAt: Date },
@@ -30,7 +29,7 @@ export type SignInState = {
   readonly suspended: boolean;
 };
 
-/** Notes that this access token was presented (when it is the newest) and tells who that is; null when the sign-in is revoked or unknown. */
+/** Records that this access token was presented (when it is the newest) and returns whose it is; null when the sign-in is revoked or unknown. */
 export async function presentAccessToken(
   sql: Sql,
   token: { readonly signInId: string; readonly accessHash: Buffer },
@@ -60,7 +59,7 @@ export async function presentAccessToken(
   };
 }
 
-/** Notes that a token, if it is of the newest pair, was presented to a refresh that is refused. */
+/** Records that a token of the newest pair was presented to a refresh that is refused. */
 export async function notePresented(sql: Sql, signInId: string, hash: Buffer): Promise<void> {
   await sql.query({
     name: 'sign_in_note_presented',
@@ -69,7 +68,7 @@ export async function notePresented(sql: Sql, signInId: string, hash: Buffer): P
   });
 }
 
-/** What decides about a refresh: the newest pair and the one before. */
+/** What a refresh is decided by: the newest pair and the one before. */
 export type Rotation = {
   readonly refreshHash: Buffer;
   readonly accessHash: Buffer;
@@ -120,7 +119,7 @@ export async function lockRotation(
   };
 }
 
-/** Writes the newest pair of a locked sign-in, and what it replaces. */
+/** Writes the newest pair of a locked sign-in, and the pair that it replaces. */
 export async function rotateSignIn(
   sql: Sql,
   signInId: string,
@@ -135,7 +134,7 @@ export async function rotateSignIn(
   });
 }
 
-/** Writes that the newest pair of a locked sign-in is handed out again. */
+/** Records that the newest pair of a locked sign-in is given again. */
 export async function handOutAgain(
   sql: Sql,
   signInId: string,
@@ -148,7 +147,7 @@ export async function handOutAgain(
   });
 }
 
-/** Revokes one sign-in for good; the first reason stays. */
+/** Revokes one sign-in for good; the first reason is kept. */
 export async function revokeSignIn(sql: Sql, signInId: string, because: RevokedBecause, at: Date): Promise<void> {
   await sql.query({
     name: 'sign_in_revoke',
@@ -157,7 +156,7 @@ export async function revokeSignIn(sql: Sql, signInId: string, because: RevokedB
   });
 }
 
-/** Revokes every sign-in of a user; answers which. */
+/** Revokes every sign-in of a user; returns their ids. */
 export async function revokeSignInsOf(sql: Sql, userId: bigint, because: RevokedBecause, at: Date): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
     name: 'sign_in_revoke_user',
@@ -168,7 +167,7 @@ export async function revokeSignInsOf(sql: Sql, userId: bigint, because: Revoked
   return rows.map((row) => row.id);
 }
 
-/** Stores a public key (again and again is fine), and removes those that nothing alive was signed with. */
+/** Stores a public key (repeating it is harmless), and deletes those that no valid token was signed with. */
 export async function publishSigningKey(
   sql: Sql,
   key: VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number },
@@ -182,7 +181,7 @@ export async function publishSigningKey(
   });
 }
 
-/** The public key of that name; null when no process of ours has it. */
+/** The public key with this id; null when no process of ours has stored it. */
 export async function findSigningKey(sql: Sql, kid: string): Promise<VerificationKey | null> {
   const { rows } = await sql.query<{ public_key: string }>({
     name: 'signing_key_find',

@@ -1,4 +1,4 @@
-// The rows of users. Called by sign-in (to find one) and by merchants (to make and change them).
+// The rows of users.
 import type { Scope } from '../../core/credentials.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -23,7 +23,7 @@ export async function findUser(sql: Sql, usernameKey: string): Promise<User | nu
     : { id: row.id, affiliateId: row.affiliate_id, passwordHash: row.password_hash, suspended: row.suspended };
 }
 
-/** Holds the user as long as the transaction runs, if the password hash is still this one; false when it was changed. */
+/** Locks the user for the rest of the transaction if the password hash is still this one; false when it was changed. */
 export async function holdCredentials(sql: Sql, user: { readonly id: bigint; readonly passwordHash: string }): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'user_hold',

@@ -1,13 +1,14 @@
-// Micro-batches: calls that arrive together become one statement. At low load a batch is one row and waits for nothing; the more there is to
-// do the larger it is, and the cheaper each row. Called by the stores of the hot paths.
+// Micro-batches: calls that arrive together become one statement. At low load a batch is one row and waits for nothing; the higher the
+// load, the larger the batch and the cheaper each row.
 
 const MAX_ROWS = 64;
 
 /**
- * @param atOnce batches under way together. One makes them larger, which pays where a row is dear; two keep the process busy while the
- *   database reads
+ * @param atOnce how many batches run at the same time. One makes them larger, which pays where a row is expensive; two keep the process
+ * busy while
+ *   the database reads
  * @param run answers a whole batch, in its order; when the database refuses a batch of several, each item is tried alone, so that one bad
- *   row does not fail its neighbours. Any other failure (the connection broke, no answer came) goes to every item: the batch may have been
+ *   row does not fail the others. Any other failure (the connection broke, no answer came) goes to every item: the batch may have been
  *   committed, and must not be done twice
  */
 export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => Promise<readonly O[]>): (item: I) => Promise<O> {
@@ -53,7 +54,7 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
     });
 }
 
-/** Whether the statement is known to have left nothing (the server refused it, and said so), and not for want of time. */
+/** Whether the statement is known to have had no effect: the server refused it, and not because of a time limit. */
 function isRolledBack(error: unknown): boolean {
   const { severity, code } = error as { severity?: unknown; code?: unknown };
   return severity === 'ERROR' && code !== '57014';

@@ -1,5 +1,5 @@
-// The way into PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
-// serialization failure or a deadlock. All SQL lives in this folder; callers never see a client outside a closure.
+// Connections to PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
+// serialization failure or a deadlock. All SQL is in this folder's layer; callers never see a client outside a closure.
 import pg from 'pg';
 import { type Listen, openListening } from './listen.ts';
 import { openOverdue, PATIENT } from './overdue.ts';
@@ -14,11 +14,11 @@ export type Sql = {
 };
 
 export type Database = Sql & {
-  /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. No call to the outside inside. */
+  /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. Nothing inside may call the outside. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** Hears notifications, all of them on one session besides the pool; reconnects by itself. */
+  /** Receives notifications, all of them on one session besides the pool; reconnects by itself. */
   readonly listen: Listen;
-  /** A lock that one of all processes can hold; all of this one are held by one session besides the pool. `onLost`: it broke. */
+  /** A lock that only one of all processes can hold; one session besides the pool holds all locks of this process. `onLost`: it broke. */
   sessionLock(name: string, onLost?: () => void): SessionLock;
   close(): Promise<void>;
 };
@@ -30,17 +30,17 @@ export type ConnectOptions = {
   readonly maxConnections: number;
   readonly applicationName: string;
   /**
-   * Milliseconds in which a free session and the answer to a statement must come; without it a statement may take 30 s, and a server that
-   * is there but does not answer is waited for. Past it the server ends the statement; one that does not even do that is given up with its
-   * connection, and nobody knows whether what it was told has happened.
+   * Milliseconds within which a free session and the answer to a statement must come; without it a statement may take 30 s, and there is no
+   * limit for a server that does not answer. After this time the server ends the statement; if it does not even do that, the connection is
+   * closed, and it is unknown whether the statement had its effect.
    */
   readonly answersWithinMs?: number;
   /**
-   * Every statement is short and finds its rows by an index. A plan is kept for as long as nobody analyses its tables: one made while they
-   * were small must not read them whole when they have grown.
+   * Every statement is short and finds its rows by an index. A plan is kept until its tables are analysed: one made while they were small
+   * must not read them whole when they have grown.
    */
   readonly byIndex?: boolean;
-  /** Milliseconds after which a process that holds a lock and gives no sign of life is taken for frozen (default 30 s). */
+  /** A process that holds a lock and gives no sign of life for this many milliseconds counts as frozen (default 30 s). */
   readonly silentMs?: number;
 };
 
@@ -48,13 +48,13 @@ const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
 const LONGEST_STATEMENT_MS = 30_000;
 const SILENT_MS = 30_000;
-/** The server has so many sessions and no more: what is not used is given back soon. */
+/** The server's sessions are limited: an unused one is closed soon. */
 const IDLE_MS = 10_000;
 
 /** Opens a pool; nothing is connected until the first statement. */
 export function connect(options: ConnectOptions): Database {
   const { answersWithinMs } = options;
-  // the server's own limit comes first: its refusal says that nothing has happened, and costs no connection
+  // the server's own limit comes first: its refusal says that nothing has happened, and the connection survives
   const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
   const plans = options.byIndex === true ? ' -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off' : '';
   const limits = `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${plans}`;
@@ -64,14 +64,14 @@ export function connect(options: ConnectOptions): Database {
     ...(answersWithinMs === undefined ? {} : { connectionTimeoutMillis: answersWithinMs }),
     options: options.role === null ? limits : `${limits} -c role=${options.role}`,
   };
-  // a session that listens or locks has few statements: there the driver's own timer for each will do
+  // a session that listens or locks runs few statements: the driver's own timer for each is enough there
   const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
   const overdue = answersWithinMs === undefined ? PATIENT : openOverdue(answersWithinMs);
   const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: IDLE_MS });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
 
-  // what pool.query does, but a statement that the server refused costs no connection
+  // like pool.query, but a statement that the server refuses does not close the connection
   function query<R extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<R>> {
     return new Promise((resolve, reject) => {
       pool.connect((error, client, release) => {
@@ -140,7 +140,7 @@ export function connect(options: ConnectOptions): Database {
   };
 }
 
-/** Whether an error says that its connection is of no more use: the server's own refusals have a severity, and only FATAL ends a session. */
+/** Whether an error means that its connection is unusable: the server's own refusals have a severity, and only FATAL ends a session. */
 function isConnectionLost(error: Error): boolean {
   const { severity } = error as { severity?: string };
   return severity !== 'ERROR';

@@ -1,15 +1,15 @@
-// What a database is, for who must not change it: `bursar config check --nodes`.
+// What a database holds, read without changing anything: for `bursar config check --nodes`.
 import pg from 'pg';
 import type { Network, UtxoCode } from '../../core/currency.ts';
 import { MIGRATIONS_FOLDER, pendingMigrations } from './migrate.ts';
 import { networksOf } from './network.ts';
 
 export type Inspection = {
-  /** Whose books it may hold; null when nothing tells (a new one). */
+  /** Whose books it may hold; null when nothing shows it (a new one). */
   readonly networks: readonly Network[] | null;
-  /** How many files of db/ it does not have yet. */
+  /** How many files of db/ are not applied yet. */
   readonly pending: number;
-  /** The coins that addresses may be derived for now. */
+  /** The currencies that addresses may be derived for now. */
   readonly receiving: readonly UtxoCode[];
 };
 

@@ -1,10 +1,10 @@
-// The session on which a process hears all its notifications; it comes back by itself after the connection broke. Called by connect.ts; it has
-// a timer of its own because a database that is gone cannot be waited for in any other way.
+// The session on which a process receives all its notifications; it reconnects by itself. It has its own timer because there is no other
+// way to wait for a database that is gone.
 import pg from 'pg';
 
 /**
- * Listens from the moment it resolves until what it resolves with is called. `onLost` is told when messages may have been missed (broken, and
- * once it is back).
+ * Listens from the moment it resolves until the function it resolves with is called. `onLost` runs when messages may have been missed (when
+ * the session broke, and again once it is back).
  */
 export type Listen = (
   channels: readonly string[],
@@ -20,7 +20,7 @@ type Listener = {
 
 const AGAIN_MS = 500;
 
-/** Nothing is opened before the first listens, and nothing stays open after the last. */
+/** Opens the session with the first listener, and closes it after the last. */
 export function openListening(config: pg.ClientConfig): Listen {
   const listeners = new Set<Listener>();
   let session: { readonly client: pg.Client; readonly heard: Set<string> } | null = null;
@@ -38,7 +38,7 @@ export function openListening(config: pg.ClientConfig): Listen {
     for (const { onLost } of [...listeners]) onLost();
   }
 
-  /** The session hears all channels that are wanted; opens it when there is none. */
+  /** Makes the session listen on all wanted channels; opens it when there is none. */
   async function hearAll(): Promise<void> {
     const before = session;
     const { client, heard } = before ?? { client: await opened(), heard: new Set<string>() };
@@ -53,7 +53,7 @@ export function openListening(config: pg.ClientConfig): Listen {
       throw error;
     }
     if (before !== null) return;
-    // only now: an attempt that failed ends too, and is not to be followed by two
+    // only now: a failed attempt emits 'end' too, and must not start a second reconnect
     session = { client, heard };
     client.on('end', () => {
       if (session?.client !== client) return;

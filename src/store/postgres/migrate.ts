@@ -1,5 +1,5 @@
-// Brings a database to today's schema: applies db/*.sql in the order of their names, each in a transaction of its own, and remembers
-// name and checksum; and holds it to its network. Called by every start, process and command, and by the tests' template database.
+// Brings a database to the current schema: applies db/*.sql in the order of their names, each in its own transaction, and records name and
+// checksum; and binds it to its network.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { networksOf, writeNetwork } from './network.ts';
 /** db/ of this checkout. */
 export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../../db/', import.meta.url));
 
-// any number, the same in every process: they queue on it
+// an arbitrary number, the same in every process: they queue on it
 const LOCK_KEY = 7_102_201_118;
 const INSUFFICIENT_PRIVILEGE = '42501';
 const NEEDED =
@@ -19,7 +19,7 @@ const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 type Migration = { readonly name: string; readonly text: string; readonly checksum: string };
 
-/** What a migration run refuses: the file's name and what is wrong with it, or that the database is another network's, in one line. */
+/** A refusal of a migration run, in one line: the file's name and what is wrong with it, or that the database belongs to another network. */
 export class MigrationRefused extends Error {
   override readonly name = 'MigrationRefused';
 }
@@ -28,8 +28,8 @@ export class MigrationRefused extends Error {
  * Applies what is missing, as the URL's own user, who must own the database and be able to create roles (or be a member of ours already).
  * Any number of processes may call it at once: they wait for each other. Forward only: a changed applied file, an applied file that is
  * gone, and a new file that sorts before an applied one are refused with its name; a right that is missing is refused with what is needed.
- * @param options.network whose books these shall be: a database of another one is refused before anything is written, and a new one
- *   belongs to this from now on. Left out: it is left to who comes with one
+ * @param options.network the network whose books these are: a database of another one is refused before anything is written, and a new one
+ * belongs to this one from now on. Left out: the first caller with a network decides
  * @returns the names of the files applied by this call
  */
 export async function migrate(options: {

@@ -1,5 +1,5 @@
-// To which network a database belongs. Asked and written by store/postgres/migrate.ts, so by every process and command before it does anything else: coins
-// of two worlds must never meet in one ledger.
+// Which network a database belongs to. Every process and command checks it before anything else: payments of two networks must never be in
+// one ledger.
 import type pg from 'pg';
 import { type Network, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 
@@ -9,14 +9,14 @@ const ADDRESS_FORMS: readonly (readonly [RegExp, readonly Network[]])[] = [
   [/^(tb1|tltc1|bchtest:)/, ['testnet']],
 ];
 
-/** The networks that a database can belong to, by what is in it; null when nothing tells (a new one). Reads only. */
+/** The networks that a database can belong to, judged by its content; null when nothing shows it (a new one). Reads only. */
 export async function networksOf(client: pg.Client): Promise<readonly Network[] | null> {
   if (await hasTable(client, 'network')) {
     const { rows } = await client.query<{ name: Network }>('select name from network');
     if (rows[0] !== undefined) return [rows[0].name];
   }
   if (!(await hasTable(client, 'account_xpubs'))) return null;
-  // older than the row: its first key tells mainnet from the others, the addresses of these tell more
+  // a database older than this row: its first key distinguishes mainnet from the others, addresses distinguish those
   const keys = await client.query<{ xpub: string }>('select xpub from account_xpubs order by id limit 1');
   const xpub = keys.rows[0]?.xpub;
   if (xpub === undefined) return null;
@@ -31,7 +31,7 @@ export async function networksOf(client: pg.Client): Promise<readonly Network[] 
   return ADDRESS_FORMS.find(([form]) => form.test(address))?.[1] ?? TEST_NETWORKS;
 }
 
-/** Writes it down for good. The caller has seen that the database can belong to it, and holds the lock of migrations. */
+/** Writes the network for good. The caller has checked that the database can belong to it, and holds the lock of migrations. */
 export async function writeNetwork(client: pg.Client, network: Network): Promise<void> {
   await client.query({ text: 'insert into network (name) values ($1) on conflict do nothing', values: [network] });
 }

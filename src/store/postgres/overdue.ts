@@ -1,22 +1,21 @@
-// What the sessions of a pool are waiting for, and since when: a server that is there but does not answer is given up. One clock that ticks
-// for all of them, since a timer for each statement costs more memory than what it guards. Called by connect.ts; it has a timer of its own
-// because a database that says nothing cannot be waited for in any other way.
+// What the sessions of a pool are waiting for, and since when: a server that is there but does not answer is given up. One timer serves all
+// sessions, since a timer for each statement would cost more memory than the statement.
 import type pg from 'pg';
 
 export type Overdue = {
   /** From now on this session waits for an answer. */
   asked(client: pg.ClientBase): void;
-  /** It came, or its failure did. */
+  /** The answer, or its failure, has come. */
   answered(client: pg.ClientBase): void;
   close(): void;
 };
 
-/** For a pool whose statements may take as long as they want. */
+/** For a pool whose statements may take any time. */
 export const PATIENT: Overdue = { asked: () => undefined, answered: () => undefined, close: () => undefined };
 
 const TICKS = 10;
 
-/** Breaks the connection of every session that has waited for one answer for `withinMs` (up to a tenth more): what it asked for fails. */
+/** Breaks the connection of every session that has waited for one answer for `withinMs` (up to a tenth more): its statement then fails. */
 export function openOverdue(withinMs: number): Overdue {
   let tick = 0;
   const since = new Map<pg.ClientBase, number>();
@@ -30,7 +29,7 @@ export function openOverdue(withinMs: number): Overdue {
     for (const [client, askedAt] of since) {
       if (tick - askedAt <= TICKS) continue;
       since.delete(client);
-      // it waits for an answer, so the driver does not say goodbye but breaks the connection
+      // it waits for an answer, so the driver breaks the connection instead of saying goodbye
       (client as pg.Client).end().catch(() => undefined);
     }
   }

@@ -1,13 +1,13 @@
-// Jobs that run every so often on the service's clock, once for all workers together, and what else has a time: what is due now and next. Called
-// by the worker's jobs.
+// Jobs that run at intervals of the service's clock, once for all workers together, and everything else with a time: what is due now, and
+// what next.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { JUDGED } from '../transactions/due.ts';
 import type { Sql } from './connect.ts';
 
-/** A worker that died in the middle does not keep a job for longer than this, nor beyond the time when it is due again. */
+/** A job taken by a worker that died is free again after this time, or earlier when it is due again. */
 const LOST_AFTER = '10 minutes';
 
-/** A job that was taken so far ahead of now was taken before the service's clock was set back. */
+/** A job whose time is this far ahead of now was taken before the service's clock was set back. */
 const CLOCK_SLACK = '1 minute';
 
 /** SQL for whether a job (row `s`) is due. */
@@ -29,7 +29,7 @@ export async function takeDue(sql: Sql, name: string, everyMs: number, nowMs: nu
   return rowCount === 1;
 }
 
-/** The job that was taken is through; one that failed, or has more to do, is due again at once. */
+/** The job that was taken is done; one that failed, or has more to do, is due again at once. */
 export async function finishDue(sql: Sql, name: string, done: boolean, nowMs: number): Promise<void> {
   await sql.query({
     name: 'finish_due_job',
@@ -38,7 +38,7 @@ export async function finishDue(sql: Sql, name: string, done: boolean, nowMs: nu
   });
 }
 
-/** Makes jobs whose names begin so due now, those that are not running. */
+/** Makes the jobs whose names begin like this due now, except running ones. */
 export async function makeDue(sql: Sql, prefix: string): Promise<void> {
   await sql.query({
     name: 'make_job_due',
@@ -48,7 +48,7 @@ export async function makeDue(sql: Sql, prefix: string): Promise<void> {
 }
 
 export type Outlook = {
-  /** Something waits for the judge. */
+  /** A transaction is due for the judge. */
   readonly isDue: boolean;
   readonly chains: ReadonlyMap<CurrencyCode, ChainOutlook>;
   /** The jobs of this table that are due. */
@@ -57,11 +57,11 @@ export type Outlook = {
 export type ChainOutlook = {
   /** When the next thing falls due on the chain's own clock; null when nothing will. */
   readonly nextDueMs: number | null;
-  /** Something waits for rule 8's look-up. */
+  /** Rule 8 wants a look-up. */
   readonly lookupWanted: boolean;
 };
 
-/** What is due now, and when the next thing will be: in one statement, so that looking costs little. */
+/** What is due now, and when the next thing will be: in one statement, so that asking often is cheap. */
 export async function readOutlook(sql: Sql, nowMs: number): Promise<Outlook> {
   const { rows } = await sql.query<{
     is_due: boolean;

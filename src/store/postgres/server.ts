@@ -1,5 +1,4 @@
-// What the start asks of a PostgreSQL server before anything of ours is in it: its version, and a database by name. Called by src/main and
-// the tests' global setup.
+// What a start needs from a PostgreSQL server before our schema exists: its version, and a database by name.
 import pg from 'pg';
 
 /** The server's version as it writes it (`18.4`) and as a number (180004). Throws what the connection threw. */
@@ -11,21 +10,21 @@ export async function serverVersion(url: string, withinMs: number): Promise<{ re
   return { text: rows[0]?.text ?? '', number: Number(rows[0]?.number) };
 }
 
-/** Makes the database when it is missing; `url` is that of another database of the server. */
+/** Creates the database when it is missing; `url` is that of another database of the server. */
 export async function ensureDatabase(url: string, name: string): Promise<void> {
   const found = await ask({ connectionString: url }, { text: 'select 1 from pg_database where datname = $1', values: [name] });
   if (found.length === 0) await ask({ connectionString: url }, { text: `create database ${name}` });
 }
 
 /**
- * Makes the login of the service when it is missing: a member of bursar_app and of nothing else, so that leaving that role (`reset role`)
- * gains nothing. `url` is that of an administrator of the server.
+ * Creates the service's login when it is missing: a member of bursar_app and of nothing else, so that leaving that role (`reset role`)
+ * gains nothing. `url` is an administrator's.
  */
 export async function ensureServiceLogin(url: string, login: string): Promise<void> {
   const member = `select 1 from pg_auth_members m where m.member = to_regrole($1) and m.roleid = to_regrole('bursar_app')`;
   const found = await ask({ connectionString: url }, { text: member, values: [login] });
   if (found.length > 0) return;
-  // the first migration makes the same role where it is not there yet
+  // the first migration makes the same role where it does not exist yet
   for (const [role, can] of [
     ['bursar_app', 'nologin'],
     [login, 'login'],

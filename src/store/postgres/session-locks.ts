@@ -1,25 +1,28 @@
-// Locks that a session holds, not a transaction: they elect one of all processes. All of a process are held by one session, opened when the
-// first is asked for and ended with the last. Called by connect.ts; it has a timer, for a session that holds locks gives signs of life: one that has
-// given none for long belongs to a process that is frozen.
+// Locks that a session holds, not a transaction: they elect one of all processes. One session holds all locks of a process, from the first
+// to the last. A session with locks gives signs of life by a timer: one that has given none for long belongs to a frozen process.
 import pg from 'pg';
 
 /** Held until released, or until its session ends (the process died, the connection broke): it elects, it does not protect. */
 export type SessionLock = {
   /** Whether we hold it now; tries to take it when we do not. */
   acquire(): Promise<boolean>;
-  /** Whether we are now one of those who hold it together; nobody is while one holds it alone, and while there are others nobody can. */
+  /**
+   * Whether we now hold it together with others; nobody can while one process holds it alone, and while it is shared nobody can hold it
+   * alone.
+   */
   share(): Promise<boolean>;
-  /** Holds it alone no more; what is shared stays shared. */
+  /** No longer holds it alone; a shared hold stays shared. */
   yield(): Promise<void>;
   /**
-   * For who could not acquire it: ends the session of who holds it alone, when that has given no sign of life for so long that its process must
-   * be frozen or its machine gone. Whether it was ended; then the lock is free, and what its holder still does must be fenced off otherwise.
+   * For a process that could not acquire it: ends the holder's session when that has given no sign of life for so long that its process
+   * must be frozen or its machine gone. Returns whether it was ended; then the lock is free, and whatever its holder still does must be
+   * fenced off otherwise.
    */
   relieve(): Promise<boolean>;
   release(): Promise<void>;
 };
 
-/** By the server's clock: when the session that holds a lock alone was last heard of, if that is long ago. */
+/** By the server's clock: when the session that holds a lock alone gave its last sign of life, if that is long ago. */
 const SILENT = `
   select a.pid, a.state_change::text as since
     from (select hashtextextended($1, 0) as key) k
@@ -33,8 +36,8 @@ const SIGNS_IN_SILENCE = 6;
 type Holder = { readonly name: string; held: boolean; shared: boolean; readonly onLost: () => void };
 
 /**
- * @param silentMs a session that holds a lock and has given no sign of life for so long may be ended by who wants that lock
- * @returns what makes a lock by its name; its `onLost` is told when the session broke while it held something
+ * @param silentMs a session that holds a lock and has given no sign of life for this long may be ended by a process that wants the lock
+ * @returns a function that makes a lock by its name; `onLost` runs when the session broke while it held something
  */
 export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (name: string, onLost?: () => void) => SessionLock {
   const signEveryMs = silentMs / SIGNS_IN_SILENCE;
@@ -43,7 +46,7 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
   let turn: Promise<unknown> = Promise.resolve();
   const holders = new Set<Holder>();
 
-  /** One statement at a time: what is asked for waits until what came before it is known. */
+  /** One statement at a time: each waits until the result of the one before is known. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work);
     turn = mine.catch(() => undefined);
@@ -81,14 +84,14 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
     try {
       return (await client.query<R>(statement)).rows;
     } catch (error) {
-      // what the session holds now nobody knows: it is given up with all it may hold
+      // it is unknown what the session holds now: it is given up with all its locks
       dropped(client);
       client.end().catch(() => undefined);
       throw error;
     }
   }
 
-  /** Whether the session, if it is still the same, said yes. */
+  /** Runs a statement; whether the session, if it is still the same, answered true. */
   async function ask(statement: string, name: string): Promise<boolean> {
     const client = session ?? (await open());
     const text = `select ${statement}(hashtextextended($1, 0)) as done`;
@@ -96,7 +99,7 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
     return session === client && rows[0]?.done === true;
   }
 
-  /** Ends who is silent, once it was seen to be while it had the time for more than one sign: the server itself may have been frozen. */
+  /** Ends a silent holder once it has been silent for longer than one sign of life takes: the server itself may have been frozen. */
   function createRelief(name: string): () => Promise<boolean> {
     let lookedMs = Number.NEGATIVE_INFINITY;
     let seen: { readonly who: string; readonly atMs: number } | null = null;
@@ -124,7 +127,7 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
     else holders.delete(one);
   }
 
-  /** A session never stands in its own way, so those of one process are kept apart here. */
+  /** A session never blocks itself, so the locks of one process are kept apart here. */
   function isElsewhere(mine: Holder, how: 'alone' | 'together'): boolean {
     return [...holders].some((one) => one !== mine && one.name === mine.name && (one.held || how === 'alone'));
   }

@@ -1,5 +1,5 @@
-// What the judge is told of the chains while it holds transactions: their payments with the rates of their arrival, how far each chain was
-// read, how blocks are dated. Of many transactions in one statement.
+// The facts for the judge about locked transactions: their payments with the rates of their arrival, how far each chain was read, how
+// blocks are dated. For many transactions in one statement.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
@@ -47,12 +47,15 @@ export type PaymentRow = {
   due_at: Date | null;
 };
 
-/** A node tells the second in which it saw a transaction or made a block, so what it dates may have come up to this much later. */
+/** A node gives the time of a transaction or block in whole seconds, so the real time may be up to this much later. */
 const DATED_WITHIN = '1 second';
-/** How old the rate of a moment may be; one that was found in a block arrived by the block's date, whenever we read it. */
+/** How old the rate of a moment may be. */
 const RATE_AGE = '10 minutes';
 
-/** SQL for the rate of a currency at a moment: the last one before, where that is old the first one after; null when there is none yet. */
+/**
+ * SQL for the rate of a currency at a moment: the last one before it, or the first one after it where that is too old; null when there is
+ * none yet.
+ */
 export function rateAt(currency: string, at: string): string {
   return `coalesce(
     (select h.usd::text from rate_history h
@@ -66,25 +69,28 @@ export const COIN_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout,
   p.judged_block_hash, p.generation, p.credited, p.suspended, p.fee, p.in_available, p.in_suspense, p.in_refund, p.sent_back, p.owed, p.owed_fee,
   p.was_lost, p.counted, p.deposit_key, p.due_height, p.due_at`;
 
-/** SQL for the moment at which a payment arrived: one that was found in a block arrived by the block's date, whenever we read it. */
+/** SQL for the moment at which a payment arrived: one that was found in a block arrived at the block's date, whenever we read it. */
 export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end';
 
-/** How far each chain was read, as the database tells it: currency, height, milliseconds, the hash of the last block, whether it is contested. */
+/**
+ * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, whether it is
+ * contested.
+ */
 export type ToldView = readonly [CurrencyCode, number, number, string, boolean];
 export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, n.contested is not null))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
 export type ChainFacts = {
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
-  /** The last block of each chain, by which it is known again. */
+  /** The last block of each chain, to notice when it has changed. */
   readonly tips: ReadonlyMap<CurrencyCode, { readonly height: number; readonly hash: string }>;
-  /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where one is known. */
+  /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where that is known. */
   readonly payments: ReadonlyMap<string, readonly Payment[]>;
 };
 
 /**
- * The payments of locked transactions and how far each chain was read, at one moment: a chain that goes on, or back, in between would make a
- * payment look deeper, or gone for longer, than it is.
+ * The payments of locked transactions and how far each chain was read, at one moment: if a chain advanced, or reorganised, in between, a
+ * payment would look deeper, or gone for longer, than it is.
  * @param contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
  */
 export async function readChainFacts(
@@ -121,7 +127,7 @@ export async function readChainFacts(
   return { ...toldViews(views, contestedLimitMinor), payments };
 }
 
-/** The chains as {@link VIEWS} told them. */
+/** The chains as {@link VIEWS} returns them. */
 export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Omit<ChainFacts, 'payments'> {
   return {
     chains: new Map(
@@ -136,10 +142,10 @@ export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigin
 
 /** What a payment spends of which nobody asks. */
 export const NOTHING: readonly string[] = [];
-/** Most amounts of most payments are nothing: one bigint for all of them. */
+/** Most amounts of most payments are zero: one bigint for all of them. */
 const minor = (text: string): bigint => (text === '0' ? 0n : BigInt(text));
 
-/** A payment as the judge knows it, with the rate of its arrival and what it spends where that is known. */
+/** A payment as the judge sees it, with the rate of its arrival and what it spends, where these are known. */
 export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: readonly string[] = NOTHING): Payment {
   return {
     id: row.id,
@@ -186,7 +192,7 @@ export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: rea
 
 type Spender = Pick<Payment, 'currency' | 'txid' | 'conflictTxid'>;
 
-/** What the payments spend that were replaced by another one of the same transaction, by txid. */
+/** What payments that another payment of the same transaction replaced spend, by txid. */
 export async function readSpends(sql: Sql, payments: readonly Spender[]): Promise<ReadonlyMap<string, readonly string[]>> {
   if (payments.every((payment) => payment.conflictTxid === null)) return new Map();
   const txids = new Set(payments.map((payment) => payment.txid));
@@ -209,14 +215,14 @@ export async function readSpends(sql: Sql, payments: readonly Spender[]): Promis
 export type WantedBlocks = {
   readonly currency: CurrencyCode;
   readonly heights: readonly number[];
-  /** Of a block dated later than this the rate of its date is read too, as that of a payment's arrival is. */
+  /** For a block dated later than this, the rate at its date is read too, like that of a payment's arrival. */
   readonly ratesAfterMs: number;
 };
 
 /**
- * Blocks at the heights that each asks for, those that are kept; null when a chain has left the block that was its last one.
+ * The blocks at the heights that each transaction needs, as far as they are kept; null when a chain's last block is no longer the same.
  * @param options.tips the last block of each chain when its payments were read
- * @param options.nowMs no rate of a later time is asked for
+ * @param options.nowMs no rate of a later time is read
  */
 export async function readBlocks(
   sql: Sql,

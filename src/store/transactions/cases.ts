@@ -1,5 +1,5 @@
-// The transactions that the judge decides, locked and read together. What the chains say of them is read by case-facts.ts, the difference is
-// written by verdicts.ts.
+// The transactions that the judge decides, locked and read together. case-facts.ts reads what the chains show, verdicts.ts writes the
+// differences.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { CaseTransaction, MerchantDecision, ReviewCause } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
@@ -30,23 +30,23 @@ type TransactionRow = {
   crypto_received: string;
   confirmed_from_height: number | null;
   confirmed_from_currency: string | null;
-  /** The driver's number of `-infinity`. */
+  /** The driver returns `-infinity` as a number. */
   due_at: Date | number | null;
   marks: bigint[] | null;
 };
 
 export type LockedTransaction = {
   readonly transaction: CaseTransaction;
-  /** The last verdict as it is written. */
+  /** The last verdict, as it is stored. */
   readonly verdict: Verdict;
   /** The due marks that were there before anything else was read. */
   readonly marks: readonly bigint[];
 };
 
 /**
- * Locks transactions until the database transaction ends, in the order of their ids, and reads them; those that are not there (or not of this
- * merchant) are left out.
- * @param options.wait whether to wait for a row that somebody else holds; else it is left out too
+ * Locks transactions until the database transaction ends, in the order of their ids, and reads them; those that do not exist (or are
+ * another merchant's) are left out.
+ * @param options.wait whether to wait for a row that another session holds; otherwise it is left out too
  */
 export async function lockTransactions(
   sql: Sql,
@@ -55,7 +55,7 @@ export async function lockTransactions(
 ): Promise<readonly LockedTransaction[]> {
   const { rows } = await sql.query<TransactionRow>({
     name: options.wait ? 'lock_transactions' : 'lock_free_transactions',
-    // watchers and everybody who only names a transaction are not in the way of this lock, nor it in theirs
+    // watchers, and everyone who only references a transaction, do not block this lock, nor does it block them
     text: `select t.id, t.merchant_id, t.currency, t.status, t.usd_minor, t.amount_due, t.rate, t.tolerance_bps, t.late_payments, t.created_at,
                   t.window_ends_at, t.confirmed_at, t.succeeded_at, t.merchant_decision, t.review_cause, t.accepted_only_by_hand,
                   t.looked_up_at, t.lookup_wanted, t.sequence,

@@ -1,15 +1,15 @@
-// What is due: transactions that the judge must look at, look-ups that rule 8 wants, and whether everything due has been done. Due times
-// are compared with the own clock of each transaction's chain, so nothing of a chain that was not read to its end ever falls due.
+// What is due: transactions for the judge, look-ups that rule 8 wants, and whether everything due has been done. Due times are compared
+// with the own clock of each transaction's chain, so nothing falls due on a chain that was not read to its end.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type DueTransaction = {
   readonly id: string;
-  /** How many payments it has; of a large one, that it has more than {@link LARGE}. */
+  /** How many payments it has; for a large one, some number above {@link LARGE}. */
   readonly payments: number;
   readonly isLarge: boolean;
 };
-/** With more payments a transaction is decided by itself. */
+/** A transaction with more payments is decided by itself. */
 const LARGE = 200;
 
 /** SQL: whether a transaction rests after a failure (set-aside.ts). */
@@ -17,8 +17,8 @@ const RESTS = (id: string): string =>
   `exists (select 1 from set_aside a where a.transaction_id = ${id} and a.rests_until > clock_timestamp())`;
 
 /**
- * SQL for the transactions whose payments have reached what they wait for, in the order in which that came: it goes from one transaction to
- * the next along the index, so that one with thousands of payments costs what another does. Part of a `with recursive`.
+ * SQL for the transactions whose payments have reached what they wait for, in the order in which they did: it goes from one transaction to
+ * the next along the index, so that one with thousands of payments costs the same as any other. Part of a `with recursive`.
  */
 function reached(name: string, column: 'due_height' | 'due_at', reach: 'height' | 'caught_up_at'): string {
   const next = (after: string) =>
@@ -30,18 +30,18 @@ function reached(name: string, column: 'due_height' | 'due_at', reach: 'height' 
     select c.currency, c.reach, q.* from ${name} c cross join lateral (${next(`and (p.${column}, p.transaction_id) > (c.at, c.id)`)}) q)`;
 }
 
-/** Of each kind of what is due so many are told at once. */
+/** How many of each kind of due transaction are returned at once. */
 const MOST = 400;
 const FREE = (id: string): string => `${id} <> all ((select ids from resting)::text[])`;
 
 /**
- * Transactions that are due, at most some hundreds: those whose facts have changed first, then those whose time has come, then those whose
+ * Transactions that are due, at most some hundreds: first those whose facts have changed, then those whose time has come, then those whose
  * payments have reached what they wait for; each the longest waiting first. Those that rest after a failure are left out.
  */
 export async function dueTransactions(sql: Sql): Promise<readonly DueTransaction[]> {
   const { rows } = await sql.query<{ id: string; payments: number }>({
     name: 'due_transactions',
-    // it has no parameters, so a session plans it once
+    // it has no parameters, so that a session plans it only once
     text: `
       with recursive resting as materialized (
         select coalesce(array_agg(transaction_id), '{}') as ids from set_aside where rests_until > clock_timestamp()),
@@ -69,11 +69,11 @@ export type WantedLookup = {
   readonly scripts: readonly Uint8Array[];
   /** The height before the oldest of them. */
   readonly fromHeight: number;
-  /** The judge has not come to all that is due on this chain: some of it may want to be looked up too. */
+  /** The judge has not decided everything that is due on this chain: some of it may need a look-up too. */
   readonly isJudging: boolean;
 };
 
-/** The transactions of a chain that rule 8 wants to have looked up once more; null when there are none. */
+/** The transactions of a chain that rule 8 wants to look up once more; null when there are none. */
 export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<WantedLookup | null> {
   const { rows } = await sql.query<{ ids: string[]; scripts: Uint8Array[]; from_height: number; is_judging: boolean }>({
     name: 'wanted_lookup',
@@ -93,8 +93,8 @@ export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<Wa
 }
 
 /**
- * The chain was looked up for these transactions, begun at `atMs`; they are due again. One whose row somebody holds is left out: it is wanted
- * still, and keeps no other one waiting.
+ * The chain was searched for these transactions, beginning at `atMs`; they are due again. One whose row another session holds is left out:
+ * it remains wanted, and does not hold up the others.
  */
 export async function finishLookup(sql: Sql, ids: readonly string[], atMs: number): Promise<void> {
   await sql.query({
@@ -105,12 +105,12 @@ export async function finishLookup(sql: Sql, ids: readonly string[], atMs: numbe
   });
 }
 
-/** Asks every worker to look now: to run the jobs of these names, or every urgent one when none is named. */
+/** Makes every worker run now the jobs of these names, or every urgent job when none is named. */
 export async function hurry(sql: Sql, jobs: readonly string[] = []): Promise<void> {
   await sql.query({ name: 'hurry', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
 }
 
-/** SQL: whether these chains (null = all) were read to their end at or after a time; of one that cannot be read, whether that was tried. */
+/** SQL: whether these chains (null = all) were read to their end at or after a time; for a chain that cannot be read, whether that was tried. */
 const READ = (codes: string, since: string): string =>
   `not exists (select 1 from node_conditions n left join chain_cursors c on c.currency = n.currency
                 where (${codes} is null or n.currency = any (string_to_array(${codes}, ',')))
@@ -118,7 +118,7 @@ const READ = (codes: string, since: string): string =>
 
 export type AskedReading = { readonly currencies: readonly CurrencyCode[]; readonly sinceMs: number };
 
-/** For each who asks: whether his chains were read to their end at or after his time; of one that cannot be read, whether that was tried. */
+/** For each item: whether its chains were read to their end at or after its time; for a chain that cannot be read, whether that was tried. */
 export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise<readonly boolean[]> {
   const { rows } = await sql.query<{ read: boolean }>({
     name: 'are_read',
@@ -128,28 +128,28 @@ export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise
   return rows.map((row) => row.read);
 }
 
-/** SQL: nothing waits for the judge but what rests after a failure. */
+/** SQL: nothing is due for the judge, except what rests after a failure. */
 export const JUDGED = `not exists (select 1 from due_marks m where not ${RESTS('m.transaction_id')})
          and not exists (select 1 from chain_cursors c where
                exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')})
             or exists (select 1 from payments p where p.currency = c.currency and p.due_height <= c.height and not ${RESTS('p.transaction_id')})
             or exists (select 1 from payments p where p.currency = c.currency and p.due_at <= c.caught_up_at and not ${RESTS('p.transaction_id')}))`;
 
-/** Whether nothing waits for the judge but what rests after a failure. */
+/** Whether nothing is due for the judge, except what rests after a failure. */
 export async function isJudged(sql: Sql): Promise<boolean> {
   const { rows } = await sql.query<{ judged: boolean }>({ name: 'is_judged', text: `select ${JUDGED} as judged`, values: [] });
   return rows[0]?.judged ?? false;
 }
 
 /**
- * Whether all that was due at `sinceMs` has been done once: every chain that can be read was read since then, no scheduled reading of a chain
- * is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Of a second reading, which only audits ask,
- * the first part will do. Audits change nothing that a caller sees: nobody waits for them.
+ * Whether everything that was due at `sinceMs` has been done once: every chain that can be read was read since then, no scheduled reading
+ * of a chain is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Of a second reading, which
+ * only audits need, the first part suffices. Audits change nothing that a caller sees, so nobody waits for them.
  */
 export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ settled: boolean }>({
     name: 'is_settled',
-    // one statement: what the judge and a look-up hand to each other is seen with the one or with the other
+    // one statement, so that work which the judge and a look-up pass to each other is seen with one of the two
     text: `
       select ${READ('null::text', '$1')}
          and not exists (select 1 from schedules s

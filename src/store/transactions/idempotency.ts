@@ -1,11 +1,11 @@
-// The rows of idempotency keys. Called by flow/once.ts inside the transaction of the effect, and by the worker that prunes.
+// The rows of idempotency keys.
 import type { Sql } from '../postgres/connect.ts';
 
 /** What a key is unique within: merchant and operation (its path without /v1). */
 export type KeyOf = { readonly merchantId: bigint; readonly operation: string; readonly key: string };
 export type StoredAnswer = { readonly bodyHash: Buffer; readonly httpStatus: number; readonly answer: string };
 
-/** Takes the key until the transaction ends; false when another transaction has it (its first request is still running). */
+/** Locks the key until the transaction ends; false when another transaction holds it (its first request is still running). */
 export async function tryLockKey(sql: Sql, { merchantId, operation, key }: KeyOf): Promise<boolean> {
   const { rows } = await sql.query<{ locked: boolean }>({
     name: 'idempotency_lock',
@@ -15,7 +15,7 @@ export async function tryLockKey(sql: Sql, { merchantId, operation, key }: KeyOf
   return rows[0]?.locked === true;
 }
 
-/** The stored answer, null when there is none or it has expired. */
+/** The stored answer; null when there is none or it has expired. */
 export async function findAnswer(sql: Sql, { merchantId, operation, key }: KeyOf, nowMs: number): Promise<StoredAnswer | null> {
   const { rows } = await sql.query<StoredAnswer>({
     name: 'idempotency_find',
@@ -26,7 +26,7 @@ export async function findAnswer(sql: Sql, { merchantId, operation, key }: KeyOf
   return rows[0] ?? null;
 }
 
-/** Stores an answer; it takes the place of an expired one. */
+/** Stores an answer; it replaces an expired one. */
 export async function saveAnswer(
   sql: Sql,
   of: KeyOf,

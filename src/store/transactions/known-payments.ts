@@ -1,5 +1,5 @@
-// The payments of one transaction that has very many of them, as they are known from one verdict to the next: of each the database tells which
-// version it has, and only what has another one is read, some at a time. What the judge is given is the same as when all are read at once.
+// The payments of one transaction that has very many of them, kept in memory from one verdict to the next: the database returns the version
+// of each row, and only rows with another version are read, in slices. The judge gets the same payments as when all are read at once.
 import type { Payment } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -19,16 +19,16 @@ import {
 } from './case-facts.ts';
 
 type Known = {
-  /** The database transaction that wrote the row as it is known (xmin): whoever writes it again writes another one. */
+  /** The database transaction that wrote the row as we know it (xmin): every later write has another one. */
   readonly version: number;
-  /** Currency and moment of its arrival, by which its rate is found. */
+  /** Currency and moment of its arrival, the key of its rate. */
   readonly arrival: string;
   payment: Payment;
 };
-/** By the payments' ids. */
+/** By payment id. */
 export type KnownPayments = Map<bigint, Known>;
 
-/** A statement reads so many payments: more would hold this process for long when they come. */
+/** The largest number of payments in one statement: more would occupy this process for long when they arrive. */
 const READ_AT_ONCE = 1_000;
 const MOST_READINGS = 5;
 
@@ -53,7 +53,7 @@ export async function readKnown(
     const { views, versions } = await readVersions(sql, transactionId);
     const changed = changedSince(known, versions);
     if (changed.length > (options.most ?? changed.length)) throw new MuchChanged(`${changed.length} payments have changed`);
-    // a row that changed between the two statements is of a later moment than the rest: everything is asked again
+    // a row that changed between the two statements is newer than the rest: everything is asked again
     if (!(await readChanged(sql, known, { changed, versions }))) continue;
     const payments = await paymentsAt(sql, known);
     return { ...toldViews(views, options.contestedLimitMinor), payments: new Map([[transactionId, payments]]) };
@@ -61,7 +61,7 @@ export async function readKnown(
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
 
-/** Reads what is not known yet, so that little is left to read later, under a lock. */
+/** Reads what is not known yet in advance, so that little is left to read under a lock. */
 export async function readAhead(sql: Sql, transactionId: string, known: KnownPayments): Promise<void> {
   const { versions } = await readVersions(sql, transactionId);
   await readChanged(sql, known, { changed: changedSince(known, versions), versions });
@@ -91,7 +91,7 @@ function changedSince(known: KnownPayments, versions: Versions): readonly bigint
   return [...versions].flatMap(([id, version]) => (known.get(id)?.version === version ? [] : [id]));
 }
 
-/** Brings what is known to these versions; false when a payment has a later one by now. */
+/** Brings the known payments to these versions; false when a payment has changed again by now. */
 async function readChanged(
   sql: Sql,
   known: KnownPayments,
@@ -164,10 +164,10 @@ function bySight(a: Payment, b: Payment): number {
   return a.seenAtMs - b.seenAtMs || (a.id < b.id ? -1 : 1);
 }
 
-/** Of how many payments what is known is kept between verdicts, of all transactions together. */
+/** For how many payments, of all transactions together, the known state is kept between verdicts. */
 const KEPT = 100_000;
 
-/** What is known of the transactions that were decided last. */
+/** The known payments of the transactions that were decided last. */
 export type KnownCases = { of(transactionId: string): KnownPayments; forget(transactionId: string): void };
 
 export function createKnownCases(): KnownCases {

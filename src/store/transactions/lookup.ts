@@ -1,4 +1,4 @@
-// Everything that is known of a transaction, found by whatever an operator has in hand. For `bursar transaction show`.
+// Everything that is known of a transaction, found by whatever an operator has: its id, address, label or a txid.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 

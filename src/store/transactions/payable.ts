@@ -1,5 +1,4 @@
-// What somebody who wants to pay a transaction must know of it, whoever it belongs to. Asked by the sandbox's controls, which play the
-// customer.
+// What is needed to pay a transaction, whoever it belongs to: for the sandbox's controls, which act as the customer.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -12,7 +11,7 @@ export type Payable = {
   readonly receivedMinor: bigint;
 };
 
-/** The transaction of this id; null when there is none, or it is not paid by an output of a chain. */
+/** The transaction with this id; null when there is none, or it is not paid by an on-chain output. */
 export async function findPayable(sql: Sql, id: string): Promise<Payable | null> {
   const { rows } = await sql.query<{
     currency: CurrencyCode;

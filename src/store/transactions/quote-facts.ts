@@ -1,15 +1,15 @@
-// What a quote needs to know before it is written: today's prices and the state of each node, in one statement for all who ask together.
+// What a quote needs: current prices and the state of each node, in one statement for all concurrent callers.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type QuoteFacts = {
   readonly rates: ReadonlyMap<CurrencyCode, { readonly usd: Rate; readonly atMs: number }>;
-  /** The last word of each node; a currency without a row was never seen. */
+  /** The last known state of each node; a currency without a row was never seen. */
   readonly nodes: ReadonlyMap<CurrencyCode, string>;
 };
 
-/** A node that is only busy answers again in a moment; the others cannot tell of a payment. */
+/** A node that is only busy answers again in a moment; with any other state we could not see a payment. */
 export const USABLE_NODE_STATES: readonly string[] = ['ready', 'busy'];
 
 /** Reads prices and node conditions as they are now. */

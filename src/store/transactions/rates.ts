@@ -1,5 +1,4 @@
-// The prices in the database: the last good median of each currency and its history. Written by the rate poller, read for /get_rates;
-// the quote (store/transactions/quote-facts.ts) and the judge's case (store/transactions/cases.ts: what a payment was worth when it arrived) read them beside their own rows.
+// The prices in the database: the last good median of each currency, and its history.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { formatRate, parseRate, type Rate } from '../../core/rate.ts';
 import type { Judgement } from '../../core/rate-median.ts';
@@ -32,7 +31,7 @@ export async function latestRates(
   );
 }
 
-/** When the feeds were last asked for each currency that ever had a price, whatever they said. */
+/** When the feeds were last asked for each currency that ever had a price, whatever they answered. */
 export async function rateChecks(sql: Sql): Promise<Map<CurrencyCode, number>> {
   const { rows } = await sql.query<{ currency: CurrencyCode; checkedAt: Date }>({
     name: 'rate_checks',
@@ -42,7 +41,7 @@ export async function rateChecks(sql: Sql): Promise<Map<CurrencyCode, number>> {
   return new Map(rows.map(({ currency, checkedAt }) => [currency, checkedAt.getTime()]));
 }
 
-/** What a source last said of itself: `silent` answers and has no usable price of any currency. */
+/** What a source last answered: `silent` means that it answers without a usable price for any currency. */
 export type RateSource = {
   readonly source: string;
   readonly state: 'answers' | 'silent' | 'unreachable';
@@ -53,7 +52,7 @@ export type RateSourceStatus = RateSource & { readonly sinceMs: number; readonly
 
 const SOURCE_AGAIN_MS = 30_000;
 
-/** Notes what all configured sources said at one reading; what has not changed is written every half minute. Others are forgotten. */
+/** Records what all configured sources answered in one reading; an unchanged state is written every half minute. Other sources are deleted. */
 export async function recordRateSources(sql: Sql, sources: readonly RateSource[], atMs: number): Promise<void> {
   await sql.query({
     name: 'record_rate_sources',
@@ -93,8 +92,8 @@ export async function readRateSources(sql: Sql): Promise<readonly RateSourceStat
 }
 
 /**
- * Writes what one reading of the feeds came to. A judgement without a price leaves the last good one as it is. A reading that began before the
- * stored one changes nothing (two pollers may overlap).
+ * Writes the result of one reading of the feeds. A judgement without a price leaves the last good one as it is. A reading that began before
+ * the stored one changes nothing (two pollers may overlap).
  * @param atMs when the reading began
  * @returns whether this was the first price in a new hour: then the caller prunes
  */
@@ -138,7 +137,7 @@ export async function saveRates(sql: Sql, judgements: readonly Judgement[], atMs
   return rows[0] ?? { newHour: false };
 }
 
-/** Thins the history of two to three days ago to one row a minute, and forgets what is older than 90 days. */
+/** Thins the history of two to three days ago to one row a minute, and deletes what is older than 90 days. */
 export async function pruneRateHistory(sql: Sql, nowMs: number): Promise<void> {
   await sql.query({
     name: 'thin_rate_history',

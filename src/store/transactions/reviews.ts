@@ -1,4 +1,4 @@
-// Transactions that wait for a person's word, over all merchants. Called by `bursar review list`.
+// Transactions that wait for a person's decision, over all merchants.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -13,11 +13,11 @@ export type Review = {
   readonly createdAt: Date;
   /** The reason of its last change of status. */
   readonly reason: string | null;
-  /** What lies in suspense for it, by currency. */
+  /** What it has in suspense, by currency. */
   readonly suspense: readonly { readonly currency: CurrencyCode; readonly amount: bigint }[];
 };
 
-/** Transactions in `review`, and on request those in `declined` with coins in suspense; the oldest first. */
+/** Transactions in `review`, and on request those in `declined` with payments in suspense; the oldest first. */
 export async function listReviews(
   sql: Sql,
   options: { readonly declined: boolean; readonly limit: number },

@@ -1,11 +1,11 @@
-// Transactions that the judge could not decide. Each rests after a failure, for longer every time, so that it delays no other one; while a row
-// stands an operator has to look. Written by the worker's judge job, taken away with a verdict (verdicts.ts), read by chain status and /readyz.
+// Transactions that the judge could not decide. Each rests after a failure, longer every time, so that it delays no other; a row means that
+// an operator must look. A verdict deletes it.
 import type { Sql } from '../postgres/connect.ts';
 
 const FIRST_REST_SECONDS = 30;
 const LONGEST_REST_SECONDS = 3_600;
 
-/** Notes a failure of the judge; the transaction is not due again before it has rested. */
+/** Records a failure of the judge; the transaction is not due again before it has rested. */
 export async function setAside(
   sql: Sql,
   failure: { readonly transactionId: string; readonly reason: string; readonly atMs: number },
@@ -24,7 +24,7 @@ export async function setAside(
 export type SetAside = {
   readonly transactionId: string;
   readonly failures: number;
-  /** What the last failure said. */
+  /** The message of the last failure. */
   readonly reason: string;
   readonly sinceMs: number;
 };

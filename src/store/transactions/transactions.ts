@@ -1,4 +1,4 @@
-// Transactions as merchants see them: made in batches, checked in batches, listed. The judge's view of them is in cases.ts.
+// Transactions as merchants see them: created in batches, checked in batches, listed. The judge's view of them is in cases.ts.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -11,7 +11,7 @@ export type NewTransaction = {
   readonly currency: CurrencyCode;
   readonly usdMinor: bigint;
   readonly amountDue: bigint;
-  /** The price that `amountDue` was worked out with. */
+  /** The price that `amountDue` was computed with. */
   readonly rate: string;
   readonly label: string | null;
   readonly email: string | null;
@@ -23,9 +23,9 @@ export type NewTransaction = {
 };
 
 /**
- * Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings, the rate's
- * time and sources from the price in force. Answers for each whether it was written: not where the price is another by now, or its node
- * cannot be used, so that who remembers them cannot sell at an old price.
+ * Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings, the
+ * rate's time and sources from the price in force. Returns for each whether it was written: not if the price has changed or its node cannot
+ * be used, so that a caller with remembered prices cannot sell at an old one.
  */
 export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
   const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
@@ -75,7 +75,7 @@ function instant(name: string): string {
   return `timestamptz 'epoch' + ${name} * interval '1 millisecond'`;
 }
 
-/** PostgreSQL's text of an array whose elements need no quotes: a quarter of the time of the driver's, which looks for them in each. */
+/** PostgreSQL's text of an array whose elements need no quotes: four times as fast as the driver's, which checks each element for them. */
 function numberArray(list: readonly (number | bigint | string)[]): string {
   return `{${list.join()}}`;
 }
@@ -108,7 +108,7 @@ type RawCheck = {
   sequence: number;
 };
 
-/** In review the payments may lie on several chains, which grow each at its own pace; else one chain's tip tells. */
+/** In review the payments may be on several chains, each with its own tip; otherwise there is one tip. */
 const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
   case when t.confirmed_from_height is null then 0
        when t.status = 'review' then coalesce(
@@ -134,9 +134,9 @@ function checkRow(row: RawCheck): CheckRow {
 }
 
 /**
- * What check_transaction shows, for each id asked for; null where there is none. Whose it is, the caller compares. The ids stand in a
- * subselect: what the planner cannot see makes no plan better than the general one, so the statement is planned five times in a session
- * and not at every call, which cost as much as all else of it together.
+ * What check_transaction shows, for each id; null where there is none. The caller compares whose it is. The ids are in a subselect: with a
+ * value that the planner cannot see no plan is better than the general one, so the statement is planned five times per session and not at
+ * every call, which cost as much as all the rest of it.
  */
 export async function readChecks(sql: Sql, ids: readonly string[]): Promise<readonly (CheckRow | null)[]> {
   const { rows } = await sql.query<RawCheck>({
@@ -170,8 +170,8 @@ const LISTED = `${CHECK_COLUMNS}, t.label, t.address, t.rate, t.window_ends_at`;
 /** The merchant's transactions, newest first (ties by id), one more than `limit` where there are more. */
 export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise<ListedTransaction[]> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
-  // only what is asked for stands in the statement: a page far down is then found by the index, not by counting. The limit stands in a
-  // subselect for the reason of readChecks
+  // only the conditions that were sent are in the statement: the index then finds a page far down without counting. The limit is in a
+  // subselect for the same reason as in readChecks
   const wishes = [
     [
       'after',
@@ -268,7 +268,7 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
   };
 }
 
-/** A rate as the database keeps it. */
+/** A rate as the database stores it. */
 export function storedRate(text: string): Rate {
   const rate = parseRate(text);
   if (rate === null) throw new Error(`the database holds the rate ${text}`);

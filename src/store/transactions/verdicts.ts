@@ -1,5 +1,5 @@
-// What verdicts changed, written in the caller's database transaction, those of many transactions together: ledger entries, history and events,
-// the status guarded by the old one, the payments, the due marks that are answered. Called by flow/decide.
+// Writes what verdicts changed, of many transactions together, in the caller's database transaction: ledger entries, history and events,
+// the status guarded by the old one, the payments, and the deletion of the due marks.
 import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import { formatRate } from '../../core/rate.ts';
@@ -15,12 +15,12 @@ const ROWS_AT_ONCE = 2_000;
 export type Judged = {
   readonly before: LockedTransaction;
   readonly transaction: CaseTransaction;
-  /** Those that are not as they were. */
+  /** Those that have changed. */
   readonly payments: readonly Payment[];
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
   readonly nowMs: number;
-  /** Payments are left for another verdict: it is due again at once. */
+  /** Some payments are left for another verdict: the transaction is due again at once. */
   readonly more: boolean;
 };
 
@@ -97,7 +97,7 @@ async function insertEvents(sql: Sql, told: readonly Told[]): Promise<void> {
 
 const asDate = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-/** Whether anything of the transaction's own row is not as it was. */
+/** Whether anything of the transaction's own row has changed. */
 function isChanged({ before, transaction, verdict }: Judged): boolean {
   const was = before.verdict;
   return (
@@ -147,10 +147,10 @@ async function updateTransactions(sql: Sql, all: readonly Judged[]): Promise<voi
   throw new Error(`the status of ${stale?.transaction.id} is no more ${stale?.before.transaction.status}`);
 }
 
-/** So many ids fit into one notification (8,000 bytes at most). */
+/** The largest number of ids that fit into one notification (8,000 bytes). */
 const IDS_IN_ONE = 200;
 
-/** Takes away the marks that the verdicts answer and the rest after a failure, and tells whoever waits for a status. */
+/** Deletes the due marks that the verdicts answer and the rest after a failure, and notifies everyone who waits for a status. */
 async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
   const moved = all.filter(({ steps }) => steps.some((step) => step.kind === 'status')).map(({ transaction }) => transaction.id);
   const told = Array.from({ length: Math.ceil(moved.length / IDS_IN_ONE) }, (_, n) =>
