@@ -1,34 +1,34 @@
-// How far an account was used on its chain: every block from a height on is asked for outputs to its addresses, both chains of the account
-// (BIP44), as far as addresses follow each other with no larger gap. Called by `bursar keys import-xpub`.
+// How far an account was used on its chain: searches every block from a height on for outputs to its addresses, in both chains of the
+// account (BIP44), as long as used addresses follow each other without a larger gap.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, WatchList } from '../core/ports.ts';
 import { createByteSet } from './byte-set.ts';
 
 export type AccountUse = {
-  /** The highest index that was paid to; null when none was. */
+  /** The highest index that was paid; null when none was. */
   readonly receive: number | null;
   readonly change: number | null;
-  /** How many unused indexes lie behind the highest that was looked for. */
+  /** How many unused indexes after the highest were searched. */
   readonly gap: number;
   readonly fromHeight: number;
   readonly toHeight: number;
-  /** `filters`: the node's block filters said which blocks to read; `blocks`: all of them were read. */
+  /** `filters`: the node's block filters selected the blocks to read; `blocks`: all of them were read. */
   readonly by: 'filters' | 'blocks';
 };
 
 export type ScanOptions = {
-  /** The output script of an index of the receiving chain (0) or of the change chain (1); null where BIP32 knows no key. */
+  /** The output script of an index of the receiving chain (0) or of the change chain (1); null where BIP32 defines no key. */
   readonly scriptOf: (chain: 0 | 1, index: number) => Uint8Array | null;
   readonly fromHeight: number;
   readonly onProgress?: (height: number, toHeight: number) => void;
 };
 
-/** The account cannot be looked for; the message says why. */
+/** The account cannot be searched; the message says why. */
 export class ScanRefused extends Error {}
 
 /**
- * Addresses are looked for as long as no more than these follow each other unused: what two ends of a process of ours can lose, with room to
- * spare, and five times what wallets are told to look for.
+ * The search ends after this many unused addresses in a row: twice what one of our processes can lose when it ends, and more; and five
+ * times what wallets are told to search.
  */
 export const GAP = 5_000;
 const FILTERED_AT_ONCE = 2_000;
@@ -38,8 +38,8 @@ const MEMPOOL_AT_ONCE = 2_000;
 type Looked = { readonly scripts: readonly Uint8Array[]; readonly watch: WatchList };
 
 /**
- * Reads the chain up to the node's tip, and its mempool. What was given out and never paid leaves no trace in it.
- * @throws ScanRefused for a node that is not ready or has thrown blocks away
+ * Reads the chain up to the node's tip, and its mempool. Addresses that were given out and never paid leave no trace there.
+ * @throws ScanRefused for a node that is not ready or has pruned blocks
  */
 export async function scanAccount(port: ChainPort, options: ScanOptions): Promise<AccountUse> {
   const { fromHeight } = options;
@@ -57,7 +57,7 @@ export async function scanAccount(port: ChainPort, options: ScanOptions): Promis
     by = await readChain(port, look, options, toHeight);
     await readMempool(port, look);
     const next = Math.max(used[0], used[1]) + 1 + GAP;
-    // what was used further up than it was looked behind may have neighbours that were paid earlier
+    // an index used beyond the searched range may have others near it that were paid earlier
     if (next <= wanted) break;
     wanted = next;
   }
@@ -65,7 +65,7 @@ export async function scanAccount(port: ChainPort, options: ScanOptions): Promis
   return { receive, change, gap: GAP, fromHeight, toHeight, by };
 }
 
-/** The scripts of so many indexes of both chains; what is seen of them raises `used`. */
+/** The scripts of this many indexes of both chains; each one seen raises `used`. */
 function lookFor(scriptOf: ScanOptions['scriptOf'], count: number, used: [number, number]): Looked {
   const set = createByteSet();
   const places = new Map<string, readonly [0 | 1, number]>();
@@ -133,7 +133,7 @@ async function readMempool(port: ChainPort, look: Looked): Promise<void> {
   }
 }
 
-/** What was asked and what it can miss, in sentences for an operator. */
+/** What was searched and what the search can miss, in sentences for an operator. */
 export function describeUse(currency: UtxoCode, use: AccountUse): readonly string[] {
   const { receive, change, fromHeight, toHeight, by, gap } = use;
   const how = by === 'filters' ? "by the node's block filters" : 'all of them read';

@@ -1,5 +1,4 @@
-// Walks along the blocks that we have recorded as the best chain, as far as the node agrees that they are. Used by what reads blocks again:
-// rule 8's look-up and the deep scan (rescan.ts).
+// Walks along the blocks that we have recorded as the best chain, as far as the node agrees, for everything that reads blocks again.
 import type { ChainPort } from '../core/ports.ts';
 import { CursorMoved, hashesDown } from '../store/chain/blocks.ts';
 import type { ChainContext } from './chain-context.ts';
@@ -10,7 +9,8 @@ const PAGE = 500;
 const READ_AHEAD = 3;
 
 /**
- * The blocks from one height to another, both included, in their order. The node is asked for the last one: a block names all before it.
+ * The blocks from one height to another, both included, in their order. Only the last one is compared with the node: a block commits to all
+ * before it.
  * @throws CursorMoved when the node's best chain is not the one that we have recorded, or ours changes meanwhile
  */
 export async function* bestChain(
@@ -40,7 +40,7 @@ export async function* bestChain(
   await check();
 }
 
-/** Each place with what was read there, in their order; a few are read ahead. */
+/** Each place with the result of reading it, in their order; a few are read ahead. */
 export async function* readAhead<T>(
   places: AsyncIterable<Place>,
   read: (place: Place) => Promise<T>,

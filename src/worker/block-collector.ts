@@ -1,18 +1,18 @@
-// Reads a block without knowing beforehand what to look for: every script of an address's length is collected, then looked up in the
-// database. Used by the deep scan, the rescan and the reconciler.
+// Reads a block without knowing in advance what to look for: collects every script as long as an address's, to look them up in the
+// database.
 import type { WatchList } from '../core/ports.ts';
 import { createByteSet } from './byte-set.ts';
 
 export type Collector = {
   readonly watch: WatchList;
   scripts(): readonly Uint8Array[];
-  /** Whether one of the outpoints it was made with was spent. */
+  /** Whether one of the outpoints it was created with was spent. */
   spent(): boolean;
 };
 
 /**
- * A watch list that watches no script and remembers each different one.
- * @param outpoints also tells whether one of these is spent
+ * A watch list that watches no script but remembers each different one.
+ * @param outpoints reports also whether one of these is spent
  */
 export function createCollector(outpoints: Pick<WatchList, 'hasOutpoint'> | null = null): Collector {
   const seen = createByteSet();

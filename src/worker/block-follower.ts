@@ -1,5 +1,5 @@
-// The part of a watcher's pass that goes on along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each in one
-// database transaction. Used by chain-watcher.ts only.
+// The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each
+// in one database transaction.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
 import { type ChainCursor, insertBlock, moveCursor } from '../store/chain/blocks.ts';
@@ -31,7 +31,7 @@ export async function followBlocks(
   while (cursor.height < last) {
     while (next <= last && ahead.length < READ_AHEAD) fetchNext();
     const block = await (ahead.shift() as Promise<BlockFacts | null>);
-    // the chain has changed under the pass: the next one finds the fork
+    // the chain has changed during the pass: the next pass finds the fork
     const follows = block !== null && block.previousHash === cursor.hash;
     if (!follows || !(await options.isSure()) || !(await isBelowTip(port, tip, { height: cursor.height + 1, hash: block.hash })))
       return { cursor, blocksRead, atTip: false, more: true, notices };

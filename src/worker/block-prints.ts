@@ -1,10 +1,10 @@
-// Remembers, by block hash, a print of every output script of blocks that were read, so that "does this block pay one of these?" needs no
-// second reading of a block that is known, whatever is asked. A hash names its block's content for ever; nothing here knows which blocks are
-// in the best chain. Made once by the worker's jobs for each chain; filled and asked by rescan.ts.
+// Remembers, by block hash, a print of every output script of the blocks that were read, so that "does this block pay one of these?" needs
+// no second reading of a known block, whatever the scripts are. A hash identifies its block's content for ever; which blocks are in the
+// best chain is not known here.
 import type { WatchList } from '../core/ports.ts';
 import { hashOf } from './keyed-hash.ts';
 
-/** 32 bits of each different output script under this process's key: never misses one, and now and then takes one for another. */
+/** 32 bits of each different output script under this process's key: no match is ever missed, a few are false. */
 export type BlockPrints = Uint32Array;
 
 export type BlockMemory = {
@@ -12,12 +12,12 @@ export type BlockMemory = {
   set(blockHash: string, prints: BlockPrints): void;
 };
 
-/** 16 MB: some two weeks of full Bitcoin blocks. */
+/** 16 MB: about two weeks of full Bitcoin blocks. */
 const MOST_PRINTS = 4_000_000;
-/** What an entry takes besides its prints, in prints. */
+/** The size of an entry besides its prints, in prints. */
 const ENTRY = 64;
 
-/** Forgets what was used longest ago. */
+/** Drops what was used longest ago. */
 export function createBlockMemory(mostPrints = MOST_PRINTS): BlockMemory {
   const known = new Map<string, BlockPrints>();
   let held = 0;
@@ -47,7 +47,7 @@ function sizeOf(prints: BlockPrints | undefined): number {
   return prints === undefined ? 0 : ENTRY + prints.length;
 }
 
-/** A watch list that watches nothing and takes the print of every output script; `also` is asked about each too. */
+/** A watch list that watches nothing and records the print of every output script; `also` is asked about each script too. */
 export function createPrinter(also?: WatchList): { readonly watch: WatchList; prints(): BlockPrints } {
   const seen = new Set<number>();
   return {
@@ -63,7 +63,7 @@ export function createPrinter(also?: WatchList): { readonly watch: WatchList; pr
   };
 }
 
-/** Tells of a block's prints whether one of these scripts may be among them; false is certain. */
+/** Returns a function that tests whether a block's prints may include one of these scripts; false is certain. */
 export function printsOf(scripts: readonly Uint8Array[]): (prints: BlockPrints) => boolean {
   const wanted = new Set(scripts.map((script) => hashOf(script, 0, script.length)));
   return (prints) => prints.some((print) => wanted.has(print));

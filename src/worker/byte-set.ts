@@ -1,9 +1,9 @@
-// A set of short byte strings in typed arrays: a million output scripts take some 45 MB, a look-up well under a tenth of a microsecond and
+// A set of short byte strings in typed arrays: a million output scripts take about 45 MB, a look-up well under a tenth of a microsecond and
 // no allocation. Exact: the bytes themselves are compared.
 import { hashOf } from './keyed-hash.ts';
 
 export type ByteSet = {
-  /** Adds bytes[start, end), at most 255 of them; false when they are in already. */
+  /** Adds bytes[start, end), at most 255 of them; false when it has them already. */
   add(bytes: Uint8Array, start: number, end: number): boolean;
   has(bytes: Uint8Array, start: number, end: number): boolean;
   readonly size: number;
@@ -20,7 +20,7 @@ export function createByteSet(): ByteSet {
   let arena = new Uint8Array(FIRST_ARENA);
   let used = 0;
   let size = 0;
-  /** Lengths that occur: most outputs of a chain are told apart by theirs alone. */
+  /** Lengths that occur: most outputs of a chain already differ in their length. */
   const lengths = new Uint8Array(256);
 
   function find(hash: number, bytes: Uint8Array, start: number, length: number): number {

@@ -1,6 +1,5 @@
-// What a watcher writes of its chain besides facts: what the nodes say of themselves, and up to when the chain was read. At once when it says
-// something new, when somebody waits for it, and when the time has come for something that is due; else now and then, as a sign of life. Used by
-// chain-watcher.ts only.
+// What a watcher writes about its chain besides facts: the nodes' condition, and up to when the chain was read. It writes at once when
+// something is new, when a caller waits for it, and when something falls due; otherwise now and then, as a sign of life.
 import type { UtxoCode } from '../core/currency.ts';
 import type { NodeCondition } from '../core/ports.ts';
 import { type ChainCursor, goOn, setCaughtUp } from '../store/chain/blocks.ts';
@@ -12,27 +11,27 @@ export type Looked = {
   readonly condition: NodeCondition;
   /** When the pass began. */
   readonly atMs: number;
-  /** It is ready, and has fewer blocks than were read from it: the reason. */
+  /** It is ready, but has fewer blocks than were read from it: the reason. */
   readonly behind?: string | null;
-  /** Nobody waits for what would say nothing new. */
+  /** Nobody waits for a write that would contain nothing new. */
   readonly quiet: boolean;
 };
 
 export type ChainRecord = {
   /** The next time at which something of this chain is due; null when nothing is. */
   expect(dueAtMs: number | null): void;
-  /** Milliseconds until the next thing that was told is due; infinite when nothing is. */
+  /** Milliseconds until the time last given to `expect`; infinite when there is none. */
   dueInMs(nowMs: number): number;
   /** Whether something is due at this time that was not when the chain's time was last written. */
   isDue(atMs: number): boolean;
-  /** Writes what the nodes say unless that is written. */
+  /** Writes the nodes' condition unless it is stored already. */
   condition(looked: Looked): Promise<void>;
   /**
    * The chain was read to its end.
    * @returns false when the cursor has moved meanwhile: nothing was written
    */
   readToTheEnd(cursor: ChainCursor, looked: Looked): Promise<boolean>;
-  /** Somebody else may have written. */
+  /** Another process may have written. */
   forget(): void;
 };
 
@@ -41,12 +40,12 @@ const SIGN_OF_LIFE_MS = 10_000;
 export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainRecord {
   /** What was written last, and when. */
   let said: { readonly what: string; readonly atMs: number } | null = null;
-  /** Where the chain's time was written last, after everything else. */
+  /** When the chain's time was last written, after everything else. */
   let rest: { readonly epoch: bigint; readonly caughtUpAtMs: number } | null = null;
   let dueAtMs: number | null = null;
 
   const isDue = (atMs: number): boolean => dueAtMs !== null && dueAtMs <= atMs && (rest === null || rest.caughtUpAtMs < dueAtMs);
-  /** A clock that was set back counts as one that went on. */
+  /** A clock that was set back counts as one that advanced. */
   const isSilent = (atMs: number): boolean => said === null || Math.abs(atMs - said.atMs) >= SIGN_OF_LIFE_MS;
 
   async function condition({ condition, atMs, behind = null, quiet }: Looked): Promise<void> {
@@ -90,7 +89,7 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainR
   };
 }
 
-/** What is written of it. */
+/** The part of a condition that is stored. */
 function essence(condition: NodeCondition): unknown {
   if (condition.state !== 'ready') return condition;
   const { mempool: _, peers: __, tipTimeMs: ___, prunedBelow: ____, ...written } = condition;

@@ -1,6 +1,6 @@
 // Watches one UTXO chain through our own node: reads each block from the cursor to the tip, handles reorganisations, then the mempool, and
-// records facts; it decides nothing. Any number of workers may run one: a session lock elects, the cursor's epoch protects. Called by the
-// worker's loop, pass by pass.
+// records facts; it decides nothing. Any number of workers may run one: a session lock elects which one works, the cursor's epoch protects
+// the data.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
 import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
@@ -28,21 +28,24 @@ export type ChainWatcherOptions = {
 };
 
 export type PassOptions = {
-  /** Nobody waits: what says nothing new is written now and then only, as a sign of life. */
+  /** Nobody waits: a write without news happens only now and then, as a sign of life. */
   readonly quiet?: boolean;
 };
 
 export type ChainWatcher = {
-  /** One pass. Trouble of the node is recorded and told in the result; trouble of the database throws. */
+  /** One pass. Trouble with the node is recorded and returned in the result; trouble with the database throws. */
   pass(options?: PassOptions): Promise<PassResult>;
-  /** The next time at which something of this chain is due: its time is written then, however quiet the passes are; null = nothing is. */
+  /**
+   * The next time at which something of this chain is due: the chain's time is written then, however quiet the passes are; null = nothing
+   * is due.
+   */
   expect(dueAtMs: number | null): void;
   /**
-   * After how many milliseconds the next pass is worth while, if nothing hints at one before.
-   * @param chance from 0 to 1: watchers that were hurried together part again
+   * How many milliseconds until the next pass is useful, if no hint comes before.
+   * @param chance from 0 to 1: spreads watchers that were hurried together
    */
   restMs(chance?: number): number;
-  /** Calls back when a pass is worth while now. */
+  /** Sets the callback for when a pass is useful at once. */
   onHint(callback: () => void): void;
   /** The newest number of the database when this transaction was first read in the mempool; null when this watcher did not see it there. */
   firstSeen(txid: string): number | null;
@@ -50,14 +53,14 @@ export type ChainWatcher = {
 };
 
 const BLOCKS_PER_PASS = 200;
-/** How often one that does not watch looks whether it is its turn. */
+/** How often a standby watcher checks whether it must take over. */
 const STANDBY_MS = 1_000;
-/** How often a node is asked: one that announces what is new, whose announcements are heard, is asked less often. */
+/** How often a node is asked; less often when it announces news by ZMQ and the announcements arrive. */
 const POLL_MS = 500;
 const PUSHED_MS = 2_000;
 const LEAST_REST_MS = 20;
 const SPREAD = 0.1;
-/** In a pass that takes longer several nodes are compared again before the next block. */
+/** In a pass longer than this, several nodes are compared again before the next block. */
 const COMPARED_MS = 1_000;
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
@@ -69,9 +72,9 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   const ownClock = createOwnClock(ctx, currency, beginAnew);
   const watch = createWatchList(ctx, currency, settings.scripts);
   const written = createChainRecord(ctx, currency);
-  /** The cursor as the last pass left it, and up to when it has read; null = what another watcher may have done since is not known. */
+  /** The cursor as the last pass left it, and up to when it has read; null = another watcher may have changed it since. */
   let held: ChainCursor | null = null;
-  /** There are payments of which the node is asked for more than their place. */
+  /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
   let isOpen = true;
   let triesAgainMs = 0;
   /** The last pass was complete. */
@@ -136,10 +139,10 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     };
   }
 
-  /** The cursor as the database has it, claimed from whoever wrote it. */
+  /** The cursor from the database, claimed from whoever wrote it. */
   async function takeCursor(condition: Ready, { atMs, quiet }: Pass): Promise<ChainCursor> {
     const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port, condition, atMs));
-    // what is far behind is told from the first block on, not when the pass is over
+    // a chain that is far behind is reported from the first block on, not only after the pass
     if (condition.height - known.height > FAR_BEHIND) await written.condition({ condition, atMs, quiet });
     mempool.lookAtAll();
     return claimCursor(ctx.db, currency, known);
@@ -157,7 +160,10 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     return atTip ? mempool.look(cursor, how) : { state: 'incomplete', wrote: false };
   }
 
-  /** What the node says now; a contradiction of several is recorded before anything is read, for every block that is written wakes the judge. */
+  /**
+   * The node's condition now; a contradiction among several nodes is recorded before anything is read, because every block that is written
+   * wakes the judge.
+   */
   async function ask(atMs: number, withMempool: boolean): Promise<NodeCondition> {
     const condition = await port.condition({ mempool: withMempool });
     if (isContested(condition)) await written.condition({ condition, atMs, quiet: true });
@@ -181,7 +187,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       return { ...done, condition };
     } catch (error) {
       held = null;
-      mempool.lookAtAll(); // what was pushed may not have been recorded
+      mempool.lookAtAll(); // a pushed transaction may not have been recorded
       if (error instanceof CursorMoved) return { ...nothing, condition, result: passResult(condition, { more: true }) };
       const trouble = troubleOf(error);
       if (trouble === null) throw error;
@@ -189,7 +195,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     }
   }
 
-  /** What was read and written last may not stand any more. */
+  /** The last state that was read and written may no longer be valid. */
   function beginAnew(): void {
     held = null;
     written.forget();
@@ -197,7 +203,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
 
   async function isElected(quiet: boolean): Promise<boolean> {
     if (await lock.acquire()) return true;
-    // the cursor's epoch keeps what a frozen watcher does when it wakes up out of the books
+    // when a frozen watcher wakes up, the cursor's epoch keeps what it does out of the books
     await lock.relieve();
     await pushes.close();
     ownClock.forget();
@@ -212,13 +218,13 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       if (quiet && performance.now() < triesAgainMs) return STANDBY;
       if (!(await isElected(quiet))) return STANDBY;
       isAtRest = false;
-      // somebody waits for what the node holds now: nothing is announced of what a mempool drops
+      // a caller waits for what the node holds now, and nothing announces what a mempool drops
       if (!quiet) mempool.lookAtAll();
       const atMs = await ownClock.look();
       const first = await ask(atMs, held !== null && mempool.wantsShortList());
       const done = await readOrTrouble(first, { atMs, quiet, node });
       node = done.condition.state === 'ready' ? done.condition.node : undefined;
-      // where its session was lost meanwhile another watches in its place: what this one was told is old
+      // when its session was lost meanwhile, another watcher has taken over: this one's result is outdated
       if (!(await lock.acquire())) return done.result;
       const { behind, height } = done.result;
       const looked = {
@@ -262,9 +268,9 @@ type Pass = {
   readonly isSure: () => Promise<boolean>;
 };
 type PassDone = {
-  /** The cursor, where all that the node knew at the pass's begin has been recorded. */
+  /** The cursor, when all that the node knew at the pass's beginning has been recorded. */
   readonly complete: ChainCursor | null;
-  /** Something was written of the chain. */
+  /** Something about the chain was written. */
   readonly changed: boolean;
   readonly result: PassResult;
 };
@@ -276,7 +282,7 @@ function portOf(ctx: ChainContext, currency: UtxoCode): ChainPort {
   return port;
 }
 
-/** The first start on this chain: from the node's tip on, nothing older can be ours. */
+/** The first start on this chain: begins at the node's tip, since nothing older can be ours. */
 async function begin(ctx: ChainContext, port: ChainPort, tip: Ready, atMs: number): Promise<ChainCursor> {
   const block = await port.readBlock(tip.hash, watchOnly([]));
   await ctx.db.transaction((sql) =>

@@ -1,5 +1,5 @@
-// The job that looks what is due: it wakes the others, which have no rhythm of their own, and tells each watcher when its chain's time is wanted
-// next. What is known to have changed wakes them at once; this one finds what only the clock has made due.
+// The job that checks what is due: it wakes the other jobs, which have no interval of their own, and sets when each watcher must next write
+// its chain's time. Changes wake the jobs directly; this job finds what became due by the clock alone.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { readOutlook } from '../store/postgres/schedules.ts';

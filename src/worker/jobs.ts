@@ -23,10 +23,10 @@ const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
 const LOOKUP_SHARE = 10;
-/** What the judge cannot decide keeps no other transaction from being looked up for longer than this. */
+/** Transactions that the judge cannot decide delay the look-ups of others for at most this long. */
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
-/** How far back the frequent comparison of chain and books looks; the hourly audit looks at everything. */
+/** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
 const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
@@ -76,7 +76,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
   ];
 }
 
-/** A pass, what is wrong with the nodes, and (once) the coins that are not ours though the script is. */
+/** A pass, what is wrong with the nodes, and (once each) the outputs at our scripts that are not ours. */
 function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: Told): Job['run'] {
   const alarm = createAlarm(`chain ${currency}`, told);
   return async (hurried = false) => {
@@ -90,7 +90,7 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: 
   };
 }
 
-/** The prices, and that a coin has none. */
+/** The prices, and which currencies have none. */
 function priced(ctx: Context, told: Told): () => Promise<boolean> {
   const alarm = createAlarm('rates', told);
   return async () => {
@@ -99,7 +99,7 @@ function priced(ctx: Context, told: Told): () => Promise<boolean> {
   };
 }
 
-/** The judge; what it decided may make something due soon, and what somebody else holds is tried again. */
+/** The judge; a decision may soon make something else due, and transactions that another session holds are tried again. */
 function judging(ctx: Context, told: Told): Job {
   let isLeft = false;
   let decided = false;
@@ -124,7 +124,7 @@ function judging(ctx: Context, told: Told): Job {
   };
 }
 
-/** The second reading of a chain; trouble that the watcher has not got too is told. */
+/** The second reading of a chain; reports trouble that the watcher does not have too. */
 function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
   const alarm = createAlarm(`reconcile ${currency}`, told);
   return async () => {
@@ -134,7 +134,7 @@ function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Prom
   };
 }
 
-/** The deep scan, which blocks it read, and what only it has trouble with. */
+/** The deep scan, which blocks it read, and trouble that only it has. */
 function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading): () => Promise<boolean> {
   const alarm = createAlarm(`deep scan ${currency}`, told);
   return async () => {
@@ -148,12 +148,12 @@ function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading
   };
 }
 
-/** Tells what is wrong when it begins or changes, and again now and then while it lasts; '' = nothing is. */
+/** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
 function createAlarm(job: string, told: Told): (now: string) => void {
   let last = '';
   let again = 0;
   return (now) => {
-    const kind = now.replace(/\b\d+\b/g, '#'); // heights that move on are no news
+    const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
     if (now !== '' && (kind !== last || performance.now() > again)) {
       told(job, new Error(now));
       again = performance.now() + ALARM_AGAIN_MS;
@@ -169,11 +169,11 @@ async function nothingMore(work: Promise<unknown>): Promise<boolean> {
 
 type Scheduled = {
   readonly urgent: boolean;
-  /** Answers true when there is more to do at once. */
+  /** Resolves to true when there is more to do at once. */
   work(): Promise<boolean>;
 };
 
-/** A job that runs every so often on the service's clock, until it has nothing left to do; once for all workers. */
+/** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
 function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
   return { name, everyMs: null, urgent, run: () => onSchedule(ctx, name, everyMs, work) };
 }
@@ -187,15 +187,15 @@ async function onSchedule(ctx: Context, name: string, everyMs: number, work: Sch
     more = await work();
     done = !more;
   } finally {
-    // one that has more to do is due again at once, and a worker that has to stop can do so in between
+    // a job with more to do is due again at once, so that a worker can stop in between
     await finishDue(ctx.db, name, done, clock.now());
   }
   return more;
 }
 
 /**
- * Rule 8's last look-up, all transactions of a chain in one reading: it begins when the judge has come to all that may want it. Then it rests
- * for ten times as long as it took, unless somebody waits for it.
+ * Rule 8's last look-up, for all transactions of a chain in one reading: it begins when the judge has decided everything that may need it.
+ * Then it rests for ten times as long as it took, unless a caller waits for it.
  */
 function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: Reading & Pick<ChainWatcher, 'firstSeen'>): Job {
   const alarm = createAlarm(`look-up ${currency}`, told);
@@ -236,7 +236,7 @@ function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: 
   };
 }
 
-/** What is red is told, and stops payouts. */
+/** Red results are logged, and stop payouts. */
 async function judged(ctx: Context, told: Told, audit: Promise<AuditReport>): Promise<void> {
   const report = await audit;
   await tripIfRed(ctx, report);

@@ -1,5 +1,5 @@
-// The job that lets the judge decide whatever is due, many transactions in one database transaction. Any number of workers may run it: the row
-// lock of each transaction decides who is first, and who comes second leaves it alone or finds nothing to do.
+// The job that lets the judge decide whatever is due, many transactions in one database transaction. Any number of workers may run it: the
+// row lock of each transaction decides who is first, and the second skips it or finds nothing to do.
 import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
 import type { Sql } from '../store/postgres/connect.ts';
@@ -17,7 +17,7 @@ type OnTrouble = (transactionId: string, error: unknown) => void;
 
 /** @param onLeft told when something is due that nobody could decide just now: somebody else holds it */
 export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () => void = () => undefined): () => Promise<boolean> {
-  /** Decides these in one database transaction; whether any of them was. */
+  /** Decides these in one database transaction; returns whether any was decided. */
   async function judge(ids: readonly string[]): Promise<boolean> {
     try {
       const { decided, failed } = await ctx.db.transaction((sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)));
@@ -30,7 +30,7 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
         await putAside(id as string, error.cause);
         return false;
       }
-      // one of them cannot be written: halves find it, and the others go on without it
+      // one of them cannot be written: halving finds it, and the others go on without it
       const half = Math.ceil(ids.length / 2);
       const first = await judge(ids.slice(0, half));
       return (await judge(ids.slice(half))) || first;
@@ -70,7 +70,7 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
     const due = await dueTransactions(ctx.db);
     let progress = false;
     for (const ids of together(due.filter(({ isLarge }) => !isLarge))) progress = (await judge(ids)) || progress;
-    // a portion of one of the large: then whatever else is due has its turn
+    // one portion of each large transaction, then everything else that is due gets its turn
     for (const { id } of due.filter(({ isLarge }) => isLarge)) {
       if (!(await judgePortion(id))) continue;
       progress = true;
@@ -81,7 +81,7 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
   };
 }
 
-/** Parts that are decided together. */
+/** Groups that are decided together. */
 function together(due: readonly DueTransaction[]): readonly (readonly string[])[] {
   const parts: string[][] = [];
   let payments = 0;
@@ -96,10 +96,10 @@ function together(due: readonly DueTransaction[]): readonly (readonly string[])[
   return parts;
 }
 
-/** The judge, or the database, has refused what was to be written; anything else (the connection broke) is no fault of a transaction. */
+/** The judge, or the database, has refused a decision; any other failure (such as a broken connection) is no fault of a transaction. */
 class UndecidedError extends Error {}
 
-/** Tried again as a whole by whoever opened the database transaction: a serialization failure, a deadlock. */
+/** Whoever opened the database transaction tries it again as a whole: a serialization failure, a deadlock. */
 const TRIED_AGAIN = new Set(['40001', '40P01']);
 
 async function attempt<T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> {

@@ -1,5 +1,6 @@
-// A hash of short byte strings under a key that only this process knows: strangers choose the scripts of a block, and must not be able to choose
-// where they fall in our tables, not even by looking at how long we take. HalfSipHash-2-4 (Aumasson and Bernstein), four bytes at a time.
+// A hash of short byte strings under a key that only this process knows: strangers choose the scripts of a block, and must not be able to
+// choose their positions in our hash tables, not even by measuring how long we take. HalfSipHash-2-4 (Aumasson and Bernstein), four bytes
+// at a time.
 import { randomBytes } from 'node:crypto';
 
 const secret = randomBytes(8);
@@ -12,7 +13,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /** @returns HalfSipHash-2-4 with an output of 32 bits; the key's halves are read as little-endian numbers */
-// its steps stand one after the other and its bytes are put together by hand: it is asked for every output of every block
+// the steps are unrolled and the bytes combined by hand: this runs for every output of every block
 export function halfSipHash(bytes: Uint8Array, start: number, end: number, low: number, high: number): number {
   let v0 = low | 0;
   let v1 = high | 0;

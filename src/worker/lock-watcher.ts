@@ -1,5 +1,5 @@
-// The part of a watcher's pass that asks our own node for its locks (Dash): a payment that its quorums have locked is as good as a deep one.
-// Only what our node says now counts, so a lock that it no longer holds is taken back. Used by chain-watcher.ts only.
+// The part of a watcher's pass that asks our own node for its locks (Dash): a payment that its quorums have locked is as good as a deep
+// one. Only the node's present answer counts, so a lock that it no longer reports is removed.
 import { finalDepth } from '../core/confirmations.ts';
 import type { ChainPort } from '../core/ports.ts';
 import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
@@ -8,8 +8,8 @@ import { wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
 
 /**
- * Reads and records the locks of the payments that are not final yet; does nothing on a chain whose rules know no lock.
- * @returns whether there are such payments: their locks are to be asked for again
+ * Reads and records the locks of the payments that are not final yet; does nothing on a chain whose rules use no locks.
+ * @returns whether there are such payments: their locks must be asked for again
  */
 export async function lookAtLocks(ctx: ChainContext, port: ChainPort, cursor: ChainCursor): Promise<boolean> {
   const final = finalDepth(port.currency);

@@ -1,35 +1,36 @@
-// The worker's loop: runs each job of a table again and again, each in its own rhythm, and at once when there is something for it to do. A job that
-// fails is told and tried again; it never stops the others. The only place of the service with timers besides the outside.
+// The worker's loop: runs each job of a table again and again, each at its own interval, and at once when there is something for it to do.
+// A job that fails is logged and tried again; it never stops the others. Besides outside/ this is the only code of the worker with timers.
 
 export type Job = {
   readonly name: string;
   /**
    * Pause between the end of a run and the next, a tenth more or less; null = after its first run it waits until it is woken. A function is
-   * asked after each run, and taken at its word (infinite = until it is woken); its chance from 0 to 1 lets jobs of one rhythm part.
+   * asked after each run and its result used as it is (infinite = until it is woken); its parameter, from 0 to 1, spreads jobs with the
+   * same interval.
    */
   readonly everyMs: number | null | ((chance: number) => number);
-  /** Whether it is hurried too when everything that someone waits for is hurried. */
+  /** Whether hurrying every urgent job includes this one. */
   readonly urgent: boolean;
   /**
-   * Answers true when there is more to do at once.
-   * @param hurried whether somebody waits for what it does
-   * @param wake lets another job run
+   * Resolves to true when there is more to do at once.
+   * @param hurried whether a caller waits for its result
+   * @param wake makes another job run
    */
   run(hurried?: boolean, wake?: (name: string) => void): Promise<boolean>;
 };
 
 export type Loop = {
-  /** Lets a job run now, or again as soon as it is through; without a name every urgent one. */
+  /** Makes a job run now, or again as soon as its present run ends; without a name every urgent one. */
   hurry(name?: string): void;
-  /** Lets a job run now, or again as soon as it is through, though nobody waits for it. */
+  /** Makes a job run now, or again as soon as its present run ends, although nobody waits for it. */
   wake(name: string): void;
-  /** Waits for the runs under way and starts no more. */
+  /** Waits for the present runs and starts no more. */
   stop(): Promise<void>;
 };
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
-/** Jobs of one rhythm that were hurried together would go on together, and each burst of them opens as many sessions of the database. */
+/** Jobs with the same interval that were hurried together would stay together, and each burst of them would open as many database sessions. */
 const SPREAD = 0.1;
 
 const finiteOrNull = (ms: number): number | null => (Number.isFinite(ms) ? ms : null);
@@ -38,10 +39,10 @@ const finiteOrNull = (ms: number): number | null => (Number.isFinite(ms) ? ms : 
 export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: unknown) => void): Loop {
   let stopped = false;
   const wakes = new Map<string, () => void>();
-  /** Jobs that have something to do, and whether somebody waits for it. */
+  /** Jobs that have something to do, and whether a caller waits for them. */
   const called = new Map<string, boolean>();
 
-  /** Ends early when the job is called, then or meanwhile. */
+  /** Ends early when the job is woken, now or meanwhile. */
   function pause(name: string, ms: number | null): Promise<void> {
     if (stopped || called.has(name)) return Promise.resolve();
     return new Promise((resolve) => {

@@ -1,5 +1,5 @@
-// Which transactions of a mempool were read, and what was the newest number of the database then (early-coins.ts): a transaction of ours with a
-// higher one was made after that, and is not what they pay. Used by mempool-watcher.ts.
+// Which transactions of a mempool were read, and the newest number of the database at that time (early-coins.ts): a transaction of ours
+// with a higher number was created after that, so they are no payments of it.
 
 export type MempoolMemory = {
   has(txid: string): boolean;
@@ -8,13 +8,13 @@ export type MempoolMemory = {
   /** The newest number when it was first read; null when it never was, or long ago. */
   firstSeen(txid: string): number | null;
   /**
-   * Takes the place of the last list: what is new in it was read.
+   * Replaces the last list: the entries new in it were read.
    * @param order the newest number of the database at some time after the list was given
    */
   listed(txids: Iterable<string>, order: number): void;
 };
 
-/** What left a mempool may come back, or be mined, much later; the newest of these are remembered. */
+/** A transaction that left a mempool may come back, or be mined, much later; the newest of these are remembered. */
 const REMEMBERED_GONE = 50_000;
 
 export function createMempoolMemory(): MempoolMemory {
@@ -22,7 +22,7 @@ export function createMempoolMemory(): MempoolMemory {
   const gone = new Map<string, number>();
   let last = 0;
 
-  /** The database was set back to an older state: what was seen before that was seen before all that it will make. */
+  /** The database was set back to an older state: what was seen before that was seen before anything that it will create. */
   function setBack(order: number): void {
     for (const seen of [listed, gone]) for (const [txid, first] of seen) if (first > order) seen.set(txid, order);
   }

@@ -1,11 +1,11 @@
-// Reads the transactions of a mempool that were not read yet, in parts, from a node whose mempool does not hold still. Used by mempool-watcher.ts.
+// Reads the transactions of a mempool that were not read yet, in parts, while the mempool keeps changing.
 import type { ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
 
 /** How much of a mempool is read in one look: a first reading of a large one takes many, and blocks and payments are recorded in between. */
 export type MempoolReading = {
-  /** Transactions that are asked for at once. */
+  /** Transactions in one request. */
   readonly atOnce: number;
-  /** After so many milliseconds of a look no more are asked for. */
+  /** After this many milliseconds a look requests no more. */
   readonly withinMs: number;
 };
 const READING: MempoolReading = { atOnce: 2_000, withinMs: 1_000 };
@@ -15,12 +15,12 @@ export type Known = { has(txid: string): boolean };
 export type Reading = {
   /** What the node lists. */
   readonly listing: ReadonlySet<string>;
-  /** It is the list that was given, not one that was asked for later. */
+  /** It is the list that was given, not one that was requested later. */
   readonly isGiven: boolean;
-  /** What of it was read now. */
+  /** What of it was read in this look. */
   readonly read: ReadonlySet<string>;
   readonly touched: readonly TransactionFacts[];
-  /** What it lists and did not have. */
+  /** What the node listed but did not have. */
   readonly missing: readonly string[];
   readonly more: boolean;
 };
@@ -35,11 +35,11 @@ export function readOf({ listing, read }: Reading, before: Known): ReadonlySet<s
 export type MempoolReader = {
   /** What of the last list could not be read, and why. */
   alarms(): readonly string[];
-  /** Reads what was not read yet of a list, as much as one look may take. */
+  /** Reads what was not read yet of a list, as much as one look allows. */
   read(listing: ReadonlySet<string>, known: Known): Promise<Reading>;
   /**
-   * The same with the node's own list, and of what was gone when it was to be read the list again: only what the node still lists must be
-   * read for the look to be complete. What came instead is read too, as far as it is there.
+   * The same with the node's own list; when some of it was gone before it could be read, the list is requested again: the look is complete
+   * when everything that the node still lists was read. New entries are read too, as far as they are there.
    * @param listed the node's list, where it is known already
    */
   readAll(listed: readonly string[] | null, seen: Known): Promise<Reading>;
@@ -50,7 +50,7 @@ export function createMempoolReader(port: ChainPort, watch: WatchList, reading: 
   /** Why transactions of the last list cannot be read. */
   let unreadable: string[] = [];
 
-  /** Reads what was not read yet, as much as one look may take. */
+  /** Reads what was not read yet, as much as one look allows. */
   async function read(listing: ReadonlySet<string>, known: Known): Promise<Reading> {
     const unread = [...listing].filter((txid) => !known.has(txid));
     const untilMs = performance.now() + withinMs;
@@ -75,8 +75,8 @@ export function createMempoolReader(port: ChainPort, watch: WatchList, reading: 
   }
 
   /**
-   * The same, and of what was gone when it was to be read the list again: only what the node still lists must be read for the look to be
-   * complete. What came instead is read too, as far as it is there.
+   * The same; when some of it was gone before it could be read, the list is requested again: the look is complete when everything that the
+   * node still lists was read. New entries are read too, as far as they are there.
    */
   async function readAll(listed: readonly string[] | null, seen: Known): Promise<Reading> {
     const first = await read(new Set(listed ?? (await port.mempool())), seen);

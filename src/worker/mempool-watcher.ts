@@ -1,5 +1,5 @@
-// The mempool half of a watcher's pass: what entered is read and recorded, what left is gone, replaced or mined. A node with ZMQ pushes
-// transactions as they come; the whole list is compared as often as it is cheap. Used by chain-watcher.ts only.
+// The mempool half of a watcher's pass: new transactions are read and recorded; those that left are gone, replaced or mined. A node with
+// ZMQ pushes transactions as they come; the whole list is compared as often as that is cheap.
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
 import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
 import type { Sighting } from '../store/chain/payment-facts.ts';
@@ -17,20 +17,20 @@ import { createMempoolReader, type MempoolReading, type Reading, readOf } from '
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
-  /** Takes a pushed raw transaction; true through `onHit` when it touches something of ours. */
+  /** Accepts a pushed raw transaction; calls `onHit` when it touches something of ours. */
   take(raw: Uint8Array): void;
   /** What of the last list could not be read, and why. */
   alarms(): readonly string[];
   /** Something was lost, or the chain changed: the next look compares the whole list. */
   lookAtAll(): void;
-  /** The next look takes a list, however short ago the last one was. */
+  /** The next look requests a list, however recent the last one is. */
   listNext(): void;
-  /** Whether the next look wants a list, and that is so short that it may come with the node's condition. */
+  /** Whether the next look needs a list that is short enough to come with the node's condition. */
   wantsShortList(): boolean;
   /** Reads and records the mempool of a node whose tip was `cursor`. */
   look(cursor: ChainCursor, how: LookOptions): Promise<Looked>;
   /**
-   * Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what such a node does not list says nothing.
+   * Records what pays us in the mempool of a node that has fewer blocks than `cursor`; what is missing in such a mempool proves nothing.
    * @returns whether there is more to read at once
    */
   lookBehind(cursor: ChainCursor): Promise<boolean>;
@@ -40,11 +40,14 @@ export type MempoolWatcher = {
 export type LookOptions = {
   /** When the pass began. */
   readonly atMs: number;
-  /** What the node listed in this pass before it said that `cursor` is its tip; null = it was not asked. */
+  /** What the node listed in this pass before it reported `cursor` as its tip; null = it was not asked. */
   readonly listed: readonly string[] | null;
 };
 export type Looked = {
-  /** `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, go on at once. */
+  /**
+   * `complete`: everything that the node held when the look began has been recorded. `more`: it was too much for one look, so continue at
+   * once.
+   */
   readonly state: 'complete' | 'incomplete' | 'more';
   /** Something was written. */
   readonly wrote: boolean;
@@ -52,11 +55,11 @@ export type Looked = {
 
 const MOST_PUSHES = 5_000;
 const SHORT_LIST = 2_000;
-/** Of its time a watcher spends at most this share on whole lists, as long as pushes tell what is new. */
+/** A watcher spends at most this share (1/20) of its time on whole lists, as long as pushes report what is new. */
 const LISTING_SHARE = 20;
 const LONGEST_PAUSE_MS = 10_000;
 const GONE_COMPARED_MS = 4 * 86_400_000;
-/** A list that has not changed is compared again after this time: what it is compared with may have been changed by others. */
+/** An unchanged list is compared again after this time: others may have changed what it is compared with. */
 const COMPARED_AGAIN_MS = 60_000;
 
 export function createMempoolWatcher(
@@ -69,7 +72,7 @@ export function createMempoolWatcher(
   const reader = createMempoolReader(port, watch, options.reading);
   /** Txids of the last list whose transactions were read, and recorded where they touch something of ours. */
   const seen = createMempoolMemory();
-  /** The same of a node with fewer blocks than we have read; it is looked at wholly when it has them all. */
+  /** The same for a node with fewer blocks than we have read; once it has them all it is looked at in full. */
   let seenBehind: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
   let hits = new Map<string, TransactionFacts>();
@@ -77,7 +80,7 @@ export function createMempoolWatcher(
   let nextListingMs = 0;
   /** When the list of `seen` was last compared with what is recorded; null = something has changed since. */
   let comparedMs: number | null = null;
-  /** The last pass in which all that had been pushed was recorded: so far the watcher had caught up when the next one is pushed. */
+  /** The last pass in which everything pushed was recorded: the watcher counts as caught up to there for the next push. */
   let pushedUpToMs = 0;
 
   async function scanPushes(): Promise<void> {
@@ -95,7 +98,7 @@ export function createMempoolWatcher(
         if (hits.size > 0) options.onHit();
       }
     } catch {
-      nextListingMs = 0; // the whole list tells what is wrong, and nothing is lost
+      nextListingMs = 0; // the whole list shows what is wrong, and nothing is lost
     } finally {
       scanning = false;
     }
@@ -121,8 +124,8 @@ export function createMempoolWatcher(
   }
 
   /**
-   * Pushed transactions that the node still has: what a push announced may have been replaced since, or stand in a block only. Null = of one
-   * of them the node does not say that it has it, so only the whole list can tell.
+   * Pushed transactions that the node still has: one that a push announced may have been replaced since, or be only in a block. Null = the
+   * node does not confirm one of them, so only the whole list can tell.
    */
   async function pushedSightings(facts: Iterable<TransactionFacts>, nowMs: number): Promise<Sighting[] | null> {
     const all: Sighting[] = [];
@@ -160,7 +163,7 @@ export function createMempoolWatcher(
     return true;
   }
 
-  /** The list that was compared last, and nothing of ours has come in between. */
+  /** It is the same list as compared last, and nothing of ours has changed in between. */
   function isAsCompared({ listing, read, missing }: Reading, seenNow: readonly Sighting[]): boolean {
     const isSame = listing.size === seen.size && read.size === 0 && missing.length === 0 && seenNow.length === 0;
     return isSame && comparedMs !== null && performance.now() - comparedMs < COMPARED_AGAIN_MS;
@@ -188,7 +191,8 @@ export function createMempoolWatcher(
     async lookBehind(cursor) {
       const nowMs = ctx.ports.clock.now();
       const reading = await reader.read(new Set(await port.mempool()), seenBehind);
-      // a peg-out that such a node holds may be the one that we have read in a block: only a node that has that block can tell them apart
+      // a peg-out in such a node's mempool may be the one that we have read in a block: only a node that has that block can distinguish
+      // them
       const paying = reading.touched
         .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
         .filter((one) => one.outputs.length > 0);

@@ -1,7 +1,7 @@
-// The announcements of the node that is read, for one watcher. Used by chain-watcher.ts only.
+// The announcements of the node that is read, for one watcher.
 import type { ChainPort, PushSubscription } from '../core/ports.ts';
 
-/** The pushes of the node that is read, opened once and again when another node is read; a node without ZMQ is asked only once. */
+/** The pushes of the node that is read: opened once, and again when another node is read; a node without ZMQ is asked only once. */
 export function createSubscription(port: ChainPort) {
   let open: PushSubscription | null = null;
   let asked: { readonly node: string | null } | null = null;

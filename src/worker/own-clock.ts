@@ -1,32 +1,32 @@
-// Tells time that passed from a clock that was set. What a transaction waits for is dated on our own clock, and that clock may be set back (it
-// was fast), and forward again (it was not): neither brings a payer's window nearer, nor makes a payment look gone for longer. A watcher
-// looks at it before each pass, and sets what waits on its chain along. Used by chain-watcher.ts.
+// Distinguishes time that passed from a clock that was set. What a transaction waits for is dated on our own clock, and that clock may be
+// set back (it was fast), and forward again (it was not): neither may bring a payer's window nearer, nor make a payment look gone for
+// longer. A watcher checks the clock before each pass, and shifts the dates of what waits on its chain.
 import type { UtxoCode } from '../core/currency.ts';
 import { readCursor } from '../store/chain/blocks.ts';
 import { setAlong } from '../store/chain/set-along.ts';
 import type { ChainContext } from './chain-context.ts';
 
 export type OwnClock = {
-  /** The time now; what waits for times of the chain is on the same clock when it is answered. */
+  /** The time now; once it resolves, the dates of what waits are on the same clock. */
   look(): Promise<number>;
-  /** Another process watches the chain, and looks at its own clock. */
+  /** Another process watches the chain now, and checks its own clock. */
   forget(): void;
 };
 
-/** Less than this is no setting: clocks are read one after the other, and corrected a little all the time. */
+/** A smaller difference is no setting: the clocks are read one after the other, and are corrected a little all the time. */
 const LEAST_MS = 2_000;
 
 type Look = { readonly nowMs: number; readonly steadyMs: number };
 type Setting = { readonly byMs: number; readonly sinceMs: number | null };
 
 /**
- * The own clock of one chain's watcher; to be looked at only while this process watches the chain.
- * @param onSet told when what waits was set along: what is remembered of its times is old
+ * The clock of one chain's watcher; to be used only while this process watches the chain.
+ * @param onSet called when dates were shifted: remembered times of the chain are outdated
  */
 export function createOwnClock(ctx: ChainContext, currency: UtxoCode, onSet: () => void = () => undefined): OwnClock {
   const { clock } = ctx.ports;
   let last: Look | null = null;
-  /** How far it was set back and not forward again. Further forward it is not known from time that passed while nobody looked. */
+  /** How far it was set back and not forward again. A larger jump forward cannot be distinguished from time that passed unobserved. */
   let backMs = 0;
 
   function seen(before: Look, now: Look): Setting {
@@ -37,7 +37,7 @@ export function createOwnClock(ctx: ChainContext, currency: UtxoCode, onSet: () 
     return { byMs, sinceMs: now.nowMs - passedMs };
   }
 
-  /** Nobody has looked before: a chain that was read to its end in time to come was read before the clock was set back. */
+  /** Nobody has checked before: a chain whose last complete reading is dated in the future was read before the clock was set back. */
   async function unseen(nowMs: number): Promise<Setting> {
     const readMs = (await readCursor(ctx.db, currency))?.caughtUpAtMs ?? nowMs;
     return { byMs: readMs - nowMs < LEAST_MS ? 0 : nowMs - readMs, sinceMs: null };

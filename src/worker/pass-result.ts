@@ -1,22 +1,22 @@
-// What a watcher's pass says: what the node is like, how far the chain was read, and what an operator must know. Made by chain-watcher.ts.
+// The result of a watcher's pass: the node's condition, how far the chain was read, and what an operator must know.
 import type { NodeCondition } from '../core/ports.ts';
 
 export type PassResult = {
   /** `standby`: another worker watches this chain. */
   readonly role: 'watching' | 'standby';
-  /** What the node said; null on standby. */
+  /** The node's condition; null on standby. */
   readonly state: NodeCondition['state'] | null;
   readonly reason: string | null;
-  /** What an operator must know although a node can be read: nodes that contradict each other, nodes that cannot stand in. */
+  /** What an operator must know although a node can be read: nodes that contradict each other, nodes that could not take over. */
   readonly alarms: readonly string[];
   /** Height of the cursor after the pass. */
   readonly height: number | null;
   readonly blocksRead: number;
-  /** All that the node knew at the pass's begin has been recorded. */
+  /** All that the node knew at the pass's beginning has been recorded. */
   readonly caughtUp: boolean;
   /** There is more to read at once. */
   readonly more: boolean;
-  /** The node has fewer blocks than were read from it (restored, or still reading): what it does not show may be there all the same. */
+  /** The node has fewer blocks than were read from it (restored, or still syncing): what it does not show may exist all the same. */
   readonly behind: boolean;
 };
 

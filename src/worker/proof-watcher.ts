@@ -1,12 +1,11 @@
-// The part of a watcher's pass that asks our own node for double-spend proofs (Bitcoin Cash) of the payments that wait in its mempool.
-// Nothing is credited without a block anyway, and who loses is decided by the chain: a proof is an alarm and nothing else. Used by
-// chain-watcher.ts only.
+// The part of a watcher's pass that asks our own node for double-spend proofs (Bitcoin Cash) of the payments in its mempool. Nothing is
+// credited without a block anyway, and the chain decides who loses: a proof is only an alarm.
 import type { ChainPort } from '../core/ports.ts';
 import { readWaiting } from '../store/chain/payment-facts.ts';
 import type { ChainContext } from './chain-context.ts';
 
 /**
- * One line for each payment in the mempool whose coins were signed for twice, as far as our node knows; none on chains without proofs.
+ * One line for each payment in the mempool whose inputs were signed for twice, as far as our node knows; none on chains without proofs.
  * `waiting`: there are such payments to ask for again.
  */
 export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<{ waiting: boolean; alarms: string[] }> {

@@ -1,4 +1,4 @@
-// Asks all price feeds and stores what they come to.
+// Asks all price feeds and stores the resulting prices.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import type { RateFeed, RateSample } from '../core/ports.ts';
 import { type Judgement, judgeRate, type LeftOutSource } from '../core/rate-median.ts';
@@ -8,12 +8,12 @@ import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from 
 type Answer = { readonly feed: RateFeed; readonly samples: readonly RateSample[]; readonly status: RateSource };
 
 /**
- * One reading: every feed at once, each with its own time-out, judged per currency (behaviour §3) and written. A feed that fails is left out of
- * the judgement and hurts nothing else; only trouble with the database throws. May run any number of times at once.
- * @returns why a coin that has a node has no price now, in one line; empty when each has
+ * One reading: every feed at once, each with its own time-out, judged per currency (behaviour §3) and written. A feed that fails is left
+ * out of the judgement and affects nothing else; only trouble with the database throws. Concurrent calls are allowed.
+ * @returns why a currency that has a node has no price now, in one line; empty when each has one
  */
 export async function pollRates(ctx: Context): Promise<string> {
-  // the price is dated before the question: of two readings that overlap, the one that asked later wins
+  // the price is dated before the request: of two readings that overlap, the one that asked later wins
   const atMs = ctx.ports.clock.now();
   const answers = await Promise.all(ctx.ports.rateFeeds.map(ask));
   const nowMs = ctx.ports.clock.now();
@@ -31,7 +31,7 @@ export async function pollRates(ctx: Context): Promise<string> {
 async function ask(feed: RateFeed): Promise<Answer> {
   const { source } = feed;
   try {
-    // a feed speaks for itself only: two prices of one exchange are no quorum
+    // each sample gets its feed's own name: two prices of one exchange are no quorum
     const samples = (await feed.read()).map((sample) => ({ ...sample, source }));
     return { feed, samples, status: { source, state: samples.length === 0 ? 'silent' : 'answers', reason: null } };
   } catch (error) {

@@ -1,5 +1,5 @@
-// Reads every chain a second time, at final depth and independently of what the watchers recorded: what our addresses received there is
-// written down, and the audit compares it with payments and ledger. Called by the worker's jobs and by `bursar audit --full`.
+// Reads every chain a second time, at final depth and independently of what the watchers recorded: it records what our addresses received
+// there, and the audit compares that with payments and ledger.
 import { finalDepth } from '../core/confirmations.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
@@ -23,13 +23,13 @@ import { watchOnly } from './watch-list.ts';
 
 export type ReconcileResult = {
   readonly blocksRead: number;
-  /** Up to here the chain was read a second time; null before the first watcher has begun. */
+  /** Up to this height the chain was read a second time; null before the first watcher has begun. */
   readonly height: number | null;
   /** There is more to read at once. */
   readonly more: boolean;
   /** Why it could not go on; null when it could. */
   readonly trouble: string | null;
-  /** The node can be asked, and not be read for this (pruned, wrong answers): an operator must know. */
+  /** The node answers but cannot be read for this (pruned, wrong answers): an operator must know. */
   readonly unread: boolean;
 };
 
@@ -37,7 +37,7 @@ const BLOCKS_AT_ONCE = 200;
 const READ_AHEAD = 3;
 const PAGE = 50;
 
-/** Reads on from where the last one ended, at most some blocks. Trouble of the node is told in the result. */
+/** Continues where the last reading ended, for a limited number of blocks. Trouble with the node is in the result. */
 export async function reconcile(
   ctx: ChainContext,
   currency: UtxoCode,
@@ -77,8 +77,8 @@ export async function reconcile(
 }
 
 /**
- * Forgets what was found above a height (default: everything) and begins there again; lets the node say which block that is. Nothing is
- * forgotten when the node cannot give the first block that would be read.
+ * Deletes what was found above a height (default: everything) and begins there again, at the block that the node reports. Nothing is
+ * deleted when the node cannot give the first block to be read.
  * @throws NodeTrouble, CursorMoved
  */
 export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
@@ -94,7 +94,7 @@ export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeig
   await ctx.db.transaction((sql) => rewindReconciled(sql, currency, { height, hash }, ctx.ports.clock.now()));
 }
 
-/** After a reorganisation deeper than what is called final: back to where the node's branch leaves what was read here. */
+/** After a reorganisation deeper than the final depth: goes back to where the node's branch leaves what was read here. */
 async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled): Promise<Reconciled> {
   const there = await port.hashAt(at.height);
   if (there === at.hash) return at;
@@ -105,8 +105,8 @@ async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled)
 }
 
 /**
- * The highest block that was read here and is on the node's chain; null when none of those that are kept is. The watchers' blocks would not
- * do: they hold the new branch already.
+ * The highest block that was read here and is on the node's chain; null when none of the kept ones is. The watchers' blocks cannot be used:
+ * they already hold the new branch.
  */
 async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<Place | null> {
   for (let height = fromHeight; ; ) {
@@ -118,7 +118,7 @@ async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number
   }
 }
 
-/** Everything is read again, and the block too that nothing was to be looked for in: it may have been replaced as well. */
+/** Everything is read again, including the first block, in which nothing was searched before: it may have been replaced as well. */
 async function beforeAll(port: ChainPort, at: Reconciled): Promise<Place> {
   const height = Math.max(0, at.fromHeight - 1);
   const hash = await port.hashAt(height);

@@ -1,6 +1,6 @@
-// A pass finds that the node's best chain no longer holds our cursor: where the branches part, and how the change is recorded. Up to 100
-// blocks are taken back and replaced in one database transaction together with the state of the mempool, so that no payment is ever seen
-// missing in between. Used by chain-watcher.ts and block-follower.ts only.
+// A pass finds that the node's best chain no longer holds our cursor: this finds where the branches part, and records the change. Up to 100
+// blocks are removed and replaced in one database transaction together with the state of the mempool, so that no payment ever looks missing
+// in between.
 import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
 import {
   type BlockRow,
@@ -24,16 +24,16 @@ import type { ChainWatchList } from './watch-list.ts';
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 export type FollowOptions = {
   readonly cursor: ChainCursor;
-  /** What the node said at the pass's begin, compared with our other nodes: only blocks of this history are written. */
+  /** The tip that the node reported at the pass's beginning, compared with our other nodes: only blocks of this history are written. */
   readonly tip: Ready;
   readonly atMs: number;
   readonly limit: number;
-  /** Whether what the nodes say of each other is still known; asked before anything is written that may be booked on. */
+  /** Whether the nodes' agreement is still known; asked before anything is written that may be booked. */
   isSure(): Promise<boolean>;
   /** The newest number of the database when a transaction was first read in the mempool; null when it was not. */
   firstSeen(txid: string): number | null;
 };
-/** How far a pass got with the blocks. */
+/** How far a pass advanced along the blocks. */
 export type Followed = {
   readonly cursor: ChainCursor;
   readonly blocksRead: number;
@@ -41,19 +41,19 @@ export type Followed = {
   readonly more: boolean;
   /** The node's chain is ours, only shorter. */
   readonly behind?: boolean;
-  /** What the blocks hold that is no money and must be told. */
+  /** Things in the blocks that are no payments but must be logged. */
   readonly notices?: readonly string[];
 };
 type Fork = { readonly height: number; readonly hash: string };
 
-/** Deeper ones are recorded too, but the new branch follows block by block. */
+/** Deeper ones are recorded too, but then the new branch follows block by block. */
 const WHOLE_DEPTH = 100;
 const PAGE = 50;
 const MOVED = (cursor: ChainCursor): Followed => ({ cursor, blocksRead: 0, atTip: false, more: true });
 
 /**
- * @returns null when the cursor is on the node's best chain (or will be: the node is ahead of it), else how far the pass got. A node
- * that is merely behind us changes nothing.
+ * @returns null when the cursor is on the node's best chain (or will be: the node is ahead of it), otherwise how far the pass advanced. A
+ * node that is only behind us changes nothing.
  */
 export async function followFork(
   ctx: ChainContext,
@@ -69,7 +69,7 @@ export async function followFork(
   }
   const fork = await findFork(ctx, port, cursor.height, tip.height);
   if (fork === null) return MOVED(cursor);
-  // restored from an old copy, or still reading: its chain is ours, only shorter
+  // restored from an old copy, or still syncing: its chain is ours, only shorter
   if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false, behind: true };
   return takeBranch(ctx, port, watch, { ...options, fork });
 }
@@ -89,7 +89,8 @@ async function findFork(ctx: ChainContext, port: ChainPort, ourHeight: number, t
     if (page.length < PAGE) break;
     height = (page[page.length - 1] as Fork).height - 1;
   }
-  // All that we ever read is replaced, and where the branches part lies below it: what double-spends our payments may stand there too.
+  // Everything that we ever read is replaced, and the branches part below it: a transaction that double-spends our payments may be there
+  // too.
   const height = lowest === null ? fromHeight : Math.max(0, Math.min(lowest.height - 1, ourHeight - WHOLE_DEPTH));
   const hash = await port.hashAt(height);
   return hash === null ? null : { height, hash };
@@ -103,7 +104,7 @@ async function takeBranch(
 ): Promise<Followed> {
   const { cursor, tip, fork, atMs } = options;
   const whole = cursor.height - fork.height <= WHOLE_DEPTH;
-  // what the lost blocks held may be spent by another transaction in the new ones
+  // another transaction in the new blocks may spend what the lost blocks held
   await watch.watchAbove(fork.height);
   const branch = whole
     ? await readBranch(port, watch, fork, Math.min(tip.height, fork.height + Math.max(options.limit, WHOLE_DEPTH)))
@@ -142,7 +143,7 @@ export async function isBelowTip(port: ChainPort, tip: Ready, block: Fork): Prom
   return (await port.hashAt(tip.height)) === tip.hash;
 }
 
-/** Tokens at our addresses: they are not booked, and the coins under them are not either. */
+/** Tokens at our addresses: neither they nor the BCH under them are booked. */
 export function tokenNotices(block: BlockFacts): string[] {
   return block.touched.flatMap(({ txid, tokenOutputs = [] }) =>
     tokenOutputs.map(

@@ -1,5 +1,5 @@
-// `bursar chain rescan`: looks every output from a height to where the watcher is up among all addresses, whatever their age, and records what is
-// missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
+// `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
+// what is missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
 import { CursorMoved, readCursor } from '../store/chain/blocks.ts';
@@ -18,7 +18,7 @@ export type Rescanned = {
   readonly blocks: number;
   /** What was not recorded, or not as the chain has it, by outpoint. */
   readonly found: readonly FoundPayment[];
-  /** What the ledger has booked and no payment shows: what the judge knew of it stands in no block, so it is left alone. */
+  /** What the ledger has booked although no payment row exists: what the judge knew of it is in no block, so it is not touched. */
   readonly lost: readonly LostPayment[];
 };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
@@ -31,7 +31,7 @@ const TRIES = 50;
 
 /**
  * @param options.onProgress called after each block
- * @throws RescanRefused for a coin without a node, a height that was not read yet, a pruned or unfit node
+ * @throws RescanRefused for a currency without a node, a height that was not read yet, a pruned or unfit node
  */
 export async function rescan(
   ctx: ChainContext,
@@ -112,7 +112,7 @@ async function recordMissing(
   const missing = await missingPayments(ctx.db, port.currency, { blockHash: block.hash, outputs });
   const txids = new Set(missing.map((one) => one.txid));
   const lost = new Set(missing.filter((one) => one.entry !== null).map((one) => `${one.txid}:${one.vout}`));
-  // also what spends the coins of a payment: that one may have lost without our knowing
+  // also what spends the outputs of a payment: a lost double-spend may have gone unnoticed
   await recordAgain(
     ctx,
     port,
@@ -121,7 +121,7 @@ async function recordMissing(
       .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0 || facts.unprotectedOutputs !== undefined)
       .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
   );
-  // what was there before its transaction was made is no payment that was missed
+  // an output that was there before its transaction was created is no payment that was missed
   const noted = await earlyAmong(ctx.db, port.currency, missing);
   const payments = missing.filter(({ txid, vout }) => !noted.has(`${txid}:${vout}`));
   return payments.map(({ txid, vout, transactionId, entry }) => ({

@@ -1,6 +1,5 @@
-// Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, and the deep scan that looks every output up
-// among all addresses, also those that are too old for the watch list. Whatever it finds is recorded as the watchers record it. Called by
-// the worker's jobs; rescan-all.ts (the command line) reads and records by the same functions.
+// Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, and the deep scan that compares every output
+// with all addresses, including those too old for the watch list. Whatever it finds is recorded as the watchers record it.
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
 import {
@@ -23,11 +22,11 @@ import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
 import { watchOnly } from './watch-list.ts';
 
-/** Told why a node that can be asked cannot be read for this: a block that it pruned, an answer that is wrong. */
+/** Called with the reason why a node that answers cannot be read for this: a block that it pruned, a wrong answer. */
 export type OnTrouble = (reason: string) => void;
 export type RescanOptions = {
   readonly onTrouble?: OnTrouble;
-  /** What earlier readings of this chain found; what this one finds is added. */
+  /** What earlier readings of this chain found; this reading adds to it. */
   readonly memory?: BlockMemory;
   /** The newest number of the database when this process first read a transaction in the mempool; null when it did not. */
   readonly firstSeen?: (txid: string) => number | null;
@@ -37,13 +36,13 @@ const DEEP_BLOCKS_AT_ONCE = 500;
 /** Outputs of several small blocks are looked up together. */
 const BATCH_BLOCKS = 50;
 const BATCH_SCRIPTS = 5_000;
-/** Transactions of a mempool that are in memory together. */
+/** The largest number of mempool transactions in memory at once. */
 const MEMPOOL_AT_ONCE = 2_000;
 
 /**
- * Looks for payments to these scripts in every block from a height to the cursor, and in the mempool: one pass for all of them. The node is
- * asked which chain is the best; a block of it whose content is remembered is fetched again only when it may pay one of them.
- * @returns false when it could not be finished (the node has trouble, the chain moved): nothing is lost, ask again
+ * Searches every block from a height to the cursor, and the mempool, for payments to these scripts: one pass for all of them. The node is
+ * asked which chain is the best; a block whose content is remembered is fetched again only when it may pay one of them.
+ * @returns false when it could not be finished (the node has trouble, the chain moved): nothing is lost, call it again
  */
 export async function lookUpAgain(
   ctx: ChainContext,
@@ -67,7 +66,7 @@ export async function lookUpAgain(
   }
   return unlessTrouble(options.onTrouble, async () => {
     const condition = await port.condition();
-    // a node that is behind has not got all the blocks that we have read
+    // a node that is behind does not have all the blocks that we have read
     if (condition.state !== 'ready' || condition.height < cursor.height) return false;
     const places = bestChain(ctx, port, { from: options.fromHeight, to: cursor.height });
     for await (const [{ height, hash }, facts] of readAhead(places, lookAt)) {
@@ -78,7 +77,7 @@ export async function lookUpAgain(
 }
 
 /**
- * Looks up every output of the blocks since the last deep scan, so that coins on addresses of any age find their owner.
+ * Looks up every output of the blocks since the last deep scan, so that payments to addresses of any age find their transaction.
  * @returns how many blocks were read
  */
 export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: RescanOptions = {}): Promise<number> {
@@ -114,7 +113,7 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
         scripts = 0;
       }
     } finally {
-      // what was read before a block that cannot be read
+      // what was read before a block that cannot be read is recorded all the same
       await finishBatch();
     }
     return true;
@@ -124,7 +123,7 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
 
 type CollectedBlock = { readonly row: BlockRow; readonly prints: BlockPrints; readonly scripts: readonly Uint8Array[] };
 
-/** Records what these blocks pay to addresses of any age, and that they were looked at. @throws CursorMoved */
+/** Records what these blocks pay to addresses of any age, and that they were searched. @throws CursorMoved */
 async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly CollectedBlock[]): Promise<void> {
   if (blocks.length === 0) return;
   const known = await knownScripts(
@@ -160,7 +159,7 @@ export async function readAgain(
   return { height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts };
 }
 
-/** Records what this block shows, if it still is in the best chain. @throws CursorMoved */
+/** Records what this block shows, if it is still in the best chain. @throws CursorMoved */
 export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
@@ -196,7 +195,7 @@ async function lookAtMempool(
   }
   if (touched.length === 0) return true;
   const sightings: Sighting[] = [];
-  // reading took its time: what has been replaced meanwhile is not there any more
+  // reading took time: what has been replaced meanwhile is no longer there
   const listing = new Set(await port.mempool());
   for (const facts of touched.filter(({ txid }) => listing.has(txid))) {
     const nowMs = ctx.ports.clock.now();
@@ -223,7 +222,7 @@ async function record(
   });
 }
 
-/** Trouble of the node, or a chain that moved, ends the work early: false. */
+/** Trouble with the node, or a chain that moved, ends the work early: false. */
 async function unlessTrouble(onTrouble: OnTrouble | undefined, work: () => Promise<boolean>): Promise<boolean> {
   try {
     return await work();
@@ -231,7 +230,7 @@ async function unlessTrouble(onTrouble: OnTrouble | undefined, work: () => Promi
     if (error instanceof CursorMoved) return false;
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
-    // every other state the chain watcher tells
+    // every other state is reported by the chain watcher
     if (trouble.state === 'pruned' || trouble.state === 'bad_answer') onTrouble?.(trouble.reason);
     return false;
   }

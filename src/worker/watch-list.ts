@@ -1,7 +1,6 @@
-// What the chains are searched for: the scripts of payable transactions (one list for all chains of a process, since a coin may arrive at
-// the address of another) and, for each chain, the outpoints that payments spend. Scripts of the last 30 days and of unfinished payments
-// are in memory; older addresses are found by the deep scan (rescan.ts), and once they were paid they are known to their chain's list. Made
-// once by wire, used by the chain watchers.
+// What the chains are searched for: the scripts of payable transactions (one list for all chains of a process, since a payment in another
+// currency may arrive at an address) and, for each chain, the outpoints that payments spend. Scripts of the last 30 days and of unfinished
+// payments are in memory; older addresses are found by the deep scan (rescan.ts), and once they were paid they are in their chain's list.
 import type { UtxoCode } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { WatchList } from '../core/ports.ts';
@@ -23,14 +22,14 @@ import type { ChainContext } from './chain-context.ts';
 const DAY_MS = 86_400_000;
 const IN_MEMORY_MS = 30 * DAY_MS;
 const PAGE = 20_000;
-/** Payments below this many blocks can only be touched by a reorganisation that brings their outpoints back first. */
+/** Payments more than this many blocks deep can only be affected by a reorganisation that first brings back their outpoints. */
 const REORG_WATCH_BLOCKS = 100;
 
 export type WatchedScripts = {
   has(bytes: Uint8Array, start: number, end: number): boolean;
-  /** Takes in every script that was committed until now; the first call reads all of them. */
+  /** Loads every script that was committed until now; the first call reads all of them. */
   fresh(): Promise<void>;
-  /** The newest number of the database when they were last taken in (store/chain/early-coins.ts). */
+  /** The newest number of the database when they were last loaded (store/chain/early-coins.ts). */
   readonly order: number;
   readonly size: number;
   readonly memoryBytes: number;
@@ -39,7 +38,7 @@ export type WatchedScripts = {
 export type ChainWatchList = WatchList & {
   /** Watches the outpoints and the scripts of all payments above a height, and of those that are not mined. */
   watchAbove(height: number): Promise<void>;
-  /** The newest number of the database when the scripts were last taken in (store/chain/early-coins.ts). */
+  /** The newest number of the database when the scripts were last loaded (store/chain/early-coins.ts). */
   readonly order: number;
 };
 
@@ -92,7 +91,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
 /** The watch list of one chain. */
 export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
   const outpoints = createByteSet();
-  /** Scripts of payments of this chain: one that comes again is seen with its outputs, whatever the age of its address. */
+  /** Scripts of payments of this chain: a second payment to one of them is seen, whatever the age of its address. */
   const paid = createByteSet();
   let horizon: string | null = null;
 
@@ -144,7 +143,7 @@ function outpointKey({ txid, vout }: SpentOutpoint): Buffer {
   return key;
 }
 
-/** A watch list of nothing but these scripts. */
+/** A watch list of only these scripts. */
 export function watchOnly(scripts: readonly Uint8Array[]): WatchList {
   const set = createByteSet();
   for (const script of scripts) set.add(script, 0, script.length);
@@ -161,8 +160,8 @@ function addPack(set: ByteSet, pack: Buffer | null): void {
 }
 
 /**
- * Lets one run at a time, and lets every caller wait for a run that began after its call: what was committed before the call is in it.
- * Callers that wait together share a run.
+ * Runs one at a time, and makes every caller wait for a run that began after its call, which therefore includes everything committed before
+ * the call. Callers that wait together share a run.
  */
 function oneAtATime(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
