@@ -1,4 +1,4 @@
-// What an endpoint is: one row of the table from which validation, mounting, serialisers, rate limits and OpenAPI are made.
+// What an endpoint is: one row of the table that validation, routes, serialisers, rate limits and OpenAPI derive from.
 import type { Scope } from '../core/credentials.ts';
 import type { RefusalCode } from '../core/refusal.ts';
 import type { Field, Fields } from './fields.ts';
@@ -13,8 +13,8 @@ export type Access =
   /** No token: sign-in itself. Its calls are counted per IP. */
   | { readonly kind: 'open' }
   /**
-   * A token and these scopes. Where the body decides, `scopes` is told the body (unchecked); `inWords` is for the documents. `askNow`: the
-   * database is asked about the token every time (what moves money out).
+   * A token and these scopes. Where the body decides, `scopes` gets the body (unchecked); `inWords` is for the documents. `askNow`: the
+   * database is asked about the token every time (for what moves money out).
    */
   | {
       readonly kind: 'token';
@@ -25,15 +25,15 @@ export type Access =
 
 export type Endpoint = {
   readonly path: `/${string}`;
-  /** What it is about, for the documents. */
+  /** Its subject, for the documents. */
   readonly subject: Subject;
   readonly summary: string;
   readonly about: string;
   readonly access: Access;
   readonly limit: CallLimit;
-  /** How long an idempotency key of this operation is kept; null where none is taken. */
+  /** How long an idempotency key of this operation is kept; null where keys are not accepted. */
   readonly keyKept: 'a day' | 'for ever' | null;
-  /** A replay does it too: the effect is on who calls, and harmless when repeated. */
+  /** A replay does this too: its effect concerns the caller, and is harmless when repeated. */
   readonly alsoOnReplay?: true;
   /** Without access_token and idempotency_key, which the access and keyKept columns add. */
   readonly fields: Fields;

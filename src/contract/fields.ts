@@ -1,5 +1,5 @@
 // The fields of request bodies: what each accepts, as a check that refuses with the exact code of the error table and as JSON Schema for
-// the documents. Called by the endpoint table; http/mount.ts reads bodies through `readFields`.
+// the documents.
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import { TRANSACTION_STATUSES, type TransactionStatus } from '../core/transaction-states.ts';
 
@@ -23,7 +23,7 @@ export type Field<T, Required extends boolean = boolean> = {
   readonly refusal: RefusalCode;
   /** Reads a value that is there (not null); throws Refusal with `param`. */
   readonly read: (value: unknown, name: string) => T;
-  /** What an explicit null means; without it null is a missing field. */
+  /** The value of an explicit null; without it null means a missing field. */
   readonly ofNull?: T;
 };
 // biome-ignore lint/suspicious/noExplicitAny: a field of any value type
@@ -34,7 +34,7 @@ export type BodyOf<F extends Fields> = {
 };
 
 /**
- * Reads the fields of a body; a missing one (absent or null) is refused before any wrong one. What is not named is ignored.
+ * Reads the fields of a body; a missing one (absent or null) is refused before any wrong one. Unknown fields are ignored.
  * @param body the parsed JSON object
  * @param alsoRequired optional fields that this body needs
  */
@@ -71,14 +71,14 @@ export function optional<T>(field: Field<T>): Field<T, false> {
   return { ...field, required: false };
 }
 
-/** A required field that accepts the same values, of which something else comes out: made of what was read and of what was sent. */
+/** A required field that accepts the same values but results in another one, computed from the parsed and the sent value. */
 export function outcome<T, U>({ about, refusal, schema, read }: Field<T>, of: (value: T, sent: unknown) => U): Field<U, true> {
   return { required: true, about, refusal, schema, read: (sent, name) => of(read(sent, name), sent) };
 }
 
 /**
  * What no idempotency key may hold, as the inside of a character class: control characters, line and paragraph separators. Written so that
- * Python's and every other `re` reads it too. Format characters are allowed: names of many languages and emoji are written with them.
+ * Python's `re` and others can read it too. Format characters are allowed: names of many languages and emoji are written with them.
  */
 export const UNPRINTABLE = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 export const KEY_MAX_LENGTH = 255;
@@ -122,7 +122,7 @@ export function text(about: string, options: TextOptions): Field<string, true> {
   };
 }
 
-/** One of a few words. */
+/** One of a few fixed values. */
 export function choice<const T extends string>(
   about: string,
   words: readonly T[],
@@ -141,7 +141,7 @@ export function choice<const T extends string>(
   };
 }
 
-/** A list of different words out of a few; the order of the table is kept. */
+/** A list of different values out of a few fixed ones; the order of the table is kept. */
 export function choices<const T extends string>(about: string, words: readonly T[]): Field<readonly T[], true> {
   const accepted = `a list of names out of ${words.join(', ')}`;
   return {
@@ -195,8 +195,8 @@ export function email(about: string): Field<string, true> {
 }
 
 /**
- * The id of something that may not exist. Any string is well formed; one that we could never have issued comes out as the bare prefix,
- * which names nothing, so that it is answered like every unknown id and never reaches the database.
+ * The id of something that may not exist. Any string is well formed; one that we could never have issued becomes the bare prefix, which
+ * matches nothing, so that it is answered like every unknown id and never reaches the database.
  */
 export function reference(about: string, prefix: string): Field<string, true> {
   const issued = new RegExp(`^${prefix}[0-9A-Za-z]{1,64}$`);
@@ -219,7 +219,7 @@ const isDay = (day: string): boolean => {
 const TIME = '^\\d{4}-\\d{2}-\\d{2}[Tt]([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?([Zz]|[+-]\\d{2}:\\d{2})$';
 const TIME_PATTERN = new RegExp(TIME);
 
-/** A moment in ISO 8601 with its zone (RFC 3339, without leap seconds); comes out in milliseconds since 1970. */
+/** A time in ISO 8601 with its zone (RFC 3339, without leap seconds); the result is in milliseconds since 1970. */
 export function moment(about: string): Field<number, true> {
   return {
     required: true,
@@ -244,7 +244,7 @@ export const TOKEN_SCHEMA: JsonSchema = {
   examples: ['eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl'],
 };
 
-/** A token we issued: whatever else stands in this field is an invalid token (401), not a malformed field. */
+/** A token we issued: anything else in this field is an invalid token (401), not a malformed field. */
 export function token(about: string): Field<string, true> {
   return {
     required: true,
@@ -258,7 +258,7 @@ export function token(about: string): Field<string, true> {
   };
 }
 
-/** A field whose explicit null is a value of its own, `'none'`; absent it is null like every other field. */
+/** A field whose explicit null is a value of its own, `'none'`; when absent it is null like every other field. */
 export function removable<T>({ about, refusal, schema, read }: Field<T>): Field<T | 'none', false> {
   return { required: false, about, refusal, schema: orNull(schema), read, ofNull: 'none' };
 }

@@ -1,5 +1,5 @@
-// The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile
-// (http/merchant-handlers.ts), and nothing about an endpoint is written down anywhere else.
+// The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/merchant-handlers.ts), and
+// nothing about an endpoint is written anywhere else.
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
@@ -7,13 +7,13 @@ import * as payout from './payout-fields.ts';
 import * as reply from './replies.ts';
 
 const transactionId = field.reference('Identifier of the transaction.', 'txn_');
-/** What `expand` may name; `checkout` is known, and refused until its page exists. */
+/** What `expand` may contain; `checkout` is known, and refused until its page exists. */
 export const EXPANSIONS = ['payments', 'events', 'refund', 'rate'] as const;
 const expand = field.optional(field.choices('Adds one field of each name to the answer.', EXPANSIONS));
 const limit = field.optional(field.integer('How many items; 20 when it is left out.', 1, 100));
 const ORDINARY = { perMinute: 120 };
 
-/** Accepting and declining need `payments`, money that leaves needs `payouts`. */
+/** Accepting and declining need `payments`, sending money out needs `payouts`. */
 const resolveAccess: Access = {
   kind: 'token',
   scopes: (body) => (body.action === 'reimburse' ? ['payouts'] : ['payments']),

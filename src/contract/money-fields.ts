@@ -1,5 +1,4 @@
-// The fields that are amounts in USD and names of currencies; beside fields.ts, which has the general ones. Called by the endpoint table and
-// payout-fields.ts.
+// The fields that are amounts in USD and names of currencies.
 import {
   balanceOf,
   type CurrencyCode,
@@ -11,7 +10,7 @@ import {
 import { parseAmount } from '../core/money.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 
-/** What the form of an amount is, in words and as a pattern. */
+/** The form of an amount, in words and as a pattern. */
 export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
   return {
     accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
@@ -26,7 +25,7 @@ export function readAmount(value: unknown, name: string, decimals: number): bigi
   return parsed.minor;
 }
 
-/** An amount in USD; comes out in cents. */
+/** An amount in USD; the result is in cents. */
 export function usdAmount(about: string): Field<bigint, true> {
   return {
     required: true,
@@ -45,8 +44,8 @@ export function payWith(about: string): Field<PaymentMethod, true> {
     required: true,
     about,
     refusal: 'unsupported_currency',
-    // the codes as a list, and every other way to write them: two names that differ in a hyphen only cannot be members of one enum in
-    // most languages
+    // the codes as a list, and a pattern for every other spelling: in most languages two names that differ only in a hyphen cannot be
+    // members of one enum
     schema: {
       anyOf: [
         { type: 'string', enum: [...PAYMENT_METHODS] },

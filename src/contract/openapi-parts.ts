@@ -17,7 +17,7 @@ export const HEADERS: Node = {
   RetryAfter: whole('Seconds to wait.'),
   IdempotentReplayed: text('`true` when this is the stored answer to an earlier request with the same key.'),
 };
-/** Of a call that no limit counts. */
+/** For a call that no limit counts. */
 export const UNCOUNTED: Node = { 'X-Request-Id': ref('headers', 'RequestId') };
 export const COUNTED: Node = {
   ...UNCOUNTED,

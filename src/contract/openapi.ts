@@ -1,5 +1,5 @@
-// The API as an OpenAPI 3.1 document, made from the tables of endpoints: every operation with every refusal it can answer with, an example of
-// what is sent and of what comes back, and the schemas by name. Served at /openapi.json; the sandbox's own has its controls too.
+// The API as an OpenAPI 3.1 document, made from the tables of endpoints: every operation with every refusal, an example of each request and
+// answer, and the schemas by name. The sandbox's document also has its controls.
 import type { RefusalCode } from '../core/refusal.ts';
 import { type Endpoint, refusalsOf, type Subject } from './endpoint.ts';
 import { type Field, type Fields, type JsonSchema, KEY_MAX_LENGTH, orNull, TOKEN_SCHEMA, UNPRINTABLE } from './fields.ts';
@@ -28,7 +28,7 @@ const ABOUT =
   'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).';
 
 export type DocumentOptions = {
-  /** The address clients reach this server at, without a slash at the end. */
+  /** The address at which clients reach this server, without a slash at the end. */
   readonly url: string;
   readonly version: string;
   /** Whether the sandbox's controls exist here. */
@@ -115,7 +115,7 @@ function keyAbout(keyKept: Endpoint['keyKept']): string {
 
 type Described = Pick<Field<unknown>, 'required' | 'about' | 'schema'>;
 
-/** The fields of an operation with those that its access and its key add. */
+/** The fields of an operation, including those that its access and its key add. */
 function allFields(endpoint: Endpoint): Readonly<Record<string, Described>> {
   const token: Described = {
     required: false,
@@ -139,7 +139,7 @@ function requestBody(id: string, fields: Readonly<Record<string, Described>>, co
   const name = `${id.charAt(0).toUpperCase()}${id.slice(1)}Request`;
   const list = Object.entries(fields);
   const required = list.filter(([, field]) => field.required).map(([field]) => field);
-  // null stands for a field that is not sent
+  // null means a field that is not sent
   const properties = list.map(([field, { required: needed, schema, about }]) => {
     return [field, { ...(needed ? schema : orNull(schema)), description: about }];
   });
@@ -163,7 +163,7 @@ function answer(reply: Shape<unknown>, components: Components): Node {
 
 function systemPaths(components: Components): Node {
   const entries = Object.entries<SystemPath>(SYSTEM_PATHS).map(([path, { summary, reply, refusals }]) => {
-    // who is not counted is not told of limits
+    // a caller that is not counted gets no headers about limits
     const headers = refusals.includes('rate_limited') ? COUNTED : UNCOUNTED;
     const done = { description: 'Yes.', headers, content: { 'application/json': answer(reply, components) } };
     const get = {
@@ -178,7 +178,7 @@ function systemPaths(components: Components): Node {
   return Object.fromEntries(entries);
 }
 
-/** What a control refuses besides its own: the same care for bodies as everywhere. */
+/** What a control refuses besides its own refusals: bodies are checked as everywhere. */
 const OF_CONTROLS: readonly RefusalCode[] = ['method_not_allowed', 'payload_too_large', 'unsupported_media_type', 'overloaded'];
 
 function sandboxPaths(components: Components): Node {

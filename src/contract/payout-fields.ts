@@ -1,5 +1,4 @@
-// The fields of payouts and of the settings that guard them; beside fields.ts, which has the general ones. Called by the endpoint table and,
-// for what depends on two fields (amount and method), by the handler of /request_payout.
+// The fields of payouts and of the settings that guard them.
 import { parseAmount } from '../core/money.ts';
 import type { Destinations, PayoutMethod } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -19,7 +18,7 @@ export const PAYOUT_UNITS: Readonly<
   usdt: { code: 'USDT', decimals: 6, minimumMinor: 50_000_000n, minimum: '50' },
 };
 
-/** A payout's amount as it was sent, of any unit so far; {@link checkPayout} reads it once the method is known. */
+/** A payout's amount as it was sent, its unit still unknown; {@link checkPayout} reads it once the method is known. */
 export function payoutAmount(about: string): Field<string, true> {
   return {
     required: true,
@@ -45,7 +44,7 @@ const destinationSchema = {
   examples: ['bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'],
 };
 
-/** Where money goes: an address, an invoice, a bank account. What it must be for its method is told by {@link checkPayout}. */
+/** Where money goes: an address, an invoice, a bank account. {@link checkPayout} checks it for its method. */
 export function destination(about: string): Field<string, true> {
   return {
     required: true,

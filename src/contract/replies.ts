@@ -1,4 +1,4 @@
-// What answers look like on the wire, field by field (behaviour §8).
+// The answers, field by field (behaviour §8).
 import { CURRENCY_CODES, type CurrencyCode, PAYMENT_METHODS } from '../core/currency.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';

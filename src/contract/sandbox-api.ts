@@ -1,5 +1,5 @@
-// The controls of the sandbox as a table, for the documents: what POST /sandbox/<name> takes and answers. What they do is the sandbox's own
-// process (src/sandbox/controls.ts), and a test holds the two together.
+// The controls of the sandbox as a table, for the documents: what POST /sandbox/<name> accepts and answers. A test compares it with the
+// sandbox's own controls (src/sandbox/controls.ts).
 import { CURRENCY_CODES } from '../core/currency.ts';
 import type { JsonSchema } from './fields.ts';
 import * as shape from './shapes.ts';

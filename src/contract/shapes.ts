@@ -1,5 +1,5 @@
-// What answers look like: shapes from which the handlers' types, the serialisers and the documents are made. A shape says what is written, not
-// what is read: nothing is checked with it at run time.
+// The shapes of answers, from which the handlers' types, the serialisers and the documents are made. A shape describes what is written, not
+// what is read: it checks nothing at run time.
 import { type JsonSchema, orNull } from './fields.ts';
 
 type Form =
@@ -15,7 +15,7 @@ export type Shape<T> = {
   readonly form: Form;
   /** May be left out of the object that has it. */
   readonly optional?: true;
-  /** Never there: only the type is meant. */
+  /** Never present: it only carries the type. */
   readonly is?: T;
 };
 type OptionalShape<T> = Shape<T> & { readonly optional: true };
@@ -28,7 +28,7 @@ type ObjectOf<F extends ShapeFields> = {
 
 const leaf = <T>(schema: JsonSchema, example: unknown): Shape<T> => ({ form: { kind: 'leaf', schema, example } });
 
-/** @param more of JSON Schema: a format, a pattern */
+/** @param more other parts of the JSON Schema: a format, a pattern */
 export function string(about: string, example: string, more: JsonSchema = {}): Shape<string> {
   return leaf({ type: 'string', description: about, ...more }, example);
 }
@@ -43,7 +43,7 @@ export function flag(about: string, example: boolean): Shape<boolean> {
 export function constant<const T extends string | boolean>(value: T): Shape<T> {
   return leaf({ type: typeof value, const: value }, value);
 }
-/** One of a few words. */
+/** One of a few fixed values. */
 export function word<const T extends string>(about: string, words: readonly T[], example = words[0]): Shape<T> {
   return leaf({ type: 'string', enum: words, description: about }, example);
 }
@@ -53,7 +53,7 @@ export function object<F extends ShapeFields>(fields: F, about?: string): Shape<
 export function list<T>(about: string, of: Shape<T>): Shape<readonly T[]> {
   return { form: { kind: 'list', of, about } };
 }
-/** An object with some of these names, each of the same shape. */
+/** An object with some of these keys, each of the same shape. */
 export function byName<const K extends string, T>(names: readonly K[], of: Shape<T>): Shape<Partial<Record<K, T>>> {
   return { form: { kind: 'byName', names, of } };
 }
@@ -63,7 +63,7 @@ export function nullable<T>(of: Shape<T>): Shape<T | null> {
 export function optional<T>(of: Shape<T>): OptionalShape<T> {
   return { ...of, optional: true };
 }
-/** Stands under this name in the documents. */
+/** Has this name in the documents. */
 export function named<T>(name: string, of: Shape<T>): Shape<T> {
   return { form: { kind: 'named', name, of } };
 }
@@ -71,14 +71,14 @@ export function named<T>(name: string, of: Shape<T>): Shape<T> {
 /** Schemas by name, as components of a document. */
 export type Components = Map<string, JsonSchema>;
 
-/** A shape as JSON Schema 2020-12 (as OpenAPI 3.1 takes it); what has a name is put into `components`, and referred to. */
+/** A shape as JSON Schema 2020-12 (as OpenAPI 3.1 uses it); a named shape is put into `components`, and referenced. */
 export function documentSchema({ form }: Shape<unknown>, components: Components): JsonSchema {
   switch (form.kind) {
     case 'leaf':
       return form.schema;
     case 'named':
       if (!components.has(form.name)) {
-        components.set(form.name, {}); // its place, before those it refers to
+        components.set(form.name, {}); // reserves its place, before the shapes that it references
         components.set(form.name, documentSchema(form.of, components));
       }
       return { $ref: `#/components/schemas/${form.name}` };
@@ -92,7 +92,7 @@ export function documentSchema({ form }: Shape<unknown>, components: Components)
       return orNull(documentSchema(form.of, components));
     case 'object': {
       const fields = Object.entries(form.fields);
-      // not closed: fields may be added to answers, so readers must not refuse them
+      // not closed: answers may get new fields, so readers must not refuse them
       return {
         type: 'object',
         ...(form.about === undefined ? {} : { description: form.about }),
@@ -103,7 +103,7 @@ export function documentSchema({ form }: Shape<unknown>, components: Components)
   }
 }
 
-/** Types, properties and required only, for fastify's serialisers; null stands in `type`, where they are fast. */
+/** Types, properties and required only, for fastify's serialisers; null is in `type`, where the serialiser is fast. */
 export function serializerSchema({ form }: Shape<unknown>): JsonSchema {
   switch (form.kind) {
     case 'leaf':
@@ -129,7 +129,7 @@ export function serializerSchema({ form }: Shape<unknown>): JsonSchema {
   }
 }
 
-/** An example, made of those of the parts; what may be left out is. */
+/** An example, made of those of its parts; optional parts are left out. */
 export function exampleOf({ form }: Shape<unknown>): unknown {
   switch (form.kind) {
     case 'leaf':

@@ -1,4 +1,4 @@
-// What is asked with GET and without a token: health and the documents. Rows for the documents; the routes are http/system-routes.ts.
+// The operations that are called with GET and without a token: health and the documents.
 import { CURRENCY_CODES } from '../core/currency.ts';
 import type { RefusalCode } from '../core/refusal.ts';
 import * as shape from './shapes.ts';
