@@ -1,8 +1,8 @@
-// Who is calling, as the network tells it: the key under which calls before sign-in are counted, and whether the call came over TLS. Which
-// proxies may say otherwise is decided by fastify's trustProxy, set in server.ts.
+// The caller's address: the key under which calls before sign-in are counted, and whether the call came over TLS. Fastify's trustProxy, set
+// in server.ts, decides which proxies may report another address.
 import type { FastifyRequest } from 'fastify';
 
-/** IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4. A connection that is gone has no address any more. */
+/** IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4. A closed connection has no address any more. */
 export function addressKey(ip: string | undefined): string {
   if (ip === undefined) return 'gone';
   if (!ip.includes(':')) return ip;

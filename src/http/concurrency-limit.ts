@@ -1,5 +1,5 @@
-// At most so many at once, the others in line: keeps work that holds a database connection while it may need a second one from taking them
-// all. Used by server.ts for keyed writes.
+// At most so many calls at once, the others wait in line: a keyed write holds a database connection while it may need a second one, and
+// without a limit such writes could take all connections.
 import { Refusal } from '../core/refusal.ts';
 
 export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
@@ -18,7 +18,7 @@ export function createConcurrencyLimit(atOnce: number, maxWaiting: number): Conc
     } finally {
       const next = line.shift();
       if (next === undefined) running -= 1;
-      else next(); // the place is handed over
+      else next(); // the place passes on to the next
     }
   };
 }

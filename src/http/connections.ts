@@ -1,25 +1,26 @@
-// Every connection ends: one whose request does not arrive, whose answers are not taken, or that asks for nothing, whatever its client does. One
-// clock looks at all of them, so that a request costs nothing; it has a timer of its own, because who is waited for here says nothing.
+// Every connection ends: one whose request does not arrive, whose answers are not read, or that sends no request, whatever its client does.
+// One timer checks all of them, so that a request costs nothing; this file has its own timer because a silent client gives no event to
+// react to.
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressKey } from './client-address.ts';
 
 export type ConnectionLimits = {
-  /** A request must have arrived whole within this, from its first byte on (or from the connection's opening). Receiving only. */
+  /** The whole request must have arrived within this time of its first byte (or of the connection's opening). Receiving only. */
   readonly requestMs: number;
-  /** What was answered must have been taken within this. */
+  /** The client must have read what was answered within this time. */
   readonly takenMs: number;
   /** A connection may be kept open this long without a request. */
   readonly idleMs: number;
-  /** After its last answer a connection has this long until it is reset. */
+  /** A connection is reset this long after its last answer. */
   readonly lingerMs: number;
-  /** How often the connections are looked at: what comes on top of each of these times, at most. */
+  /** How often the connections are checked, and so how far each of these times may be exceeded. */
   readonly lookMs: number;
-  /** Connections at once. One more takes the place of one of the address that has the most. */
+  /** Connections at once. One more replaces one of the address that has the most. */
   readonly most: number;
 };
 
-/** The time of a request, plus a look, plus lingering and a look: less than the 35 s that behaviour §1 allows. */
+/** The time for a request plus one check, plus lingering and one check: less than the 35 s that behaviour §1 allows. */
 export const CONNECTION_LIMITS: ConnectionLimits = {
   requestMs: 30_000,
   takenMs: 30_000,
@@ -29,31 +30,31 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   most: 4_000,
 };
 
-/** A client that takes this much within the time is slow, not gone. */
+/** A client that reads this much within the time is slow, not gone. */
 const TAKEN_BYTES = 65_536;
 
 type Watched = {
   readonly key: string;
-  /** Bytes written at the last look. */
+  /** Bytes written at the last check. */
   written: number;
-  /** Since when nothing was asked for or answered. */
+  /** Since when there has been neither a request nor an answer. */
   quietSinceMs: number;
-  /** Since when bytes wait to be taken, and how many were taken since then; NaN: none wait. */
+  /** Since when bytes wait for the client to read them, and how many it has read since; NaN: none wait. */
   waitingSinceMs: number;
   taken: number;
-  /** At the last look: the bytes that were done with, and those that the system was to take. */
+  /** At the last check: the bytes that were finished, and those handed to the system. */
   done: number;
   queued: number;
-  /** When the last answer was given; NaN: it was not. */
+  /** When the last answer was given; NaN: not yet. */
   lastAnswerMs: number;
 };
 
 export type Connections = {
-  /** This connection has had its last answer: it is reset soon, unless its client closes it before. */
+  /** This connection has had its last answer: it is reset soon, unless its client closes it first. */
   endSoon(socket: Socket): void;
 };
 
-/** The answer that has the socket now; Node's own handler of broken requests asks for it by this name too. */
+/** The answer that has the socket now; Node's own handler of broken requests finds it by this name too. */
 export function answerOn(socket: Socket): ServerResponse | null {
   return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? null;
 }
@@ -114,7 +115,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
   };
 }
 
-/** Notes what has become of a connection since the last look, and tells whether it must end now. */
+/** Records how a connection has changed since the last check, and returns whether it must end now. */
 function isOver(socket: Socket, state: Watched, nowMs: number, limits: ConnectionLimits): boolean {
   const { bytesWritten, writableLength } = socket;
   noteTaken(socket, state);
@@ -123,7 +124,7 @@ function isOver(socket: Socket, state: Watched, nowMs: number, limits: Connectio
     state.waitingSinceMs = nowMs;
     state.taken = 0;
   }
-  // an empty line before a request is no request: only an answer shows that something was asked for
+  // an empty line before a request is no request: only an answer shows that there was one
   if (answerOn(socket) !== null || bytesWritten !== state.written) state.quietSinceMs = nowMs;
   state.written = bytesWritten;
   return (
@@ -133,17 +134,17 @@ function isOver(socket: Socket, state: Watched, nowMs: number, limits: Connectio
   );
 }
 
-/** Counts what the client has taken since the last look, also of a large write that is not done yet (that may count twice). */
+/** Counts what the client has read since the last check, including part of a large write in progress (which may count twice). */
 function noteTaken(socket: Socket, state: Watched): void {
   const done = socket.bytesWritten - socket.writableLength;
-  // what libuv has not handed to the system yet; Node's own time-outs of sockets look at it too
+  // what libuv has not handed to the system yet; Node's own socket time-outs use it too
   const queued = (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
   state.taken += done - state.done + Math.max(0, state.queued - queued);
   state.done = done;
   state.queued = queued;
 }
 
-/** Of the address that has the most connections the oldest on which nothing is being answered: nobody can keep the others out. */
+/** Of the address with the most connections, the oldest one on which nothing is being answered: no client can keep the others out. */
 function oneOfTheMost(byAddress: ReadonlyMap<string, ReadonlySet<Socket>>): Socket {
   let most: ReadonlySet<Socket> = new Set();
   for (const sockets of byAddress.values()) if (sockets.size > most.size) most = sockets;

@@ -1,4 +1,4 @@
-// Which token a call presents: `access_token` of the body or `Authorization: Bearer` (behaviour §1). Called by mount.ts once the body is read.
+// The token that a call presents: `access_token` of the body or `Authorization: Bearer` (behaviour §1).
 import type { Access } from '../contract/endpoint.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Caller } from '../flow/sign-in.ts';
@@ -11,7 +11,7 @@ export function bearer(authorization: string | undefined): string | null {
   if (authorization === undefined) return null;
   if (!/^bearer\b/i.test(authorization)) return null;
   const token = authorization.slice(SCHEME.length);
-  // whatever else stands there is no token of ours, which is found out without a pattern over white space that a caller may make long
+  // anything else there is no token of ours; no pattern is run over white space that a caller may make long
   return token.startsWith(' ') ? token.trim() : '';
 }
 

@@ -1,5 +1,5 @@
-// The key of a write that must happen once: where it stands, what it may be, and what of the body it stands for (behaviour §1). Called by
-// mount.ts; the doing is flow/once.ts.
+// The idempotency key of a write: where it is sent, what it may contain, and which part of the body it covers (behaviour §1). flow/once.ts
+// applies it.
 import { createHash } from 'node:crypto';
 import { KEY_MAX_LENGTH, longerThan, UNPRINTABLE } from '../contract/fields.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -39,7 +39,7 @@ function checked(key: unknown): string {
   return key;
 }
 
-/** Header bytes arrive as Latin-1; what was sent in UTF-8 is read as that, so that the same key is the same in both places. */
+/** Header bytes arrive as Latin-1; a key sent as UTF-8 is decoded as such, so that the same key is equal in both places. */
 function fromHeader(latin1: string): string {
   if (!/[\x80-\xff]/.test(latin1)) return latin1;
   const utf8 = Buffer.from(latin1, 'latin1').toString('utf8');

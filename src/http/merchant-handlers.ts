@@ -1,5 +1,5 @@
-// The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, verb, reply out. Called by mount.ts
-// when everything that does not depend on the operation has been checked.
+// The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, operation, reply out. Everything
+// that does not depend on the operation has been checked before.
 import { checkPayout } from '../contract/payout-fields.ts';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
@@ -21,7 +21,7 @@ import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply
 import { waitForAnswer } from './wait.ts';
 
 const DEFAULT_PAGE = 20;
-/** Answered as such in 15 minutes, by username and address; after them that address waits. */
+/** How many failures in 15 minutes are answered, per username and address; after them that address must wait. */
 const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {

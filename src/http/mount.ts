@@ -1,5 +1,5 @@
 // From a row of the endpoint table and its handler to a route. The order of checks is behaviour §1's: size, media type, JSON → token →
-// account and scope → rate limit → fields → the handler (existence, state, money). Called by server.ts.
+// account and scope → rate limit → fields → the handler (existence, state, money).
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Access, Endpoint } from '../contract/endpoint.ts';
 import { type BodyOf, readFields } from '../contract/fields.ts';
@@ -19,7 +19,7 @@ import { type Counted, type ServerContext, takeCall } from './server-context.ts'
 
 /** What a handler may need besides its body. */
 export type Call = {
-  /** Inside the open transaction where a key came along. */
+  /** Inside the open transaction when the call has a key. */
   readonly ctx: Context;
   readonly context: ServerContext;
   readonly request: FastifyRequest;
@@ -33,7 +33,7 @@ type Handler<E extends Endpoint> = (
 export type MerchantHandlers = { readonly [K in keyof MerchantApi]: Handler<MerchantApi[K]> };
 type AnyHandler = (call: SignedInCall, body: Record<string, unknown>) => Promise<unknown>;
 
-/** Mounts an endpoint at its path and below /v1. */
+/** Mounts an endpoint at its path and under /v1. */
 export function mount(app: FastifyInstance, context: ServerContext, endpoint: Endpoint, handler: AnyHandler): void {
   const { access } = endpoint;
   const answer = access.kind === 'open' ? openRoute(context, endpoint, handler) : tokenRoute(context, endpoint, access, handler);
@@ -115,7 +115,7 @@ function tokenRoute(context: ServerContext, endpoint: Endpoint, access: Access &
     let caller: Caller | Promise<Caller>;
     try {
       const token = presentedToken(body, request.raw.headers.authorization);
-      // what another server has revoked is known here a moment later only: what is remembered is good for a server that is alone
+      // another server's revocation arrives here a moment late, so a remembered token suffices only for a server that is alone
       caller = access.askNow || !context.sharedLimits.alone ? authenticateNow(token) : authenticate(token);
     } catch (error) {
       context.failAnonymous(request, reply, error);
@@ -136,7 +136,7 @@ function read(endpoint: Endpoint, body: JsonObject): Record<string, unknown> {
   return readFields(endpoint.fields, body, endpoint.alsoRequired?.(body));
 }
 
-/** Runs the handler and sends what it answers. */
+/** Runs the handler and sends its answer. */
 function run<Key>(
   context: ServerContext,
   request: FastifyRequest,
@@ -170,7 +170,7 @@ type KeyedCall = {
   readonly caller: Caller;
 };
 
-/** The same for a write, whose key, if there is one, makes it happen once. */
+/** The same for a write that happens once per key, if it has one. */
 function runKeyed(context: ServerContext, call: KeyedCall, counted: Counted<bigint>): void {
   const { endpoint, handler, request, reply, body, caller } = call;
   const perform = async (ctx: Context, fields: Record<string, unknown>): Promise<string> =>

@@ -1,16 +1,15 @@
-// Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Used by mount.ts
-// and server-context.ts, which write the headers onto every answer. Where there are several servers the database counts (shared-limits.ts), and a bucket
-// here is what this server knows of it.
+// Token buckets (behaviour §1): one per caller and kind of call, on the service's clock, never delaying, in bounded memory. Where there are
+// several servers the database counts (shared-limits.ts), and a bucket here is what this server knows of it.
 import type { CallLimit } from '../contract/endpoint.ts';
 import type { RefusalLimit } from '../core/refusal.ts';
 import { type Bucket, NOT_SHARED, type SharedLimit, type SharedLimits } from './shared-limits.ts';
 
-/** What headers are written to. */
+/** Where headers are written. */
 export type Headers = { header(name: string, value: string): unknown };
 export type Limiter<Key> = {
   /** Takes one call if there is one left; a promise only where several servers count together. It never rejects. */
   take(key: Key, nowMs: number): boolean | Promise<boolean>;
-  /** Writes RateLimit-Policy, RateLimit and X-RateLimit-* as they stand for this caller (IETF draft-ietf-httpapi-ratelimit-headers-10). */
+  /** Writes RateLimit-Policy, RateLimit and X-RateLimit-* as they are for this caller (IETF draft-ietf-httpapi-ratelimit-headers-10). */
   describe(reply: Headers, key: Key, nowMs: number): void;
   /** Whole seconds until the next call is possible, at least 1. */
   retryAfterSeconds(key: Key, nowMs: number): number;
@@ -69,13 +68,13 @@ export function createLimiter<Key extends string | bigint>(
       lower(key, taken);
       return taken.granted;
     } catch {
-      return true; // the database does not answer: what this server counted by itself stands
+      return true; // the database does not answer: this server's own count decides
     }
   }
   return {
     take(key, nowMs) {
       const bucket = filled(key, nowMs);
-      // the others only take away: what is used up here is used up
+      // other servers only take more: a bucket that is empty here is empty
       if (bucket.tokens < 1) return false;
       bucket.tokens -= 1;
       return sharedLimits.alone || takeTogether(key, nowMs);
@@ -94,7 +93,7 @@ export function createLimiter<Key extends string | bigint>(
   };
 }
 
-/** The headers of a limit that is used up, for who was refused by one that is no bucket. */
+/** The headers of a used-up limit, for a caller who was refused by a limit that is no bucket. */
 export function describeUsedUp(reply: Headers, limit: RefusalLimit, secondsLeft: number): void {
   const { name, calls, seconds } = limit;
   reply.header('ratelimit-policy', `"${name}";q=${calls};w=${seconds}`);
@@ -104,7 +103,7 @@ export function describeUsedUp(reply: Headers, limit: RefusalLimit, secondsLeft:
   reply.header('x-ratelimit-reset', String(secondsLeft));
 }
 
-/** Before one more is put into a full map: forgets all that are `done`, and if they are few, the oldest, until a tenth is free. */
+/** Makes room in a full map: drops all that are `done`, and if they are few, the oldest, until a tenth is free. */
 function makeRoom<Value>(kept: Map<unknown, Value>, done: (value: Value) => boolean): void {
   if (kept.size < MAX_KEPT) return;
   for (const [key, value] of kept) if (done(value)) kept.delete(key);

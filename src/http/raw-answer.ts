@@ -1,5 +1,5 @@
-// Answers written onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like every call
-// without a token; the connection ends with the answer. Called by server.ts.
+// Answers written directly onto the socket, for what never becomes a request: no HTTP, too much of it, CONNECT. Counted by address like
+// every call without a token; the connection ends with the answer.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -46,14 +46,14 @@ const broken = new WeakSet<Socket>();
 
 const ended = new WeakSet<Socket>();
 
-/** Whether this connection has had its last answer: what still comes on it is not served. */
+/** Whether this connection has had its last answer: whatever else arrives on it is ignored. */
 export function hasEnded(socket: Socket): boolean {
   return ended.has(socket);
 }
 
 /**
- * Answers bytes that are no request, once for each connection, and after the answers to the whole requests that came before them: those are
- * being served, and their answers must not be lost or taken for another's.
+ * Answers bytes that are no request, once per connection, and after the answers to the whole requests before them: those are being served,
+ * and their answers must not be lost or mistaken for this one.
  */
 export function answerBroken(context: ServerContext, socket: Socket, refusal: Refusal): void {
   if (broken.has(socket)) return;
@@ -71,13 +71,13 @@ export function answerBroken(context: ServerContext, socket: Socket, refusal: Re
   }
 }
 
-/** Whether the request that is still arriving has its answer already: one that is too large, or to nowhere. */
+/** Whether the request that is still arriving was already answered: it is too large, or its path does not exist. */
 function wasAnswered(socket: Socket): boolean {
   const { parser } = socket as { parser?: { incoming?: IncomingMessage | null } | null };
   return answerOn(socket) === null && parser?.incoming?.complete === false;
 }
 
-/** What the parser of HTTP refused. */
+/** The refusal for what the HTTP parser rejected. */
 export function brokenRequest(error: { readonly code?: string | undefined }, withinSeconds: number): Refusal {
   const message =
     error.code === 'ERR_HTTP_REQUEST_TIMEOUT'

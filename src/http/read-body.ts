@@ -1,5 +1,4 @@
-// From the socket to one checked JSON object: size, media type, UTF-8, JSON, depth and keys, in this order (behaviour §1). Called by mount.ts
-// and the sandbox's route before anything else is looked at.
+// From the socket to one checked JSON object: size, media type, UTF-8, JSON, depth and keys, in this order (behaviour §1).
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusal.ts';
@@ -7,7 +6,7 @@ import { Refusal } from '../core/refusal.ts';
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_BYTES = 65_536;
-/** What is read and thrown away after a refusal, so that the client gets to read the answer; beyond it the connection is cut. */
+/** How much is read and discarded after a refusal, so that the client gets to read the answer; after that the connection is cut. */
 const MAX_DISCARDED = 32 * 1024 * 1024;
 const MAX_DEPTH = 5;
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
@@ -39,7 +38,7 @@ export function readBytes(raw: IncomingMessage, done: (refusal: Refusal | null, 
   raw.on('end', () => {
     if (!refused) done(null, more === null ? (first ?? EMPTY) : Buffer.concat(more, length));
   });
-  raw.on('error', () => undefined); // the client went away: nobody is left to answer
+  raw.on('error', () => undefined); // the client went away: there is nobody to answer
   if (Number(raw.headers['content-length']) > MAX_BYTES) refuse();
 }
 const EMPTY = Buffer.alloc(0);
@@ -54,7 +53,7 @@ export function checkMediaType(raw: IncomingMessage): void {
   }
 }
 
-/** JSON with any parameters; a charset may only say what JSON is in anyway (RFC 8259 §8.1). */
+/** JSON with any parameters; a charset may only be the one that JSON has anyway (RFC 8259 §8.1). */
 function isJson(type: string): boolean {
   return JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 }

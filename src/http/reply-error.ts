@@ -1,14 +1,14 @@
-// How every "no" is written: {error, message, param?} as JSON, never a stack. Called wherever something was thrown.
+// How every refusal is written: {error, message, param?} as JSON, never a stack.
 import type { FastifyReply } from 'fastify';
 import { Refusal } from '../core/refusal.ts';
 
-/** What the http room tells the operator; main hands a logger in. */
+/** How http reports errors to the operator; the caller supplies the logger. */
 export type Report = (
   event: { readonly requestId: string; readonly path: string; readonly error: unknown },
   message: string,
 ) => void;
 
-/** PostgreSQL unreachable, shutting down, or a statement that ran out of time: worth another try. */
+/** PostgreSQL unreachable, shutting down, or a statement that ran out of time: a retry may help. */
 const PASSING = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -22,10 +22,10 @@ const PASSING = new Set([
   '55P03',
 ]);
 
-/** SQLSTATE class 53: the server has too little of something, such as space on its disk, memory or sessions. */
+/** SQLSTATE class 53: the server lacks a resource, such as disk space, memory or sessions. */
 const SCARCE = /^53[0-9A-Z]{3}$/;
 
-/** What the driver says, without a code, of a session that broke, was closed or does not answer. */
+/** The driver's messages, which have no code, for a session that broke, was closed or does not answer. */
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed))/;
 

@@ -1,5 +1,5 @@
-// What the http room is handed when it is made, and what every route of it shares: the address-counted calls, the wish for TLS, the answers to
-// what went wrong. Called by server.ts, mount.ts and the routes.
+// What the HTTP server is created with, and what all its routes share: calls counted by address, the requirement of TLS, the answers to
+// errors.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Network, UtxoCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -14,7 +14,7 @@ import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
 import type { SharedLimits } from './shared-limits.ts';
 
-/** Hands a control of the sandbox on; the answer goes out as it is. Throws a Refusal when none comes, or none before `closing`. */
+/** Forwards a control to the sandbox; its answer goes out unchanged. Throws a Refusal when no answer comes, or none before `closing`. */
 export type SandboxForward = (
   control: string,
   body: JsonObject,
@@ -26,9 +26,9 @@ export type ServerOptions = {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
   readonly statusNotifier: StatusNotifier;
   readonly network: Network;
-  /** The coins that have a node. */
+  /** The currencies that have a node. */
   readonly coins: readonly UtxoCode[];
-  /** Where clients reach this server, without a slash at the end; null: the address they called. */
+  /** Where clients reach this server, without a slash at the end; null: the address that they called. */
   readonly publicUrl: string | null;
   /** Multiplies every limit. */
   readonly rateLimitScale: number;
@@ -38,7 +38,7 @@ export type ServerOptions = {
   readonly trustedProxies: readonly string[];
   /** null: this network has no controls. */
   readonly sandbox: SandboxForward | null;
-  /** Told of every bug and every failure of the database. */
+  /** Receives every bug and every failure of the database. */
   readonly report: Report;
   /** The service's version, for the documents. */
   readonly version: string;
@@ -48,10 +48,10 @@ export type ServerOptions = {
 
 export type ServerContext = ServerOptions & {
   readonly now: () => number;
-  /** Aborts when the server begins to close: whoever waits is answered. */
+  /** Aborts when the server begins to close: every waiting call is answered then. */
   readonly closing: AbortSignal;
   readonly connections: Connections;
-  /** The headers of every answer: the name of the call; while the server closes, that the connection ends with it. */
+  /** The headers of every answer: the request's id and, while the server closes, `Connection: close`. */
   sign(request: FastifyRequest, reply: FastifyReply): void;
   /** Calls that are not signed in, by address. */
   readonly anonymous: Limiter<string>;
@@ -59,11 +59,11 @@ export type ServerContext = ServerOptions & {
   readonly keyed: ConcurrencyLimit;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
-  /** Answers an error; what counts the call writes its headers. */
+  /** Answers an error; the limiter that counts the call writes its headers. */
   fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted<Key>): void;
   /** Answers an error of a call that is exempt from limits. */
   failUncounted(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
-  /** Answers an error of a call that is not signed in: it is counted by address, and refused when that is used up. */
+  /** Answers an error of a call that is not signed in: it is counted by address, and refused when that limit is used up. */
   failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
 };
 
@@ -114,7 +114,7 @@ export function createServerContext(options: ServerOptions, connections: Connect
 /** Who is counted, and where. */
 export type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key };
 
-/** Counts a call; `go` is told the refusal `rate_limited`, or null: at once where this server counts alone. */
+/** Counts a call; `go` gets the refusal `rate_limited`, or null: at once where this server counts alone. */
 export function takeCall<Key>({ limiter, key }: Counted<Key>, nowMs: number, go: (refused: Refusal | null) => void): void {
   const taken = limiter.take(key, nowMs);
   if (taken === true) go(null);

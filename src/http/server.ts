@@ -1,5 +1,5 @@
-// The HTTP server: everything is handed in, nothing is created here but routes. Every answer is JSON and names its request, also those that
-// no route gives. Called by main/api.ts and by the tests.
+// The HTTP server: it gets everything it needs as parameters and creates only routes. Every answer is JSON and carries its request's id,
+// also those that no route gives.
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -14,12 +14,12 @@ import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
-// not by an import: that reads every export, and one of them loads a whole HTTP client (14 MB)
+// not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)
 const { METHODS } = process.getBuiltinModule('node:http');
 /** The methods whose bodies fastify would parse. */
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'].filter((method) => METHODS.includes(method));
 
-/** @returns a fastify instance that listens to nothing yet; `close()` answers who waits and ends when all answers are out */
+/** @returns a fastify instance that does not listen yet; `close()` answers every waiting call and resolves when all answers are sent */
 export function createServer(options: ServerOptions): FastifyInstance {
   const closing = new AbortController();
   const limits = options.connectionLimits ?? CONNECTION_LIMITS;
@@ -45,13 +45,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   });
   const context = createServerContext(options, watchConnections(app.server, limits), closing.signal);
-  // who has said all he has to say may still be waiting for the answer
+  // a client that has closed its own side may still be waiting for the answer
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // bodies are read by our own reader (read-body.ts), whatever their media type, and only where a route wants one
+  // our own reader (read-body.ts) reads the bodies, whatever their media type, and only where a route wants one
   for (const method of BODY_METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook('preClose', (done) => {
     closing.abort();
-    // connections that are busy now and idle later must not hold the end up
+    // connections that are busy now and idle later must not delay the close
     app.server.keepAliveTimeout = 1;
     done();
   });
@@ -65,7 +65,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
-  // the table and the handlers are typed together; here only the pairing by name is left
+  // the table and the handlers are typed together; only the pairing by name is left here
   for (const name of names)
     mount(app, context, MERCHANT_API[name] as Endpoint, MERCHANT_HANDLERS[name] as unknown as Parameters<typeof mount>[3]);
   mountHealth(app, context);
@@ -75,10 +75,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
-/** Not counted, whatever the method; nor are the sandbox's controls. */
+/** Not counted, whatever the method; neither are the sandbox's controls. */
 const UNCOUNTED: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** 405 for a path that takes another method, 404 for all else. */
+/** 405 for a path that accepts another method, otherwise 404. */
 function nothingHere(context: ServerContext): (request: FastifyRequest, reply: FastifyReply) => void {
   const allowed = new Map<string, string>();
   for (const { path } of Object.values(MERCHANT_API)) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
@@ -88,7 +88,7 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
     const inSandbox = context.sandbox !== null && path.startsWith('/sandbox/');
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
-    // outside the sandbox its controls do not exist, over whatever
+    // outside the sandbox its controls do not exist, with or without TLS
     const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {
       if (inSandbox) context.failUncounted(request, reply, new Refusal('not_found'));
@@ -111,7 +111,7 @@ function decoded(path: string): string {
   }
 }
 
-/** Names that no two requests share: a random prefix for each process, then a count. */
+/** Ids that no two requests share: a random prefix for each process, then a counter. */
 function requestIds(): () => string {
   const prefix = `req_${randomBytes(9).toString('base64url')}`;
   let count = 0;

@@ -1,10 +1,10 @@
-// Limits hold across all servers of one database. A server that is alone counts in its memory and pays nothing for this; several count in the
-// database. Which it is, and the passage from one to the other, is main/api-peers.ts.
+// Limits hold across all servers of one database. A server that is alone counts in its memory and pays nothing for this; several servers
+// count in the database. main/api-peers.ts decides which it is, and switches between the two.
 
 /** A token bucket: what was left in it at a moment of the service's clock. */
 export type Bucket = { tokens: number; atMs: number };
 
-/** One limit, as what several servers need of it. */
+/** One limit, as several servers need it. */
 export type SharedLimit = {
   readonly name: string;
   readonly capacity: number;
@@ -12,16 +12,16 @@ export type SharedLimit = {
   readonly perMs: number;
   /** What this server knows, by caller. */
   readonly buckets: ReadonlyMap<string | bigint, Readonly<Bucket>>;
-  /** Makes this server know that no more than so much was left. */
+  /** Informs this server that no more than this was left. */
   lower(key: string, bucket: Readonly<Bucket>): void;
 };
 
 export type SharedLimits = {
   /** Whether this server counts by itself. */
   readonly alone: boolean;
-  /** Has a limit counted together whenever there are several servers. */
+  /** Makes a limit shared whenever there are several servers. */
   share(limit: SharedLimit): void;
-  /** Takes one call for all servers; null: this server is alone by now, and its own count is the one. Fails when the database does. */
+  /** Takes one call for all servers; null: this server is alone by now, and its own count decides. Fails when the database does. */
   take(limit: SharedLimit, key: string, nowMs: number): Promise<(Bucket & { readonly granted: boolean }) | null>;
 };
 

@@ -1,4 +1,4 @@
-// What is asked with GET and without a token: /healthz, /readyz, /openapi.json; and in the sandbox the POST controls. Mounted by server.ts.
+// The routes with GET and without a token: /healthz, /readyz, /openapi.json; and in the sandbox the POST controls.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -12,7 +12,7 @@ import { isoTime } from './transaction-replies.ts';
 
 /** Health is not counted, and may be asked without TLS (probes come from inside). */
 export function mountHealth(app: FastifyInstance, context: ServerContext): void {
-  // whoever asks while it is being found out gets the same answer: any number of probes cost the database one at a time
+  // callers during one reading share its result: any number of probes cost the database one reading at a time
   let finding: Promise<Readiness> | null = null;
   const readiness = (): Promise<Readiness> => {
     finding ??= readReadiness(context.ctx, context.coins).finally(() => {
@@ -99,12 +99,12 @@ export function mountDocuments(app: FastifyInstance, context: ServerContext): vo
   });
 }
 
-/** The controls of the sandbox: the same care for bodies, no token, not counted. */
+/** The controls of the sandbox: bodies are checked as everywhere; no token, not counted. */
 export function mountSandbox(app: FastifyInstance, context: ServerContext, forward: SandboxForward): void {
   function answer(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal !== error) context.report({ requestId: request.id, path: request.url, error }, 'a control failed');
-    // never 500: what is not a refusal is a sandbox that is not there
+    // never 500: any error that is no refusal means that the sandbox is not there
     sendRefusal(
       reply,
       refusal.httpStatus === 500 ? new Refusal('overloaded', { message: 'The sandbox does not answer.' }) : refusal,

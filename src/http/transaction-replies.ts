@@ -1,4 +1,4 @@
-// What the verbs answer, as it is written on the wire (behaviour §1: decimal strings, UTC with milliseconds). Called by the handlers.
+// Results as replies (behaviour §1: decimal strings, UTC with milliseconds).
 import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
 import type { TypeOf } from '../contract/shapes.ts';
 import { formatAmount, formatMinor } from '../core/money.ts';
@@ -19,7 +19,7 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** A price as sources are stored with it. */
+/** A price in the form in which sources are stored with it. */
 export function rateReply(rate: { readonly usd: bigint; readonly atMs: number; readonly sources: unknown }) {
   return {
     usd: formatRate(rate.usd),
@@ -124,7 +124,7 @@ export async function expansion(
       })),
     events: () =>
       found.events.map((event) => ({ status: event.status as TransactionStatus, at: isoTime(event.atMs), reason: event.reason })),
-    // no rail sends money back yet
+    // nothing sends money back yet
     refund: () => null,
     rate: () => rateReply(found.rate),
   };

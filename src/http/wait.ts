@@ -14,7 +14,7 @@ export async function waitForAnswer(
     const signal = AbortSignal.any([...times, answered.signal]);
     return await waitForStatus(ctx, context.statusNotifier, { ...of, statusWas: wait.statusWas, signal });
   } finally {
-    answered.abort(); // nobody waits at the notifier any more
+    answered.abort(); // removes the waiting call from the notifier
   }
 }
 

@@ -1,4 +1,4 @@
-// Arithmetic of QR's error correction (ISO/IEC 18004:2024 §7.5.2): Reed-Solomon codes over GF(2^8). Called by qr-modules.ts.
+// Arithmetic of QR's error correction (ISO/IEC 18004:2024 §7.5.2): Reed-Solomon codes over GF(2^8).
 
 const products = new Map<number, Uint8Array>();
 /** For each byte its products with the coefficients of the generator polynomial of this degree (§7.5.2, Annex A), without the leading 1. */

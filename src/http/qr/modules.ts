@@ -1,13 +1,12 @@
-// The modules of a QR code (ISO/IEC 18004:2024) of level M in byte mode, with the mask of least penalty. Whole rows are counted at a time, in
-// words of bits, and what depends on the version alone is made once: a fifth of the time of the fastest package. Called by qr.ts; the
-// penalty is in qr-penalty.ts.
+// The modules of a QR code (ISO/IEC 18004:2024) of level M in byte mode, with the mask of least penalty. Whole rows are evaluated at a
+// time, in words of bits, and everything that depends on the version alone is computed once: a fifth of the time of the fastest package.
 import { productsOf } from './field.ts';
 import { type Grid, gridOf, penalty, wordsOf } from './penalty.ts';
 
 /** A square of modules, row after row: 1 is black. */
 export type Modules = { readonly side: number; readonly black: Uint8Array };
 
-/** Table 9, level M: codewords of error correction a block, and blocks, for versions 1 to 40. */
+/** Table 9, level M: error-correction codewords per block, and the number of blocks, for versions 1 to 40. */
 const CHECK_WORDS = [
   10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24, 28, 28, 26, 26, 26, 26, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28,
   28, 28, 28, 28, 28, 28, 28, 28,
@@ -23,7 +22,7 @@ const BYTE_MODE = 0b0100;
 const LONG_COUNT_VERSION = 10;
 const PADDING = [0xec, 0x11] as const;
 
-/** What depends on the version alone. */
+/** Everything that depends on the version alone. */
 type Shape = {
   readonly grid: Grid;
   readonly dataWords: number;
@@ -37,7 +36,7 @@ type Shape = {
   readonly masks: readonly { readonly bytes: Uint8Array; readonly words: Int32Array; readonly format: Uint16Array }[];
   /** Modules of the version information that are black. */
   readonly version: readonly number[];
-  // room to work in
+  // buffers that are used again
   readonly data: Uint8Array;
   readonly rest: Uint8Array;
   readonly codewords: Uint8Array;
@@ -99,7 +98,7 @@ function dataWordsOf(version: number): number {
   return DATA_WORDS[version - 1] as number;
 }
 
-/** Modules that are no pattern and no information. */
+/** Modules that are neither pattern nor information. */
 function dataModules(version: number): number {
   const plain = (16 * version + 128) * version + 64;
   if (version === 1) return plain;

@@ -1,18 +1,18 @@
-// How ill a masked QR code reads (ISO/IEC 18004:2024 §7.8.3), for whole words of modules at a time. A word holds 32 columns of a row and its
-// own are the first 22: every pattern that begins in them, at most 11 long, lies within the word. Called by qr-modules.ts.
+// How badly a masked QR code can be read (ISO/IEC 18004:2024 §7.8.3), for whole words of modules at a time. A word holds 32 columns of a
+// row, of which the first 22 are its own: every pattern that begins in them, at most 11 long, lies within the word.
 
 const OWN = 22;
 const LONGEST = 11;
 
-/** How a square of modules lies in words, and which of their bits may begin a run of two, five or eleven. */
+/** How a square of modules is stored in words, and in which bits a run of two, five or eleven may begin. */
 export type Grid = {
   readonly size: number;
   readonly stripes: number;
-  /** Words of the whole square: a stripe of 22 columns after the other, in each row after row. */
+  /** Words of the whole square: one stripe of 22 columns after the other, each row by row. */
   readonly words: number;
   readonly own: Int32Array;
   readonly two: Int32Array;
-  /** Not only of the own bits: the neighbour tells where a run ends. */
+  /** Not only of a word's own bits: the next bit shows where a run ends. */
   readonly five: Int32Array;
   readonly eleven: Int32Array;
   readonly candidate: Int32Array;
@@ -60,14 +60,14 @@ const COUNTS = Uint8Array.from({ length: 1 << LONGEST }, (_, value) => {
   for (let rest = value; rest !== 0; rest &= rest - 1) count++;
   return count;
 });
-/** Of 22 bits, those that are set. */
+/** How many of 22 bits are set. */
 function count(word: number): number {
   return (COUNTS[word & 2047] as number) + (COUNTS[word >>> 11] as number);
 }
 
 /**
  * Table 11's four rules on the masked square, without a quiet zone and with light format information.
- * @param limit once this much is reached the rest is not counted
+ * @param limit stops counting once the penalty reaches this
  */
 export function penalty(grid: Grid, words: Int32Array, mask: Int32Array, limit: number): number {
   const { size, stripes, candidate } = grid;
@@ -79,7 +79,7 @@ export function penalty(grid: Grid, words: Int32Array, mask: Int32Array, limit: 
     const two = grid.two[stripe] as number;
     const five = grid.five[stripe] as number;
     const from = stripe * size;
-    // of the last four rows, where a module is as the one below
+    // of the last four rows, where a module equals the one below
     let below1 = 0;
     let below2 = 0;
     let below3 = 0;
@@ -111,7 +111,7 @@ export function penalty(grid: Grid, words: Int32Array, mask: Int32Array, limit: 
   return score >= limit ? score : score + 40 * finders(grid);
 }
 
-/** What looks like a finder: 1011101 with four light modules after or before it, in rows and in columns. */
+/** Patterns that look like a finder: 1011101 with four light modules after or before it, in rows and in columns. */
 function finders(grid: Grid): number {
   const { size, stripes, candidate } = grid;
   let found = 0;
@@ -139,7 +139,7 @@ function finders(grid: Grid): number {
   return found;
 }
 
-/** What is black in any of four rows. */
+/** The modules that are black in any of four rows. */
 function fourRows(rows: Int32Array, at: number): number {
   return (rows[at] as number) | (rows[at + 1] as number) | (rows[at + 2] as number) | (rows[at + 3] as number);
 }
