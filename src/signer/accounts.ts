@@ -1,4 +1,4 @@
-// The signer's accounts: the path of each coin, and the account-level public keys that a seed gives. Called when a seed is made or opened.
+// The signer's accounts: the path of each currency, and the account-level public keys that a seed gives.
 import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39';
@@ -13,14 +13,14 @@ const VERSIONS = {
 
 const HARDENED = 0x8000_0000;
 
-/** The coins that the signer has an account for. */
+/** The currencies that the signer has an account for. */
 export const ACCOUNT_CODES: readonly UtxoCode[] = Object.values(CURRENCIES).flatMap((row) =>
   row.utxo === null ? [] : [row.code as UtxoCode],
 );
 
 /**
- * The BIP44 path of a coin's account. Outside mainnet every coin has the type 1 (SLIP-44), and coins would share keys and so output
- * scripts: there the coin's own number is the account.
+ * The BIP44 path of a currency's account. Outside mainnet every currency has the coin type 1 (SLIP-44), so currencies would share keys and
+ * therefore output scripts: there the account number is the currency's own coin type.
  */
 export function accountPath(currency: UtxoCode, network: Network): string {
   const { purpose, slip44 } = utxoRow(currency).utxo;
@@ -32,7 +32,7 @@ export function mnemonicOf(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, wordlist);
 }
 
-/** The 256 bits of 24 such words, in any case and white space; null when they are none: another number of words, an unknown one, a wrong checksum. */
+/** The 256 bits of 24 such words, in any case and white space; null for a wrong number of words, an unknown word, or a wrong checksum. */
 export function entropyOf(text: string): Uint8Array | null {
   const words = text.trim().toLowerCase().split(/\s+/);
   if (words.length !== 24) return null;
@@ -43,14 +43,14 @@ export function entropyOf(text: string): Uint8Array | null {
   }
 }
 
-/** The seed of words without a passphrase (BIP39): by OpenSSL, whose 2,048 rounds take 2 ms where those in JavaScript take 70. */
+/** The seed of words without a passphrase (BIP39), computed by OpenSSL: its 2,048 rounds take 2 ms, in JavaScript they take 70. */
 function seedOf(mnemonic: string): Buffer {
   return pbkdf2Sync(mnemonic.normalize('NFKD'), 'mnemonic', 2048, 64, 'sha512');
 }
 
 /**
  * The account-level public keys of a seed. The seed and every private key on the way are wiped before this returns; the copies that the
- * libraries make while they derive, and the words (JavaScript's texts cannot be wiped), stay in memory until it is used again.
+ * libraries make while they derive, and the words (JavaScript cannot wipe strings), stay in memory until that is used again.
  */
 export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
   const seed = seedOf(mnemonicOf(entropy));

@@ -1,5 +1,5 @@
-// Compares the account keys in the database with the signer's own, and gives a currency without a key the signer's. Called when the signer
-// starts and by `bursar keys init` and `verify`. Nothing is derived from a signer's key that was not confirmed here.
+// Compares the account keys in the database with the signer's own, and gives a currency without a key the signer's. Nothing is derived from
+// a signer's key that was not confirmed here.
 import type { UtxoCode } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { addSignerKey, confirmKey, distrustKey, listKeys } from '../store/chain/xpubs.ts';
@@ -8,17 +8,20 @@ import type { Database } from '../store/postgres/connect.ts';
 export type KeyComparison = {
   readonly confirmed: readonly UtxoCode[];
   readonly added: readonly UtxoCode[];
-  /** Currencies that receive to a key kept elsewhere. */
+  /** Currencies that receive to an imported key. */
   readonly imported: readonly UtxoCode[];
-  /** Keys in use that the database calls the signer's and that are not: a changed database or another seed. Distrusted from now on. */
+  /**
+   * Keys in use that the database calls the signer's although they are not: a changed database or another seed. No longer trusted from now
+   * on.
+   */
   readonly mismatched: readonly UtxoCode[];
-  /** The same among keys that are not in use any more: coins that arrive there cannot be spent by this signer. */
+  /** The same among keys that are no longer in use: this signer cannot spend payments to their addresses. */
   readonly retiredMismatched: readonly UtxoCode[];
-  /** Not one of the database's signer keys is ours: another installation's database or signer folder. Nothing was written. */
+  /** None of the database's signer keys is ours: another installation's database or signer folder. Nothing was written. */
   readonly foreign: boolean;
 };
 
-/** @param firstIndex asked once where keys are given to this database: the index its addresses begin at */
+/** @param firstIndex called once when keys are given to this database: the index its addresses begin at */
 export async function compareKeys(
   db: Database,
   accounts: readonly SignerAccount[],
@@ -37,7 +40,7 @@ export async function compareKeys(
   const signers = before.filter((key) => key.origin === 'signer');
   const used = signers.filter((key) => key.retiredAt === null).map((key) => key.currency);
   if (used.length > 0 && accounts.length > 0 && !signers.some((key) => own.get(key.currency) === key.xpub)) {
-    // a start on the wrong folder must not take the keys away from the signer that they belong to
+    // a start on the wrong folder must not invalidate the keys of the signer that they belong to
     return { ...outcome, mismatched: used, foreign: true };
   }
   const inUse = new Set(before.filter((key) => key.retiredAt === null).map((key) => key.currency));
@@ -61,7 +64,7 @@ export async function compareKeys(
   return { ...outcome, foreign: false };
 }
 
-/** The loud sentence for keys that do not match; null when all do. */
+/** The error message for keys that do not match; null when all do. */
 export function mismatchMessage(comparison: KeyComparison): string | null {
   if (comparison.foreign) {
     return (

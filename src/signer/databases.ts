@@ -1,5 +1,5 @@
-// How many databases this seed has been given to. A database that does not know the seed's keys (a new one, after the old was lost) begins at
-// indexes that no earlier one has reached: an address that was shown to somebody is never shown to another. Called when keys are registered.
+// How many databases this seed has been given to. A database that does not know the seed's keys (a new one, after the old was lost) begins
+// at indexes that no earlier one has reached, so that no address is ever shown to two customers.
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -9,7 +9,7 @@ const LAST_INDEX = 2 ** 31 - 1;
 const FILE = 'databases';
 
 /**
- * Counts one more database and tells the index its addresses begin at. The count is on disk before it is used.
+ * Counts one more database and returns the index its addresses begin at. The count is on disk before it is used.
  * @param folder the signer's own
  */
 export async function firstIndexOfNewDatabase(folder: string): Promise<number> {

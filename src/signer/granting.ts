@@ -1,5 +1,5 @@
-// Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was given
-// yet, it is in the journal before anybody is told, and an older copy of either is noticed and passed over. Run by main/signer.ts.
+// Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was
+// given yet; it is in the journal before the answer is sent, and an older copy of either is detected and its range passed over.
 import type { UtxoCode } from '../core/currency.ts';
 import {
   giveRange,
@@ -17,31 +17,31 @@ import type { Database } from '../store/postgres/connect.ts';
 import type { Journal } from './journal.ts';
 
 export type Granting = {
-  /** Compares the journal with the database. Before the first range, and whenever the database may be another one than before. */
+  /** Compares the journal with the database: before the first range, and whenever the database may be another one than before. */
   compare(): Promise<void>;
-  /** Answers everything that is asked for. */
+  /** Answers every open request. */
   answerAll(): Promise<void>;
 };
 
 export type GrantingOptions = {
   readonly db: Database;
   readonly journal: Journal;
-  /** Whether a key that the database calls the signer's is. */
+  /** Whether a key that the database calls the signer's really is. */
   readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>;
-  /** Told what an operator must know. */
+  /** Receives what an operator must know. */
   readonly tell: (line: string) => void;
 };
 
-/** What is passed over when the journal was lost or is an older copy: more than was given out since, by anybody. */
+/** How many indexes are passed over when the journal was lost or is an older copy: more than can have been given out since. */
 export const JUMP = 1_000_000;
-/** BIP32 knows no higher index. */
+/** BIP32 defines no higher index. */
 const END_OF_INDEXES = 2 ** 31;
 const TRIES = 5;
 
 export function createGranting(options: GrantingOptions): Granting {
   const { db, journal, owns, tell } = options;
 
-  /** What is wrong with the journal, as far as the database can tell; null = nothing. */
+  /** What is wrong with the journal, as far as the database shows; null = nothing. */
   async function faultOfJournal(): Promise<Exclude<SkippedCause, 'database_behind'> | null> {
     const mark = await readJournalMark(db);
     const isFirst = journal.counter() === 0;
@@ -51,7 +51,7 @@ export function createGranting(options: GrantingOptions): Granting {
     return mark.counter > journal.counter() ? 'journal_behind' : null;
   }
 
-  /** A range that was in the journal when the signer died, before it was answered: its request still waits. */
+  /** A range that was in the journal when the signer died before answering: its request still waits. */
   async function isLostOnTheWay(key: { readonly xpub: string; readonly nextIndex: number }): Promise<boolean> {
     const last = journal.last();
     if (last === null || last.xpub !== key.xpub || last.first !== key.nextIndex) return false;
@@ -79,7 +79,7 @@ export function createGranting(options: GrantingOptions): Granting {
       if (cause !== null) tell(describeSkipped({ currency: key.currency, firstIndex: key.nextIndex, endIndex: to, cause }));
   }
 
-  /** False when the key's counter has moved under it. */
+  /** False when the key's counter has changed meanwhile. */
   async function answer(request: OpenRequest): Promise<boolean> {
     const { key, currency } = request;
     if (key.origin === 'signer' && !(await owns(currency, key.xpub))) {
@@ -97,7 +97,7 @@ export function createGranting(options: GrantingOptions): Granting {
     await journal.write({ given: [{ xpub: key.xpub, first, end }], request: request.id });
     const mark = { lineage: journal.lineage, counter: journal.counter() };
     if (!(await giveRange(db, { request, firstIndex: first, skipped, ...mark }))) {
-      // the key was retired or moved meanwhile; nobody was told of these indexes, so passing over them is no news later
+      // the key was retired or changed meanwhile; nobody got these indexes, so passing over them needs no report later
       await raiseKey(db, { keyId: key.id, from: key.nextIndex, to: end, cause: skipped });
       return false;
     }
@@ -112,7 +112,7 @@ export function createGranting(options: GrantingOptions): Granting {
         const answered = new Set<string>();
         let moved = false;
         for (const request of await openRequests(db)) {
-          // the second of a currency is read again: the first has moved its key
+          // a second request for a currency is read again: the first has changed its key's counter
           if (answered.has(request.key.xpub)) moved = true;
           else if (await answer(request)) answered.add(request.key.xpub);
           else moved = true;

@@ -1,5 +1,6 @@
-// How far the indexes of each account key were ever given out: the signer's own word, on disk before an index is used, so that no older copy of
-// the database gives an address to a second customer. Keyed by the account key itself. Opened by the signer's process only, under its lock.
+// How far the indexes of each account key were ever given out: the signer's own record, on disk before an index is used, so that no older
+// copy of the database gives an address to a second customer. Keyed by the account key itself. Only the signer's process opens it, under
+// its lock.
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,20 +9,20 @@ import { syncFolder } from './seed-file.ts';
 /** A range of indexes that was given: from the first to the one before `end`. */
 export type Given = { readonly xpub: string; readonly first: number; readonly end: number };
 export type Journal = {
-  /** How it was found when it was opened: `new` where there was none, `damaged` where what was there cannot be believed. */
+  /** How it was found when it was opened: `new` when there was none, `damaged` when its content cannot be trusted. */
   readonly found: 'kept' | 'new' | 'damaged';
-  /** Made with the journal: two of different lineage do not know of each other. */
+  /** Made with the journal: two journals of different lineage do not know of each other. */
   readonly lineage: string;
   /** Rises with every change. */
   counter(): number;
-  /** The first index of this key that was never given out; 0 for a key that it does not know. */
+  /** The first index of this key that was never given out; 0 for an unknown key. */
   end(xpub: string): number;
   /** What was given last, and for which request; null before the first. */
   last(): (Given & { readonly request: string }) | null;
   /**
    * Resolves when the change is on disk. Nothing is ever lowered.
-   * @param change.request the request that the first range is given for, if it is for one
-   * @param change.counter at least this is counted
+   * @param change.request the request that the first range is given for, if any
+   * @param change.counter the counter becomes at least this
    */
   write(change: { readonly given: readonly Given[]; readonly request?: string; readonly counter?: number }): Promise<void>;
 };
@@ -39,7 +40,7 @@ const FILE = 'given-addresses.json';
 const WHAT = 'how far the address indexes of each account key were given out; never put an older copy of this file back';
 
 /**
- * Opens the journal of a signer's folder; makes none before the first write. A damaged one is left beside it under another name.
+ * Opens the journal of a signer's folder; the first write creates it. A damaged one is kept beside it under another name.
  * @param folder the signer's own
  */
 export async function openJournal(folder: string): Promise<Journal> {
@@ -95,7 +96,7 @@ async function readContent(path: string): Promise<Content | 'new' | 'damaged'> {
   }
 }
 
-/** The new content in the place of the old one, whole or not at all; on disk with its name when this resolves. */
+/** Replaces the content as a whole or not at all; the content and the file's name are on disk when this resolves. */
 async function writeContent(folder: string, content: Content): Promise<void> {
   const path = join(folder, FILE);
   await mkdir(folder, { recursive: true, mode: 0o700 });

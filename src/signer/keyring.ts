@@ -1,5 +1,5 @@
-// What the signer knows: the accounts of its seed, opened when it first needs them, so that a seed made while it runs is found. The seed
-// itself is wiped as soon as the public keys are known. Made in main/signer.ts.
+// The accounts of the signer's seed, opened when first needed, so that a seed made while the signer runs is found. The seed itself is wiped
+// as soon as the public keys are known.
 import type { Network } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { accountsOf } from './accounts.ts';

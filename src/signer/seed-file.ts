@@ -1,11 +1,11 @@
-// The signer's seed at rest: 256 bits of BIP39 entropy, sealed with AES-256-GCM under a key that scrypt makes of a passphrase. Only the
+// The signer's seed at rest: 256 bits of BIP39 entropy, sealed with AES-256-GCM under a key that scrypt derives from a passphrase. Only the
 // signer and the commands of `bursar keys` open this file.
 import { createCipheriv, createDecipheriv, randomBytes, type ScryptOptions, scrypt } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Network } from '../core/currency.ts';
 
-/** What an operator has to set right: one clear sentence. */
+/** Something an operator must fix, as one clear sentence. */
 export class SeedTrouble extends Error {
   readonly fault: 'exists' | 'absent' | 'passphrase' | 'damaged' | 'wrong-network';
   constructor(fault: SeedTrouble['fault'], message: string) {
@@ -26,12 +26,15 @@ type SeedFile = Header & { readonly sealed: string; readonly tag: string };
 
 const WHAT = 'the seed of a Bursar signer: BIP39 entropy, sealed with AES-256-GCM; the key is scrypt of the passphrase';
 const ENTROPY_BYTES = 32;
-/** 128 MiB and some half a second for a passphrase of a person; a generated one has 256 bits already. */
+/** 128 MiB and about half a second for a person's passphrase; a generated one has 256 bits already. */
 const COST = { passphrase: 2 ** 17, generated: 2 ** 14 } as const;
 const file = (folder: string): string => join(folder, 'seed.json');
 const passphraseFile = (folder: string): string => join(folder, 'passphrase');
 
-/** Where the passphrase comes from: the operator, or a generated file beside the seed (sandbox and regtest, whose coins are worth nothing). */
+/**
+ * Where the passphrase comes from: the operator, or a generated file beside the seed (sandbox and regtest, whose currencies are worth
+ * nothing).
+ */
 export type Passphrase = { readonly kind: 'given'; readonly text: string } | { readonly kind: 'generated' };
 
 export async function hasSeed(folder: string): Promise<boolean> {
@@ -43,7 +46,7 @@ export async function hasSeed(folder: string): Promise<boolean> {
 
 /**
  * Makes a seed of 256 random bits and stores it sealed; returns the entropy. Never overwrites: throws SeedTrouble 'exists'.
- * @param beforeStored is given the entropy when everything is prepared and no seed is there yet; when it throws, none will be
+ * @param beforeStored called with the entropy when everything is prepared and there is no seed yet; when it throws, none is stored
  */
 export async function createSeed(
   folder: string,
@@ -91,7 +94,7 @@ export async function storeSeed(
   if (!stored) throw alreadyThere(folder);
 }
 
-/** Opens the stored seed; the caller wipes what it gets. Throws SeedTrouble. */
+/** Opens the stored seed; the caller must wipe it. Throws SeedTrouble. */
 export async function openSeed(folder: string, network: Network, passphrase: Passphrase): Promise<Uint8Array> {
   const stored = await readSeedFile(folder);
   if (stored.network !== network) {
@@ -154,7 +157,7 @@ function keyOf(passphrase: string, header: Header): Promise<Buffer> {
   });
 }
 
-/** The generated passphrase of this folder, made when there is none. */
+/** The generated passphrase of this folder; creates it when there is none. */
 async function generatedPassphrase(folder: string): Promise<string> {
   const content = [
     '# Opens the seed beside it. Generated, because this is a test network whose coins are worth nothing.',
@@ -174,8 +177,8 @@ async function readPassphrase(folder: string): Promise<string> {
 }
 
 /**
- * Writes a file of mode 600 that either is there wholly, on disk, or not at all; false when one of this name exists. `between` runs when only
- * its name is missing.
+ * Writes a file of mode 600 that is either complete and on disk, or not there at all; false when one with this name exists. `between` runs
+ * when only its name is missing.
  */
 async function createOnce(
   path: string,
@@ -205,7 +208,7 @@ async function createOnce(
   return true;
 }
 
-/** Puts the names of a folder on disk. */
+/** Syncs a folder's entries to disk. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {

@@ -1,5 +1,4 @@
-// The signer's door: a unix socket that only this user may open, and three questions that can be asked there. It gives out public keys
-// only. Called by main/signer.ts.
+// The signer's unix socket, which only this user may open, and the three requests that it answers. It gives out public keys only.
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import {
@@ -25,8 +24,8 @@ class RequestTrouble extends Error {
 }
 
 /**
- * Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that lies there is a dead signer's.
- * @param onTrouble is told what went wrong inside, for the log
+ * Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that exists already is a dead signer's.
+ * @param onTrouble receives internal errors, for the log
  */
 export async function serveSigner(path: string, keyring: Keyring, onTrouble: (error: unknown) => void): Promise<SignerServer> {
   const open = new Set<Socket>();
