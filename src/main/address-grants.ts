@@ -1,5 +1,5 @@
-// Lets the signer's process give out address indexes for as long as it runs: woken by whoever asks, one signer at a time for a database, and
-// again whenever the database may have been another one meanwhile. Called by main/signer.ts.
+// Makes the signer's process give out address indexes for as long as it runs: woken by each request, one signer at a time per database,
+// with a new comparison whenever the database may have been replaced meanwhile.
 import type { UtxoCode } from '../core/currency.ts';
 import { createGranting } from '../signer/granting.ts';
 import type { Journal } from '../signer/journal.ts';
@@ -8,12 +8,12 @@ import type { Database } from '../store/postgres/connect.ts';
 import { outageOf } from './outage-log.ts';
 
 const LOOK_MS = 1_000;
-/** So often the journal and the database note each other, whether or not anything is given: what is older than that is known as an old copy. */
+/** How often the journal and the database record each other's state, whether or not anything is given: an older copy of either is detected. */
 const MARK_MS = 3_600_000;
 
 /**
- * Resolves when what was asked for before is answered, or another signer has this database: then it waits for that one to end.
- * @param tell what an operator must know
+ * Resolves when the requests so far are answered, or another signer has this database: then it waits for that one to end.
+ * @param tell receives what an operator must know
  */
 export async function grantAddresses(
   db: Database,
@@ -29,7 +29,7 @@ export async function grantAddresses(
   });
   const granting = createGranting({ db, journal, ...options });
 
-  /** Once while it stays the same. */
+  /** Logged once while it stays the same. */
   function trouble(line: string): void {
     if (line !== '' && line !== last) options.tell(line);
     last = line;
@@ -55,7 +55,7 @@ export async function grantAddresses(
     running ??= work()
       .catch((error: Error) => {
         wanted = true;
-        // the words of a database that comes up change: that is one piece of news
+        // the messages of a database that comes up change: log only the first
         trouble(`no addresses are given out: ${outageOf(error) === null ? error.message : 'the database cannot be used'}`);
       })
       .finally(() => {
@@ -70,7 +70,7 @@ export async function grantAddresses(
       void look();
     },
     () => {
-      // it may have been restored, or a replica have taken its place
+      // it may have been restored, or replaced by a replica
       comparedMs = null;
       void look();
     },

@@ -1,6 +1,6 @@
-// How the API servers of one database count together. A server that holds the lock of the servers alone counts in its memory. Who comes takes a
-// share of that lock before it serves, which the one that was alone grants once its counts are in the database, where all count from then on;
-// whoever is left alone takes them out again. The lock belongs to a session, so it tells the truth about servers that died.
+// How the API servers of one database count together. A server that holds the lock of the servers alone counts in its memory. A new server
+// takes a share of that lock before it serves; the one that was alone grants it once its counts are in the database, where all count from
+// then on. The last server left takes them out again. The lock belongs to a session, so it also shows when a server has died.
 import { randomBytes } from 'node:crypto';
 import type { SharedLimit, SharedLimits } from '../http/shared-limits.ts';
 import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/merchants/call-counts.ts';
@@ -9,15 +9,15 @@ import { createBatch } from '../store/postgres/batch.ts';
 import type { Database } from '../store/postgres/connect.ts';
 
 const LOOK_EVERY_MS = 1_000;
-/** A server that is alone and does not answer (it is frozen, and serves nobody) is waited for so long. */
+/** How long to wait for a server that is alone and does not answer (it is frozen, and serves nobody). */
 const GRANTED_WITHIN_MS = 10_000;
 const PRUNE_EVERY_MS = 60_000;
 
 export type ApiPeers = {
   readonly sharedLimits: SharedLimits;
-  /** Takes its place among the servers; to be awaited before the first call is served, and after all limits are shared. */
+  /** Joins the servers; await it before the first call is served, and after all limits are shared. */
   join(): Promise<void>;
-  /** To be called when no call is served any more. */
+  /** Call it when no call is served any more. */
   leave(): Promise<void>;
 };
 
@@ -33,7 +33,7 @@ export function openApiPeers(db: Database, now: () => number, onTrouble: (error:
   let closed = false;
   let prunedAtMs = performance.now();
 
-  /** Passes from one way of counting to the other; calls wait meanwhile. */
+  /** Switches from one way of counting to the other; calls wait meanwhile. */
   function turn(work: () => Promise<void>): Promise<void> {
     const mine = Promise.resolve(turning).then(work).catch(onTrouble);
     turning = mine;
@@ -42,7 +42,7 @@ export function openApiPeers(db: Database, now: () => number, onTrouble: (error:
     });
   }
 
-  /** Somebody came, or the session that said we are alone is gone. */
+  /** Another server has joined, or the session whose lock shows that we are alone is gone. */
   function giveUp(): void {
     if (!alone) return;
     alone = false;
@@ -71,7 +71,7 @@ export function openApiPeers(db: Database, now: () => number, onTrouble: (error:
     });
   }
 
-  /** Whether we are one of the servers; looks whether we are the only one. */
+  /** Whether we are one of the servers; also checks whether we are the only one. */
   async function look(): Promise<boolean> {
     if (alone) return true;
     if (!(await lock.share())) {

@@ -1,4 +1,4 @@
-// The process that faces the internet: the HTTP API. It holds no key that can spend. Started by `npm start`, or alone by `bursar api`, any
+// The process that faces the internet: the HTTP API. It holds no key that can spend. `npm start` runs it, or `bursar api` by itself, any
 // number of times on one database.
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';

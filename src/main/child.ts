@@ -1,5 +1,4 @@
-// One process of the group as its supervisor holds it: started, watched, started again when it dies (not too often), stopped. Used by
-// src/main/start.ts.
+// One process of the group from the supervisor's side: started, watched, restarted when it dies (not too often), stopped.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -11,30 +10,30 @@ export type ChildOptions = {
   readonly name: string;
   /** File name of the entry in src/main. */
   readonly entry: string;
-  /** Asked at every start of it. */
+  /** Called at each of its starts. */
   readonly environment: () => NodeJS.ProcessEnv;
-  /** Heap limit and such, for node itself. */
+  /** Heap limit and other flags of node itself. */
   readonly nodeFlags?: readonly string[];
-  /** It ended although nobody stopped it; it is being started again. */
+  /** It ended although nobody stopped it, and is being restarted. */
   readonly onRestart: (line: string) => void;
-  /** It dies, or refuses to start again, too often: the group cannot go on. */
+  /** It dies, or refuses to start again, too often: the group cannot continue. */
   readonly onGiveUp: (line: string) => void;
-  /** Another process carries its name now. */
+  /** The process has a new pid. */
   readonly onChange: () => void;
 };
 
 export type Child = {
   readonly name: string;
-  /** Lets it begin its work, now and after every new start, with these variables in its environment; until then it is only loaded. */
+  /** Makes it begin its work, now and after every restart, with these variables in its environment; until then it is only loaded. */
   begin(variables: Readonly<Record<string, string>>): void;
-  /** What it answers, one question at a time; once it is ready, and if it has to be started again in between, then after that. */
+  /** Its answer, one question at a time; sent once it is ready, and again if it is restarted before it answers. */
   ask(question: string): Promise<unknown>;
-  /** Resolves with what it said when it was ready for the first time; rejects with StartRefused when it refused or ended before. */
+  /** Resolves with what it reported when it was first ready; rejects with StartRefused when it refused or ended before. */
   readonly ready: Promise<string>;
   identity(): Identity | null;
-  /** From now on its end is no surprise: it is not started again. It goes on until it is stopped, also when a signal of the whole group reaches it. */
+  /** From now on its end is expected: it is not restarted. It runs until it is stopped, even when a signal to the whole group reaches it. */
   letGo(): void;
-  /** Stops it in order; after `graceMs` it is killed. */
+  /** Stops it in order; kills it after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 };
 
@@ -53,7 +52,7 @@ export function startChild(options: ChildOptions): Child {
   let current: ChildProcess | null = null;
   let exited: Promise<void> = Promise.resolve();
   let stopping = false;
-  // what it said when it was ready; null before that
+  // what it reported when it was ready; null before that
   let note: string | null = null;
   let begun: Readonly<Record<string, string>> | null = null;
   let pending: NodeJS.Timeout | null = null;
@@ -63,7 +62,7 @@ export function startChild(options: ChildOptions): Child {
   const ready = new Promise<string>((resolve, reject) => {
     settle = { resolve, reject };
   });
-  ready.catch(() => undefined); // whoever awaits it hears it; a stop in between is nobody's error
+  ready.catch(() => undefined); // the error goes to whoever awaits it; a stop in between is no error
 
   function launch(): void {
     const child = fork(fileURLToPath(new URL(options.entry, import.meta.url)), SUPERVISED_ARGUMENTS, {
@@ -81,7 +80,7 @@ export function startChild(options: ChildOptions): Child {
       else {
         note = word.note;
         settle.resolve(word.note);
-        // one that was asked and died is asked again
+        // a process that died before answering is asked again
         if (asked !== null) order({ question: asked.question });
       }
     });
@@ -102,7 +101,7 @@ export function startChild(options: ChildOptions): Child {
       settle.reject(new StartRefused(refusal ?? `${name} ended before it was ready (${how})`));
       return;
     }
-    // what is refused at a second start (a database that is being started again too) may be there at the third
+    // what refuses a second start (such as a database that is being restarted too) may be gone at the third
     const why = refusal ?? how;
     const now = performance.now();
     deaths.push(now);
@@ -111,8 +110,8 @@ export function startChild(options: ChildOptions): Child {
       onGiveUp(`${name} died ${recent} times within a minute (last: ${why})`);
       return;
     }
-    // at once the first time, but not before a signal that went to the whole group has reached us too; a process that dies again and
-    // again must not eat the machine
+    // at once the first time, but not before a signal to the whole group has reached us too; a process that keeps dying must not use up the
+    // machine
     pending = setTimeout(
       () => {
         if (stopping) return;
@@ -157,7 +156,7 @@ export function startChild(options: ChildOptions): Child {
       if (pending !== null) clearTimeout(pending);
       if (current === null) return;
       order({ stop: 'now' });
-      // one that cannot hear yet ends by this
+      // a process that cannot receive messages yet ends by this
       current.kill('SIGTERM');
       const killer = setTimeout(() => current?.kill('SIGKILL'), graceMs);
       await exited;

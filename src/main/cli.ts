@@ -57,7 +57,7 @@ function withHelp(bursar: Command, words: readonly string[]): readonly string[] 
   return words[depth] === 'help' ? [...words.slice(0, depth), '--help'] : words;
 }
 
-/** How many of the words name a command. */
+/** How many of the words are part of a command's name. */
 function depthOf(bursar: Command, words: readonly string[]): number {
   let depth = 0;
   for (let at = bursar; ; depth++) {
@@ -67,7 +67,7 @@ function depthOf(bursar: Command, words: readonly string[]): number {
   }
 }
 
-/** An option that nobody knows is named before one that is missing. */
+/** An unknown option is reported before a missing one. */
 function refuseUnknownOption(bursar: Command, words: readonly string[]): void {
   const command = namedCommand(bursar, words);
   const takesValue = new Set(command.options.filter(({ required }) => required).flatMap(({ long, short }) => [long, short]));
@@ -91,7 +91,7 @@ function version(): string {
 async function main(): Promise<number> {
   const bursar = program();
   const given = process.argv.slice(2);
-  // --json belongs to the commands; where none was named it must not hide that
+  // --json belongs to the commands; it must not hide that none was named
   const words = withHelp(
     bursar,
     given.filter((word) => word !== '--json'),
@@ -120,5 +120,5 @@ async function main(): Promise<number> {
 
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 const code = await main();
-// processes that were started by a command live on; everything else is done
+// processes that a command started live on; everything else is done
 if (code !== EXIT.running) process.exit(code);

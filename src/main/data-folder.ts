@@ -1,15 +1,15 @@
-// BURSAR_DATA_DIR: made on first use, in a form that the database's user may pass through. Called by every process of src/main; `bursar config
-// check` only asks whether it could be.
+// BURSAR_DATA_DIR: created on first use, with permissions that let the database's user pass through. `bursar config check` only tests
+// whether it could be created.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StartRefused } from './start-refused.ts';
 
-/** Makes the folder when it is missing; returns its real path. Throws StartRefused when it cannot be made or written. */
+/** Creates the folder when it is missing; returns its real path. Throws StartRefused when it cannot be created or written. */
 export function makeDataFolder(path: string): string {
   try {
     if (!existsSync(path)) {
       makeFolders(path);
-      // others may pass through to what belongs to them (the database), but not look around
+      // others may pass through to what belongs to them (the database), but not list the folder
       chmodSync(path, 0o711);
     }
     checkFolder(path);
@@ -19,7 +19,7 @@ export function makeDataFolder(path: string): string {
   }
 }
 
-/** Throws what makeDataFolder would, as far as it can be known without making anything. */
+/** Throws what makeDataFolder would, as far as that can be known without creating anything. */
 export function checkDataFolder(path: string): void {
   try {
     if (existsSync(path)) {
@@ -36,7 +36,7 @@ export function checkDataFolder(path: string): void {
   }
 }
 
-/** File systems of the kernel, in which nobody can make a folder whatever its rights say: proc, sysfs. */
+/** File systems of the kernel, in which nobody can create a folder whatever its permissions say: proc, sysfs. */
 const NO_PLACE: ReadonlySet<number> = new Set([0x9fa0, 0x62656572]);
 
 function checkFolder(path: string): void {
@@ -52,14 +52,14 @@ function refusal(path: string, error: unknown): StartRefused {
   return new StartRefused(`BURSAR_DATA_DIR: ${path} cannot be made or written (${code}): set it to another folder`);
 }
 
-// mkdir's own way of making what lies above never ends where a file system answers ENOENT whatever is there (/proc)
+// mkdir's own recursive mode never ends on a file system that always answers ENOENT (/proc)
 function makeFolders(path: string): void {
   if (existsSync(path)) return;
   makeFolders(dirname(path));
   try {
     mkdirSync(path);
   } catch (error) {
-    // another process may be making it too
+    // another process may be creating it too
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -1,5 +1,5 @@
-// What the running group tells everyone who looks into its data folder: who it is, where it answers, which processes belong to it. Written
-// by src/main/start.ts; read by the next start (leftovers of a group that was killed) and by the commands that need the address.
+// What the running group records in its data folder: its identity, its address and its processes, for the next start (leftovers of a group
+// that was killed) and for the commands.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,7 +17,7 @@ export type Group = {
 const LOCK = 'start';
 const LEFTOVERS_STOP_WITHIN_MS = 6000;
 
-/** What is written of the group; null when there never was one, or it ended in order. It may be dead: see `liveGroup`. */
+/** The recorded group; null when there never was one, or it ended in order. It may be dead: see `liveGroup`. */
 export function readGroup(dataFolder: string): Group | null {
   try {
     return JSON.parse(readFileSync(join(dataFolder, 'run', 'group.json'), 'utf8')) as Group;
@@ -44,8 +44,8 @@ export function writeGroup(dataFolder: string, group: Group | null): void {
 }
 
 /**
- * Takes the data folder (a real path) for one start. One that is just stopping is waited for; what a killed one left running is ended.
- * Throws StartRefused when a live start holds it.
+ * Takes the data folder (a real path) for one start. Waits for a group that is just stopping, and ends what a killed one left running.
+ * Throws StartRefused when a live group holds it.
  */
 export async function takeDataFolder(dataFolder: string): Promise<Lock> {
   const lookAgainUntil = performance.now() + 400;
@@ -58,7 +58,7 @@ export async function takeDataFolder(dataFolder: string): Promise<Lock> {
     }
     const group = liveGroup(dataFolder);
     const now = performance.now();
-    // a start whose own parent was killed a moment ago has perhaps not written yet that it stops
+    // a start whose own parent was killed a moment ago may not have recorded yet that it is stopping
     if (group?.state === 'stopping' ? now > stoppedUntil : now > lookAgainUntil) {
       const holder =
         group === null ? 'another process' : `the start with process number ${Number.parseInt(group.supervisor, 10)}`;
@@ -68,7 +68,7 @@ export async function takeDataFolder(dataFolder: string): Promise<Lock> {
   }
 }
 
-// They have lost their parent and are stopping; whoever does not is killed. By identity: the number may belong to somebody else by now.
+// They have lost their parent and are stopping; those that do not are killed. By identity: the pid may belong to another process by now.
 async function endLeftovers(dataFolder: string): Promise<void> {
   const group = readGroup(dataFolder);
   if (group === null) return;

@@ -1,12 +1,12 @@
-// One GET over one connection of our own, for who would load an HTTP client for nothing else (a supervisor, a process that waits for another):
-// that costs a tenth of a second at every start, and the memory for good.
+// One GET over one connection, for callers that would otherwise load an HTTP client for nothing else (a supervisor, a process that waits
+// for another): that would cost a tenth of a second at every start, and memory for good.
 import { connect } from 'node:net';
 
 const LARGEST_ANSWER_BYTES = 64 * 1024;
 
 /**
- * Asks; resolves with the status and the body as text. Understands an answer that ends with its connection, which is asked for; chunks are
- * not taken apart. Rejects when nobody listens, when nothing that is HTTP came, or not all of it in time.
+ * Sends a GET; resolves with the status and the body as text. It requests `Connection: close` and reads until the end; chunked bodies are
+ * not decoded. Rejects when nobody listens, when the answer is not HTTP, or not complete in time.
  * @param url http only
  */
 export function httpGet(

@@ -1,5 +1,4 @@
-// Why the API cannot listen where HOST and PORT say, in one line for the operator. Used by src/main/start.ts, which tries before anything
-// is started, and by src/main/api.ts.
+// Why the API cannot listen on HOST and PORT, in one line for the operator.
 import { StartRefused } from './start-refused.ts';
 
 /** The refusal for what `listen` failed with. */

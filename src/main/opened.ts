@@ -1,5 +1,5 @@
-// What every process of the service does first: reads its configuration, makes its folder, opens the database (and migrates it, where no
-// supervisor has done so). Called by the process entries of src/main.
+// What every process of the service does first: reads its configuration, creates its folder, opens the database (and migrates it, unless a
+// supervisor has done so).
 import { MigrationRefused, migrate } from '../store/postgres/migrate.ts';
 import { readConfig } from './config/config.ts';
 import type { Config } from './config/table.ts';
@@ -9,12 +9,12 @@ import { isSupervised } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type Opened = {
-  /** With the URL of the service's own sessions and the real path of the data folder. */
+  /** With the URL for the service's own sessions and the real path of the data folder. */
   readonly config: Config & { readonly databaseUrl: string };
   readonly database: OpenDatabase;
 };
 
-/** Joins what runs on this data folder or DATABASE_URL. Throws StartRefused with one clear line, also when it is another network's. */
+/** Joins what runs on this data folder or DATABASE_URL. Throws StartRefused with one clear line, also when it belongs to another network. */
 export async function open(): Promise<Opened> {
   const given = readConfig();
   const dataFolder = makeDataFolder(given.dataFolder);

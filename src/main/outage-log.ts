@@ -1,18 +1,18 @@
-// The log of a process while its database is gone or has too little of something: one line when that begins and one when it is over, whatever
-// number of jobs and calls fail meanwhile. Everything else is told as it comes.
+// The log of a process while its database is gone or lacks a resource: one line when that begins and one when it is over, however many jobs
+// and calls fail meanwhile. Everything else is logged as it comes.
 import type { Database } from '../store/postgres/connect.ts';
 
 type Log = { error(fields: object, message: string): void; info(fields: object, message: string): void };
 
 /** PostgreSQL unreachable, shutting down or recovering; class 08: the connection broke; class 53: no disk, memory or sessions left. */
 const GONE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|57P0[1-3]|08\w{3}|53\w{3})$/;
-/** What the driver says, without a code, of a session that broke, was closed or does not answer. */
+/** The driver's messages, which have no code, for a session that broke, was closed or does not answer. */
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed))/;
 const LOOK_EVERY_MS = 1_000;
 const QUIET_MS = 16_000;
 
-/** What an error says of the database that is gone or has too little of something; null for every other error. */
+/** What an error says about a database that is gone or lacks a resource; null for every other error. */
 export function outageOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code, message } = error as Error & { code?: unknown };
@@ -21,12 +21,12 @@ export function outageOf(error: unknown): string | null {
 }
 
 export type OutageLog = {
-  /** Tells what went wrong, or that the database is gone, once. */
+  /** Logs what went wrong; a database that is gone only once. */
   told(fields: object & { readonly error?: unknown; readonly err?: unknown }, message: string): void;
   close(): void;
 };
 
-/** @param db asked once a second during an outage, until it answers and nothing has failed for as long as a job waits for its next try */
+/** @param db probed once a second during an outage, until it answers and nothing has failed for as long as a job waits before its next try */
 export function createOutageLog(db: Pick<Database, 'query'>, log: Log): OutageLog {
   let outage: { readonly sinceMs: number; lastMs: number; failures: number } | null = null;
   let timer: NodeJS.Timeout | null = null;

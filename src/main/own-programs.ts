@@ -1,5 +1,5 @@
-// Runs a small program of the system to its end (sh, id, useradd). A signal that goes to our whole process group ends it too: then it has not
-// answered, and is asked again. Used by src/main/postgres/place.ts.
+// Runs a small program of the system to its end (sh, id, useradd). A signal to our whole process group ends it too: then it has not
+// answered, and is run again.
 import { type SpawnSyncOptions, spawnSync } from 'node:child_process';
 import { StartRefused } from './start-refused.ts';
 

@@ -1,5 +1,4 @@
-// Tells a process from a later one with the same number, and holds locks that the kernel gives back when their holder dies. Used by the
-// start, by the embedded database and by the commands that join a running service.
+// Distinguishes a process from a later one with the same pid, and holds locks that the kernel releases when their holder dies.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, writeSync } from 'node:fs';
@@ -7,14 +6,14 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Number and start time, as `<pid>-<start>`: unique until the machine starts again. */
+/** Pid and start time, as `<pid>-<start>`: unique until the machine restarts. */
 export type Identity = string;
 
-/** The identity of a living process; null when there is none with this number (or it has ended and only waits to be reaped). */
+/** The identity of a living process; null when there is none with this pid (or it has ended and only waits to be reaped). */
 export function identityOf(pid: number): Identity | null {
   if (process.platform === 'linux') {
     try {
-      // the name in parentheses may hold spaces and parentheses: fields are counted from the last one
+      // the name in parentheses may contain spaces and parentheses: count fields from the last one
       const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
         .replace(/^.*\) /s, '')
         .split(' ');
@@ -28,7 +27,7 @@ export function identityOf(pid: number): Identity | null {
   return match === null || match[1]!.startsWith('Z') ? null : `${pid}-${match[2]!.replace(/\W+/g, '_')}`;
 }
 
-/** Whether the very process of that identity is alive. */
+/** Whether exactly the process of that identity is alive. */
 export function isAlive(identity: Identity): boolean {
   const pid = Number.parseInt(identity, 10);
   return Number.isSafeInteger(pid) && identityOf(pid) === identity;
@@ -46,7 +45,7 @@ export function worksIn(pid: number, folder: string): boolean {
   return (spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '').includes(folder);
 }
 
-/** The numbers of all living processes that work in this folder, as far as the system tells (Linux). */
+/** The pids of all living processes that work in this folder, as far as the system shows them (Linux). */
 export function workersIn(folder: string): readonly number[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
@@ -74,7 +73,7 @@ export async function lock(folder: string, name: string, deadlineMs = 90_000): P
   }
 }
 
-// An abstract socket vanishes with its process, whatever kills it: nothing can be left behind.
+// An abstract socket vanishes with its process, however that ends: nothing can be left behind.
 function lockBySocket(folder: string, name: string): Promise<Lock | null> {
   const address = `\0bursar-${createHash('sha256').update(`${folder}\n${name}`).digest('hex').slice(0, 40)}`;
   const server = createServer((socket) => socket.destroy());

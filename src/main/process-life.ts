@@ -1,17 +1,17 @@
-// The life of one process of the service: it says when it is ready, stops in order when it is told to or when its parent is gone, and
-// tells a refusal in one clear line. Every process entry of src/main runs inside it; src/main/child.ts is its other end.
+// The life of one process of the service: it reports when it is ready, stops in order when asked to or when its parent is gone, and prints
+// a refusal as one clear line. src/main/child.ts is the other end of the protocol.
 import { setTimeout as delay } from 'node:timers/promises';
 import { addVariables, isStartedByNpm } from './config/environment.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
-/** What a process says to the one that started it. */
+/** What a process sends to the one that started it. */
 export type Word =
   | { readonly say: 'ready'; readonly note: string }
   | { readonly say: 'refused'; readonly line: string }
   | { readonly say: 'answer'; readonly answer: unknown };
 
 /**
- * What its supervisor says to a process: begin, with these variables of the environment; answer a question; the whole group is stopping,
+ * What the supervisor sends to a process: begin, with these variables of the environment; answer a question; the whole group is stopping,
  * wait for your turn; it is your turn.
  */
 export type Order =
@@ -19,16 +19,16 @@ export type Order =
   | { readonly question: string }
   | { readonly stop: 'hold' | 'now' };
 
-/** What a running process gives back: how it stops, and what to say when it is ready (such as its address). */
+/** What a running process provides: how to stop it, and what to report when it is ready (such as its address). */
 export type Running = {
   readonly note: string;
   stop(): Promise<void>;
-  /** What its supervisor may ask it while it runs. */
+  /** Answers a question of the supervisor while it runs. */
   answer?(question: string): Promise<unknown>;
 };
 
 const STOP_WITHIN_MS = 4500;
-/** A signal that went to the whole group has reached the supervisor, and its word us, before this. */
+/** A signal to the whole group has reached the supervisor, and its message us, within this time. */
 const HOLD_WITHIN_MS = 300;
 const SUPERVISED = '--supervised';
 const LOAD_ONLY = '--load-only';
@@ -37,17 +37,17 @@ const ORPHANED = 'ends because the process that started it is gone';
 /** The arguments with which a supervisor starts a process of the group. */
 export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
 
-/** The argument with which a program only loads itself and ends: what it compiled is kept for the next one (NODE_COMPILE_CACHE). */
+/** The argument with which a program only loads itself and ends: its compiled code is kept for the next start (NODE_COMPILE_CACHE). */
 export const LOAD_ONLY_ARGUMENTS: readonly string[] = [LOAD_ONLY];
 export const isLoadOnly = (): boolean => process.argv.includes(LOAD_ONLY);
 
-/** Whether this process belongs to a group: its supervisor has migrated, keeps the terminal, and hears what it says. */
+/** Whether this process belongs to a group: its supervisor has migrated, owns the terminal, and receives its reports. */
 export const isSupervised = (): boolean => process.connected && process.argv.includes(SUPERVISED);
 
 const PARENT_LOOK_EVERY_MS = 500;
 const START_IS_OVER_MS = 3_000;
 
-/** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Without npm never. */
+/** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Never calls back without npm. */
 export function onNpmGone(callback: () => void): void {
   if (!isStartedByNpm()) return;
   const parent = process.ppid;
@@ -59,7 +59,7 @@ export function onNpmGone(callback: () => void): void {
   timer.unref();
 }
 
-/** What a start has left behind (the source of every program, most of all) is given back once, since a process that rests may never collect it. */
+/** Frees once what a start has left in memory (mostly the source of every program), since an idle process may never collect it. */
 export function restAfterStart(): void {
   const collect = globalThis.gc;
   if (collect !== undefined) setTimeout(() => collect(), START_IS_OVER_MS).unref();
@@ -67,9 +67,9 @@ export function restAfterStart(): void {
 
 /**
  * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor it
- * begins when that says so (a program is loaded while others make ready what it needs), and
- * Ctrl-C is the supervisor's business, and so is every signal that goes to the whole group: it stops us when nobody needs us any more. A
- * process whose parent is gone (the IPC channel to it closes) stops by itself.
+ * begins on the supervisor's order (the program is loaded while others prepare what it needs), and the supervisor handles Ctrl-C and every
+ * other signal to the whole group: it stops us when no other process needs us any more. A process whose parent is gone (the IPC channel to
+ * it closes) stops by itself.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
   if (isLoadOnly()) process.exit(0);
@@ -91,7 +91,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     }
   }
 
-  // the terminal that read us may be gone: that is no reason to die
+  // the terminal that read our output may be gone: no reason to die
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -107,7 +107,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
           addVariables(order.begin);
           begin();
         } else if ('question' in order) {
-          // one that cannot be answered is a fault like any other: it ends us
+          // a question that cannot be answered is an error like any other: it ends us
           void running?.answer?.(order.question).then((answer) => tell({ say: 'answer', answer }));
         } else {
           isHeld = true;
@@ -130,7 +130,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     console.error(`${name}: ${error.stack ?? String(error)}`);
     process.exit(1);
   });
-  // whoever started it was gone before it listened
+  // the process that started it was gone before it listened
   if (process.argv.includes(SUPERVISED) && !supervised) {
     sayLast(`${name}: ${ORPHANED}`);
     process.exit(1);
@@ -146,10 +146,10 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   } catch (error) {
     if (stopping) process.exit(0);
     const line = lineOf(`${name} does not start`, error);
-    // what fits into one line is the group's last word
+    // a reason that fits into one line is the group's last output
     if (supervised && (error instanceof StartRefused || !line.includes('\n'))) tell({ say: 'refused', line });
     else console.error(line);
-    // a message that is still in the channel would be lost by process.exit
+    // process.exit would lose a message that is still in the channel
     setTimeout(() => process.exit(1), 20);
   }
 }

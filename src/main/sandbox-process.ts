@@ -1,6 +1,6 @@
-// The sandbox's own process: simulated nodes, exchanges and controls on loopback. It hands the controls what they need of the service: the
-// transaction to pay, merchants and users, and the wait until what is due has been done; and it makes the demo merchant when it is asked for
-// its login. Started by `npm start` in the sandbox only.
+// The sandbox's own process: simulated nodes, exchanges and controls on loopback. It gives the controls what they need of the service: the
+// transaction to pay, merchants and users, and the wait until everything due has been done; and it creates the demo merchant when asked for
+// its login. Only in the sandbox.
 import type { RateFeed } from '../core/ports.ts';
 import type { Context } from '../flow/context.ts';
 import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
@@ -80,7 +80,7 @@ function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
     untilRead: (currencies, timeoutMs) => untilRead(ctx, currencies, timeoutMs),
     settle: (timeoutMs) => settle(ctx, timeoutMs),
     async refreshRates() {
-      // loaded by the first control that needs it: the clients of exchanges are a good part of this process
+      // loaded by the first control that needs them: the exchanges' clients are a good part of this process
       const { priceSources } = await import('./wire-nodes.ts');
       prices ??= priceSources(config, ctx.ports.clock);
       await pollRates({ ...ctx, ports: { ...ctx.ports, rateFeeds: await prices } });

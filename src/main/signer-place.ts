@@ -1,5 +1,4 @@
-// Where the signer of a data folder keeps its seed and where its socket lies, and what opens the seed. Read by the signer's process, the
-// start and the key commands.
+// Where the signer of a data folder keeps its seed and its socket, and what opens the seed.
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,8 +18,8 @@ export function signerFolder(dataFolder: string): string {
 }
 
 /**
- * The socket's path, in a folder of mode 700 that belongs to us (made when it is missing). Where the data folder's own path is too long
- * for a socket it is a short one under the system's temporary folder that follows from the data folder.
+ * The socket's path, in a folder of mode 700 that belongs to us (created when missing). Where the data folder's own path is too long for a
+ * socket, it is a short path under the system's temporary folder that is computed from the data folder's.
  * @param dataFolder a real path
  */
 export function signerSocket(dataFolder: string): string {
@@ -45,8 +44,8 @@ function inOwnFolder(folder: string): string {
 }
 
 /**
- * How the seed of this configuration is opened, and whether a missing one is made by the signer itself. Reads the passphrase: for the
- * signer's process and the key commands only.
+ * How the seed of this configuration is opened, and whether the signer itself creates a missing one. Reads the passphrase: for the signer's
+ * process and the key commands only.
  */
 export function keyringOptions({ network }: Pick<Config, 'network'>, dataFolder: string): KeyringOptions {
   const { signerPassphrase: text } = readSignerSecrets();

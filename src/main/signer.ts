@@ -1,5 +1,5 @@
-// The signer's process: it alone opens the seed. It gives the database the account keys that it has, confirms those that are there, gives out
-// address indexes, and answers on its unix socket. Started by `npm start`, or alone by `bursar signer`.
+// The signer's process: only it opens the seed. It stores its account keys in the database, confirms those that are there, gives out
+// address indexes, and answers on its unix socket. `npm start` runs it, or `bursar signer` by itself.
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../signer/databases.ts';
@@ -59,7 +59,7 @@ function ownsKeys(keyring: Keyring): (currency: string, xpub: string) => Promise
     (await keyring.accounts())?.some((own) => own.currency === currency && own.xpub === xpub) ?? false;
 }
 
-/** Throws StartRefused, loudly, when the database calls a key ours that is not. */
+/** Throws StartRefused, loudly, when a key that the database calls ours is not. */
 async function confirmStoredKeys(db: Database, accounts: readonly SignerAccount[], folder: string): Promise<void> {
   const comparison = await compareKeys(db, accounts, new Date(), () => firstIndexOfNewDatabase(folder));
   const mismatch = mismatchMessage(comparison);

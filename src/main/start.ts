@@ -1,5 +1,5 @@
-// `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as
-// processes of their own, keeps them running, and stops everything in order. It holds no key and answers no request itself.
+// `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as separate
+// processes, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
 import { migrate } from '../store/postgres/migrate.ts';
 import { type Child, loadOnly, startChild } from './child.ts';
@@ -20,9 +20,9 @@ const STOP_WITHIN_MS = 9500;
 const DATABASE_LOOK_MS = 1_000;
 const MOST_DATABASE_DEATHS = 5;
 /**
- * Limits of memory in MB for each process. Left alone V8 keeps 32 for what is young and dies soon, which is most of what a process that rests
- * holds, and lets old space grow by half under load for nothing. What a worker cannot do without is outside of the heap (watch lists, blocks),
- * but an answer of a node is up to 80 MB of text.
+ * Memory limits in MB for each process. By default V8 keeps 32 MB for young objects, which is most of what an idle process holds, and lets
+ * old space grow by half under load without need. Most of a worker's data (watch lists, blocks) is outside of the heap, but a node's answer
+ * may be up to 80 MB of text.
  */
 const MEMORY = {
   api: ['--min-semi-space-size=4', '--max-semi-space-size=4', '--max-old-space-size=512', '--expose-gc'],
@@ -33,7 +33,7 @@ const MEMORY = {
 
 const began = performance.now();
 const beganMs = Date.now();
-// what is stopped, in the order of stopping: first who takes work in, last who others need
+// what is stopped, in this order: first the processes that accept work, last those that others need
 const closers: (() => Promise<void>)[] = [];
 const children: Child[] = [];
 let stopping = false;
@@ -63,7 +63,7 @@ function noteGroup(): void {
 }
 
 let isNoting = false;
-/** Once for all that changes in one go. */
+/** One write for all changes that happen together. */
 function noteSoon(): void {
   if (isNoting) return;
   isNoting = true;
@@ -74,7 +74,7 @@ function noteSoon(): void {
 }
 
 async function stopAll(code: number, line?: string): Promise<void> {
-  // what fails while it stops, fails because it stops
+  // while the group stops, failures are caused by the stop
   if (stopping) return;
   if (line !== undefined) console.error(line);
   exitCode = code;
@@ -129,7 +129,7 @@ function child(name: Name, environment: () => NodeJS.ProcessEnv): Child {
   return started;
 }
 
-/** Refuses at once when somebody else listens where the API shall: before anything is started. */
+/** Refuses at once, before anything is started, when another program listens on the API's port. */
 async function checkPort({ port, host }: Config): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const server = createServer();
@@ -155,7 +155,7 @@ function watchDatabase(database: OpenDatabase): void {
         busy = false;
       },
       (error: Error) => {
-        // its death is seen and counted at the next look
+        // the next check sees its death and counts it
         if (error instanceof ServerKilled) busy = false;
         else void stopAll(1, `the whole service stops: ${error.message}`);
       },
@@ -183,7 +183,7 @@ async function main(): Promise<void> {
   const group = loadGroup(config);
   const opening = openDatabase(config);
   closers.push(
-    // also one that is only just being opened must not outlive us
+    // a database that is only just being opened must not outlive us either
     async () => (await opening.catch(() => null))?.close(),
     () => lock.release(),
   );
@@ -204,14 +204,14 @@ async function main(): Promise<void> {
 
 type Group = { readonly sandbox: Child | null; readonly signer: Child; readonly worker: Child; readonly api: Child };
 
-/** Starts the processes of the group; they are loaded while the database is made ready, and wait. */
+/** Starts the processes of the group; they load while the database is prepared, and wait. */
 function loadGroup({ network }: Config): Group {
   closers.push(() => stopChildren('api', 'worker'));
   closers.push(() => stopChildren('signer', 'sandbox'));
-  // the URL of the service's own sessions is told when they begin
+  // the URL of the service's own sessions is sent when they begin
   const withoutUrl = { DATABASE_URL: null, DATABASE_URL_FILE: null };
   const environment = () => childEnvironment('other', withoutUrl);
-  // started again, it answers where it did before, also where any free port was asked for
+  // after a restart it answers on the same port as before, even when any free port was configured
   const apiEnvironment = () => ({ ...environment(), ...(url === null ? {} : { PORT: new URL(url).port }) });
   return {
     sandbox: network === 'sandbox' ? child('sandbox', environment) : null,
@@ -221,10 +221,10 @@ function loadGroup({ network }: Config): Group {
   };
 }
 
-/** Lets them begin, none of them before it is known that the database is this network's, and waits until the service is ready. */
+/** Makes them begin, none before it is known that the database belongs to this network, and waits until the service is ready. */
 async function beginGroup({ sandbox, signer, worker, api }: Group, config: Config, databaseUrl: string): Promise<void> {
   for (const one of children) one.begin({ DATABASE_URL: databaseUrl });
-  // a login that everybody knows: not before the signer has found its own keys in the database
+  // a publicly known login: not before the signer has found its own keys in the database
   const demo = signer.ready.then(() => (sandbox === null ? null : (sandbox.ask('demo login') as Promise<DemoLogin>)));
   demo.catch(() => undefined);
   await Promise.all([
@@ -249,7 +249,7 @@ async function beginGroup({ sandbox, signer, worker, api }: Group, config: Confi
   else void tellProblems(url, waiting);
 }
 
-/** Loads every program once, as it is started later: an installation does that, so that the first start need not compile them. */
+/** Loads every program once, in the way it is started later: an installation does that, so that the first start need not compile them. */
 async function loadAll(): Promise<void> {
   const names = Object.keys(ENTRIES) as Name[];
   await Promise.all(names.map((name) => loadOnly({ entry: ENTRIES[name], nodeFlags: MEMORY[name] })));

@@ -1,9 +1,9 @@
-// Wakes the callers who wait for a change of a transaction's status: the database's notifications come in on one session and go out to
-// whoever waits in this process. Made by src/main/api.ts.
+// Wakes the callers who wait for a change of a transaction's status: the database's notifications arrive on one session and are distributed
+// to every waiting call of this process.
 import type { StatusNotifier } from '../flow/transaction-reads.ts';
 import type { Database } from '../store/postgres/connect.ts';
 
-/** Listens from the moment it resolves. When notifications may have been missed, everyone is woken and looks for himself. */
+/** Listens from the moment it resolves. When notifications may have been missed, all callers are woken and check for themselves. */
 export async function openStatusNotifier(db: Database): Promise<{ readonly notifier: StatusNotifier; close(): Promise<void> }> {
   const waiting = new Map<string, Set<() => void>>();
   function notify(id: string): void {
@@ -11,7 +11,7 @@ export async function openStatusNotifier(db: Database): Promise<{ readonly notif
   }
   const close = await db.listen(
     ['transaction_changed'],
-    // the ids of all that changed together, with a space between them
+    // the ids of all that changed together, separated by spaces
     (_channel, ids) => {
       for (const id of ids.split(' ')) notify(id);
     },

@@ -1,5 +1,6 @@
-// Waits until the API of a starting group may be called, and says what it waits for. Where coins are worth money `ready` is not printed while
-// nothing can be received, or while a node is of another network: both are mistakes of the configuration, and payments would be lost to them.
+// Waits until the API of a starting group may be called, and prints what it waits for. On networks whose currencies are worth money `ready`
+// is not printed while nothing can be received, or while a node is on another network: both are configuration errors that would lose
+// payments.
 import { setTimeout as delay } from 'node:timers/promises';
 import { configuredCoins } from './config/nodes.ts';
 import type { Config } from './config/table.ts';
@@ -24,13 +25,13 @@ type Waiting = {
 };
 
 const READY_WITHIN_MS = 80_000;
-/** A node that says nothing is called down by then. */
+/** A node that has not answered after this time counts as down. */
 const LOOKED_WITHIN_MS = 20_000;
 const TOLD_AFTER_MS = 2_000;
 const TOLD_WITHIN_MS = 30_000;
 
 /**
- * Resolves when the API may be called, or the start is being stopped. What an operator has to mend is waited for as long as it takes.
+ * Resolves when the API may be called, or the start is being stopped. It waits without limit for what an operator has to fix.
  * @throws StartRefused when the API does not answer within 80 s
  */
 export async function untilReady(base: string, waiting: Waiting): Promise<void> {
@@ -43,7 +44,7 @@ export async function untilReady(base: string, waiting: Waiting): Promise<void> 
     if (status === 200 && missing === '') return;
     if (missing !== last.missing) last = { missing, sinceMs: performance.now(), isTold: false };
     if (missing !== '') until = performance.now() + READY_WITHIN_MS;
-    // what the database still knows of an earlier start is over in a moment
+    // what the database still holds from an earlier start is outdated in a moment
     if (missing !== '' && !last.isTold && performance.now() > last.sinceMs + TOLD_AFTER_MS) {
       waiting.say(`not ready: ${missing}`);
       last.isTold = true;
@@ -53,7 +54,7 @@ export async function untilReady(base: string, waiting: Waiting): Promise<void> 
   }
 }
 
-/** Says what is wrong once, as soon as every node and price source was looked at since the start; in the sandbox nothing ever is. */
+/** Prints what is wrong once, as soon as every node and price source was looked at since the start; in the sandbox nothing ever is. */
 export async function tellProblems(base: string, waiting: Waiting): Promise<void> {
   for (const until = performance.now() + TOLD_WITHIN_MS; !waiting.isStopping(); await delay(500, null, { ref: false })) {
     const { answer } = await ask(base);
@@ -73,10 +74,10 @@ async function ask(base: string): Promise<{ readonly status: number; readonly an
   }
 }
 
-/** What the API says is missing; empty when it is only not there yet. */
+/** What is missing, according to the API; empty when it is only not there yet. */
 const wanted = ({ error, message }: Answer): string => (error === 'currency_unavailable' ? (message ?? '') : '');
 
-/** The nodes of another network, and for a while those that were not looked at yet; empty when neither is there. */
+/** The nodes on another network, and for a while those that were not looked at yet; empty when there is neither. */
 function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): string {
   if (waiting.config.network !== 'mainnet') return '';
   const foreign = configuredCoins(waiting.config).flatMap((code) => {
@@ -88,7 +89,7 @@ function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): strin
   return late.length === 0 ? '' : `the first look at the nodes of ${late.join(', ')} is waited for`;
 }
 
-/** The coins whose nodes were not looked at since the start. */
+/** The currencies whose nodes were not looked at since the start. */
 function unseen(answer: Answer, { config, sinceMs }: Waiting): readonly string[] {
   return configuredCoins(config).filter((code) => !(Date.parse(answer.currencies?.[code]?.checked_at ?? '') >= sinceMs));
 }

@@ -1,5 +1,5 @@
-// The nodes and price sources of a process that asks them: the worker, and the commands that read a chain. Beside wire.ts, so that the others do
-// not load their clients.
+// The nodes and price sources, for processes that ask them: the worker, and the commands that read a chain. Separate from wire.ts, so that
+// the others do not load the clients.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports, RateFeed } from '../core/ports.ts';
 import type { Context } from '../flow/context.ts';
@@ -11,7 +11,7 @@ import type { Config } from './config/table.ts';
 import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox/place.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
 
-/** How long a sandbox that is being made is waited for. */
+/** How long to wait for a sandbox that is being created. */
 type NodeOptions = WireOptions & { readonly sandboxWithinMs?: number };
 
 /** The whole context. `config.databaseUrl` must be given; in the sandbox, waits until its nodes' address is known. */
@@ -36,7 +36,7 @@ export async function openNodes(config: Config, clock: Clock): Promise<Pick<Port
   return createChainNodes({ network: config.network, clock, urls });
 }
 
-/** The price sources of this configuration; in the sandbox, waits until it is known where its exchanges answer. */
+/** The price sources of this configuration; in the sandbox, waits until its exchanges' address is known. */
 export async function priceSources(config: Config, clock: Clock): Promise<readonly RateFeed[]> {
   return pricing(config, clock, await endpointOf(config));
 }
@@ -50,7 +50,7 @@ function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<
   return configuredNodes(config);
 }
 
-/** In the sandbox its own exchanges, elsewhere the configured ones, or prices that the operator has fixed. */
+/** In the sandbox its own exchanges, otherwise the configured ones, or prices that the operator has fixed. */
 export function pricing({ rateSources, fixedRates }: Config, clock: Clock, sandbox: SandboxEndpoint | null): readonly RateFeed[] {
   const names = Object.keys(RATE_SOURCES) as RateSourceName[];
   const at = (url: (name: RateSourceName) => string) => Object.fromEntries(names.map((name) => [name, url(name)]));

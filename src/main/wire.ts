@@ -1,5 +1,5 @@
-// Builds the object graph of a process: database, clock, keys, and the context of all verbs; wire-nodes.ts adds nodes and price sources for who
-// asks them. The only places that create these things; called once by each process entry of src/main.
+// Builds the object graph of a process: database, clock, keys, and the context of all operations; wire-nodes.ts adds nodes and price
+// sources. Only these two files create these objects, once per process.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { Clock, Ports } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
@@ -21,22 +21,25 @@ export type WireOptions = {
   /** What the database's list of sessions shows. */
   readonly applicationName: string;
   readonly maxConnections: number;
-  /** How long a database that does not answer is waited for; as long as it takes when it is left out. */
+  /** How long to wait for a database that does not answer; without a limit when absent. */
   readonly answersWithinMs?: number;
   /** Statements find their rows by an index, and no plan reads a table whole. */
   readonly byIndex?: boolean;
-  /** The clock to use, where the process has its hands on it (the sandbox moves it); else it is opened here. */
+  /** The clock to use, in a process that controls it (the sandbox moves it); otherwise it is opened here. */
   readonly clock?: Clock;
-  /** It gives addresses to customers: they are asked for before anybody comes. */
+  /** It gives addresses to customers: they are requested before the first customer comes. */
   readonly addressesReady?: boolean;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
 
-/** So many addresses of a currency lie ready in a process, against a signer that starts again; its end loses at most twice as many indexes. */
+/**
+ * How many addresses of a currency are kept ready in a process, for the time when a signer restarts; a process that ends loses at most
+ * twice as many indexes.
+ */
 const ADDRESSES_READY = 1_000;
 
-/** What it takes to make merchants and users and to sign in. `config.databaseUrl` must be given. */
+/** What is needed to create merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
   const { clock: given, addressesReady: _ready, ...session } = options;
   const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...session });
@@ -56,7 +59,7 @@ export function wireSignIn(config: Config, options: WireOptions): Wired<SignInCo
   };
 }
 
-/** The context without nodes and prices, for the API and for commands: nobody has to run beside them. `config.databaseUrl` must be given. */
+/** The context without nodes and prices, for the API and for commands: none needs to run beside them. `config.databaseUrl` must be given. */
 export function wireBooks(config: Config, options: WireOptions): Wired<Context> {
   const signIn = wireSignIn(config, options);
   const { db, ports } = signIn.ctx;
@@ -75,7 +78,10 @@ function addressPools(db: Database, ports: Ports): AddressPools {
   return new Map(WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, options)]));
 }
 
-/** Asks for addresses of what was received before, so that the first customers find them ready; what fails is asked for again by them. */
+/**
+ * Requests addresses of the currencies received before, so that the first customers find them ready; a request that fails is repeated by
+ * them.
+ */
 async function prepare(db: Database, pools: AddressPools): Promise<void> {
   for (const currency of await currenciesInUse(db)) await pools.get(currency)?.prepare();
 }

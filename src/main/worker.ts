@@ -1,5 +1,5 @@
 // The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
-// one database. Started by `npm start`, or alone by `bursar worker`.
+// one database. `npm start` runs it, or `bursar worker` by itself.
 import type { UtxoCode } from '../core/currency.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { workerJobs } from '../worker/jobs.ts';
@@ -17,7 +17,7 @@ const SANDBOX_WITHIN_MS = 20_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const log = openLog('worker');
-  // it is started together with us: that its nodes are not there yet is no trouble
+  // it starts together with us: its nodes not being there yet is no error
   if (config.network === 'sandbox' && isSupervised())
     await untilSandboxAnswers(() => sandboxEndpoint(config.dataFolder), SANDBOX_WITHIN_MS);
   const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS });

@@ -78,8 +78,8 @@ async function audit(ctx: Context, options: Options): Promise<Audited> {
 }
 
 /**
- * Coins on an address that is too old for the watch list find their owner by the next audit at the latest: the workers search the blocks that
- * came since they last did, and judge what they find.
+ * Payments to an address too old for the watch list are found by the next audit at the latest: the workers search the blocks that came
+ * since they last did, and judge what they find.
  * @returns whether all was searched; null when no worker runs that could
  */
 async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
@@ -88,7 +88,7 @@ async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
   return settle(ctx, SEARCH_WITHIN_MS);
 }
 
-/** Whether a worker runs: one that is hurried looks at its nodes at once. */
+/** Whether a worker runs: a hurried one looks at its nodes at once. */
 async function isWatched(ctx: Context): Promise<boolean> {
   const askedMs = ctx.ports.clock.now();
   const lookedSince = async (sinceMs: number) => (await readChainStatus(ctx.db)).some((chain) => chain.checkedAtMs >= sinceMs);
@@ -115,7 +115,7 @@ async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Pr
         tell ??= openProgress(`reading ${currency} again`, { from: height, to: cursor.height }, isQuiet);
         tell(height);
       }
-      // a worker that reads the same blocks at the same time is no trouble
+      // a worker that reads the same blocks at the same time is not an error
       stuck = height === at ? stuck + 1 : 0;
       at = height ?? -1;
       if (stuck > 20) throw new CommandFailed(`the chain of ${currency} cannot be read again: ${trouble ?? 'it does not move'}`);
@@ -188,7 +188,7 @@ export function breakerLine({ name, trippedAtMs, trippedBy }: Breaker): string {
   return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`;
 }
 
-/** Why the two differ although all is green: what is known and waits for its confirmations or its time. */
+/** Why the two differ although all is green: known payments that wait for their confirmations or their time. */
 function waitingOf(one: ChainTotals): string {
   const { payments, amount: minor, statuses } = one.waiting;
   return payments === 0 ? '' : `; ${amount(one, minor)} in ${payments} of transactions in ${statuses.join(', ')} not yet`;

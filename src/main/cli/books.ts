@@ -1,4 +1,4 @@
-// What a command needs of the service: its database (joined or started), and the verbs' context. Used by the cli-*.ts that touch the books.
+// What a command needs of the service: its database (joined or started) and the context of the operations.
 import type { Context } from '../../flow/context.ts';
 import type { SignInContext } from '../../flow/token-pair.ts';
 import { type Opened, open } from '../opened.ts';
@@ -7,8 +7,8 @@ import type { Wired } from '../wire.ts';
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
 
 /**
- * Opens the database, wires what the command needs to it, and closes both again, whatever becomes of the work. Most of the program is loaded
- * only when there is something to do.
+ * Opens the database, connects what the command needs to it, and closes both again however the work ends. Most of the program is loaded
+ * only when it is needed.
  */
 async function withWired<C, T>(
   wireIt: (config: Opened['config']) => Promise<Wired<C>>,
@@ -27,12 +27,12 @@ async function withWired<C, T>(
   }
 }
 
-/** Runs the work on the service's books; the embedded database is started before and stopped after it when nobody else uses it. */
+/** Runs the work on the service's books; the embedded database is started before and stopped after it when no other process uses it. */
 export function withBooks<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
   return withWired(async (config) => (await import('../wire.ts')).wireBooks(config, OPTIONS), work);
 }
 
-/** The same with the nodes; in the sandbox these are there while it runs. */
+/** The same with the nodes; the sandbox's exist only while it runs. */
 export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
   return withWired(async (config) => (await import('../wire-nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
 }

@@ -18,7 +18,7 @@ import { openProgress } from './progress.ts';
 
 type JsonOption = { readonly json?: boolean };
 
-/** Of the coins at scripts that are not ours on their chain the newest are shown. */
+/** How many of the newest outputs at scripts that are not ours on their chain are shown. */
 const UNPROTECTED_SHOWN = 10;
 
 export function addChainCommands(bursar: Command): void {
@@ -69,7 +69,7 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
       tell(height);
     };
     const done = await rescan(ctx, currency, { fromHeight, onProgress });
-    // the judge of the worker would find them too; where none runs they are booked now
+    // the worker's judge would find them too; when none runs they are booked now
     for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
     if (done.found.length > 0) await beginAgain(ctx, currency, Math.max(0, fromHeight - 1));
     return done;
@@ -155,7 +155,7 @@ function unprotectedValue({ currency, outpoint, transactionId, amount, height, s
   };
 }
 
-/** How many blocks are not read yet; below zero = so many fewer has the node than were read from it. */
+/** How many blocks are not read yet; negative = the node has that many fewer than were read from it. */
 const behind = (chain: ChainStatus): number | null =>
   chain.nodeHeight === null || chain.height === null ? null : chain.nodeHeight - chain.height;
 const isoOf = (atMs: number | null): string | null => (atMs === null ? null : new Date(atMs).toISOString());

@@ -28,7 +28,7 @@ async function check({ json, nodes }: JsonOption & { readonly nodes?: boolean })
   const values = shownSettings({ ...config, ...readSignerSecrets() });
   await checkPlaces(config);
   const { file, isRead, unused } = describeSettings(config);
-  // most of the program: loaded only when there is something to ask
+  // most of the program: loaded only when it is needed
   const probes = nodes === true ? await (await import('../config/probe.ts')).probeAll(config) : null;
   const stops = probes?.some((one) => one.stops) ?? false;
   const value = {
@@ -50,7 +50,7 @@ async function check({ json, nodes }: JsonOption & { readonly nodes?: boolean })
   process.exitCode = stops ? EXIT.failed : EXIT.done;
 }
 
-/** What a start would refuse of its folder and its host; nothing is made, and the port may be in use by the service itself. */
+/** What a start would refuse about its folder and its host; nothing is created, and the service itself may be using the port. */
 async function checkPlaces({ dataFolder, host, port }: Config): Promise<void> {
   const problems: string[] = [];
   const note = (error: Error): void => void problems.push(error.message);
@@ -69,7 +69,7 @@ async function checkPlaces({ dataFolder, host, port }: Config): Promise<void> {
 
 type Settings = Config & SignerSecrets;
 
-/** Every setting by its variable's name; of secrets only whether they are set. */
+/** Every setting by its variable's name; a secret only as set or not set. */
 function shownSettings(settings: Settings): Record<string, string | null> {
   const keys = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
   return Object.fromEntries(

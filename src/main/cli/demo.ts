@@ -74,7 +74,7 @@ async function demo(options: DemoOptions): Promise<void> {
   process.exitCode = ok ? EXIT.done : EXIT.failed;
 }
 
-/** Tells each status with its time as it comes; where no blocks come by themselves, asks the sandbox for one. */
+/** Prints each status with its time as it comes; when no blocks come by themselves, asks the sandbox for one. */
 async function follow(
   base: string,
   accessToken: string,
@@ -87,7 +87,7 @@ async function follow(
   let known = 'none';
   for (;;) {
     const asked = { access_token: accessToken, transaction_id: transactionId, expand: ['events'] };
-    // a status that is known is waited on; the first question answers at once
+    // a known status is waited on; the first request answers at once
     const wait = known === 'none' ? {} : { wait_seconds: WAIT_SECONDS, status_was: known };
     const checked = await post<Checked>(base, '/check_transaction', { ...asked, ...wait });
     for (const { status, at, reason } of checked.events.slice(told)) say(`${at}  ${status.padEnd(10)} ${reason}`);

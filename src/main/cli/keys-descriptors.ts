@@ -1,5 +1,5 @@
-// `bursar keys show-descriptors`: where the coins lie. Output descriptors of every account that was ever in use, with the ranges that were given
-// out, as Bitcoin Core imports them; and how they are spent with the seed alone.
+// `bursar keys show-descriptors`: the output descriptors of every account that was ever in use, with the ranges that were given out, in the
+// form that Bitcoin Core imports; and how to spend from them with the seed alone.
 import { receivingDescriptor } from '../../core/descriptor.ts';
 import { usedIndexes } from '../../store/chain/address-ranges.ts';
 import { readSkipped, type SkippedAddresses } from '../../store/chain/signer-status.ts';
@@ -11,11 +11,11 @@ import { print } from './output.ts';
 type Range = {
   readonly first: number;
   readonly last: number;
-  /** False where nothing is known to have been given out, only that it cannot be ruled out. */
+  /** False where nothing is known to have been given out, but it cannot be ruled out. */
   readonly certain: boolean;
 };
 
-/** Bitcoin Core imports no more at once. */
+/** Bitcoin Core imports at most this many at once. */
 const MOST_AT_ONCE = 1_000_000;
 
 /** The action of the command. */
@@ -65,7 +65,10 @@ function rangeLine({ first, last, certain }: Range): string {
   return `  indexes ${first} to ${last}${certain ? '' : ', of which nobody knows whether they were given out'}`;
 }
 
-/** From the lowest index to the last that was given, in parts that can be imported; apart what was passed over without knowing more. */
+/**
+ * From the lowest index to the last that was given, in parts that can be imported; indexes that were passed over without further knowledge
+ * are listed separately.
+ */
 function rangesOf(key: StoredKey, lowest: number, skipped: readonly SkippedAddresses[]): readonly Range[] {
   const jumps = skipped
     .filter(({ xpub, cause }) => xpub === key.xpub && cause !== 'database_behind')

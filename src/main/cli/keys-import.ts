@@ -1,5 +1,5 @@
-// `bursar keys import-xpub`: receives to a key that is kept elsewhere. An account that was used goes on above its last used index: the chain is
-// asked, or the operator says it.
+// `bursar keys import-xpub`: receives to a key that is kept elsewhere. An account that was used continues above its last used index: the
+// chain shows it, or the operator gives it.
 import { UnderivableIndex } from '../../core/account-key.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { ChainPort } from '../../core/ports.ts';
@@ -78,7 +78,7 @@ function askedValue(use: AccountUse): Record<string, unknown> {
   };
 }
 
-/** How far the account was used; null where nobody can be asked and coins are worth nothing. */
+/** How far the account was used; null where no node can be asked and the currency is worth nothing. */
 async function askChain(
   ctx: Context,
   config: Opened['config'],
@@ -88,7 +88,7 @@ async function askChain(
   const isWorthless = ctx.network === 'sandbox' || ctx.network === 'regtest';
   const { openNodes } = await import('../wire-nodes.ts');
   const nodes = await openNodes(config, ctx.ports.clock).catch((error: unknown) => {
-    // a sandbox that does not run
+    // a sandbox that is not running
     if (error instanceof StartRefused && isWorthless) return null;
     throw error;
   });
@@ -135,7 +135,7 @@ function scan(
   });
 }
 
-/** Says now and then how far it is and how long it may take, on standard error. */
+/** Prints now and then how far it is and how long it may take, on standard error. */
 function progress(fromHeight: number): (height: number, toHeight: number) => void {
   const began = performance.now();
   let told = began;

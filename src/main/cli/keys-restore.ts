@@ -1,5 +1,5 @@
-// `bursar keys restore`: the seed back into the signer's folder, from the 24 words that `keys init` showed. For who lost that folder and still has the
-// database.
+// `bursar keys restore`: puts the seed back into the signer's folder, from the 24 words that `keys init` showed: for an operator who lost
+// that folder and still has the database.
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { accountsOf, entropyOf } from '../../signer/accounts.ts';
@@ -14,7 +14,7 @@ import { CommandFailed, print } from './output.ts';
 
 const LONGEST_INPUT = 4_096;
 
-/** Where the seed of a configuration is stored, and what seals it. Refused where nothing does. */
+/** Where the seed of a configuration is stored, and what seals it. Refused when nothing seals it. */
 export function sealing(config: Opened['config']): KeyringOptions & { readonly passphrase: Passphrase } {
   const { passphrase, ...rest } = keyringOptions(config, config.dataFolder);
   if (passphrase !== null) return { ...rest, passphrase };
@@ -24,8 +24,8 @@ export function sealing(config: Opened['config']): KeyringOptions & { readonly p
 }
 
 /**
- * The action of the command. Only the seed that this database receives to is taken: addresses of any other were given out by a database that
- * is not here, and nobody knows how many.
+ * The action of the command. Accepts only the seed that this database receives to: the addresses of any other seed were given out by
+ * another database, and nobody knows how many.
  */
 export async function restoreSeed({ json }: { readonly json?: boolean }): Promise<void> {
   await withBooks(async (ctx, config) => {
@@ -54,7 +54,7 @@ export async function restoreSeed({ json }: { readonly json?: boolean }): Promis
   });
 }
 
-/** What is typed at a terminal is not shown. */
+/** What is typed at a terminal is not echoed. */
 async function readWords(): Promise<string> {
   if (process.stdin.isTTY) {
     process.stderr.write('The 24 words (not shown): ');

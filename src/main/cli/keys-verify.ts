@@ -1,4 +1,4 @@
-// `bursar keys verify`: whether the keys in the database are those of the signer, and whether second libraries derive the same addresses.
+// `bursar keys verify`: whether the keys in the database are those of the signer, and whether other libraries derive the same addresses.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { SignerAccount } from '../../core/signer-wire.ts';
 import { verifyAddresses } from '../../flow/address-check.ts';
@@ -19,10 +19,10 @@ type Config = Opened['config'];
 const CHECKED_ADDRESSES = 1_000;
 
 export type Asked = {
-  /** Who answered for the signer's keys: the running signer, or its seed, opened here; null when nobody could. */
+  /** Who answered for the signer's keys: the running signer, or its seed, opened here; null when neither could. */
   readonly by: 'signer' | 'seed' | null;
   readonly accounts: readonly SignerAccount[];
-  /** Why nobody could. */
+  /** Why neither could. */
   readonly trouble: string | null;
 };
 
@@ -30,7 +30,7 @@ type KeyVerdict = {
   readonly currency: UtxoCode;
   readonly in_use: boolean;
   readonly origin: string;
-  /** `unknown`: nobody could be asked. */
+  /** `unknown`: neither could be asked. */
   readonly verdict: 'confirmed' | 'imported' | 'mismatch' | 'unknown';
 };
 
@@ -87,7 +87,7 @@ function judge(key: StoredKey, { by, accounts }: Asked): KeyVerdict {
   return { ...of, verdict: isOurs ? 'confirmed' : 'mismatch' };
 }
 
-/** A mismatch found here is acted on at once: nothing is derived from that key any more. */
+/** A mismatch found here takes effect at once: nothing is derived from that key any more. */
 async function noteMismatch(ctx: Context, config: Config, accounts: readonly SignerAccount[]): Promise<void> {
   const folder = signerFolder(config.dataFolder);
   const at = new Date(ctx.ports.clock.now());

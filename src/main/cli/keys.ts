@@ -1,4 +1,5 @@
-// `bursar keys init|show-xpubs|verify`, and the place of the other key commands: the seed of the signer and the account keys that addresses are derived from.
+// `bursar keys init|show-xpubs|verify` and the registration of the other key commands: the signer's seed and the account keys that
+// addresses are derived from.
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Network, UtxoCode } from '../../core/currency.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../../signer/accounts.ts';
@@ -80,8 +81,8 @@ async function init({ json }: JsonOption): Promise<void> {
 }
 
 /**
- * Writes the words out before the seed is stored: there is never a seed whose words nobody has seen. In JSON everything is one value, so all of
- * it comes before; exit code 0 says that the seed is stored.
+ * Prints the words before the seed is stored: there is never a seed whose words nobody has seen. In JSON everything is one value, so all of
+ * it comes before; exit code 0 means that the seed is stored.
  */
 async function shownThenStored(
   json: boolean,

@@ -17,7 +17,7 @@ function scopes(text: string): readonly string[] {
   throw new InvalidArgumentError(`Accepted: one or more of ${SCOPES.join(', ')}, separated by commas.`);
 }
 
-/** Shown once and never again; 144 random bits. */
+/** Shown only once; 144 random bits. */
 const newPassword = (): string => randomBytes(18).toString('base64url');
 
 const fields = (value: Readonly<Record<string, string>>): string[] =>

@@ -1,4 +1,4 @@
-// How commands answer: lines for people or one JSON value for programs, and every failure as one clear line. Used by all cli-*.ts.
+// How commands answer: lines for people or one JSON value for programs, and every failure as one clear line.
 import { styleText } from 'node:util';
 import { type Command, CommanderError } from 'commander';
 import { AccountKeyProblem } from '../../core/account-key.ts';
@@ -14,17 +14,17 @@ import { StartRefused } from '../start-refused.ts';
 /** Exit codes; `running` = a process of the service goes on in this one. */
 export const EXIT = { done: 0, failed: 1, usage: 2, running: -1 } as const;
 
-/** A command that cannot do what it was asked to: one clear line, exit code 1. */
+/** A command cannot do what was asked: one clear line, exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
 
-/** What stops a command whose arguments have a form that cannot be meant: one clear line, exit code 2. */
+/** Ends a command that was called with arguments of an impossible form: one clear line, exit code 2. */
 export function calledWrongly(line: string): CommanderError {
   return new CommanderError(EXIT.usage, 'usage', line);
 }
 
-/** A coin that is watched, in any case. */
+/** A watched currency, in any case. */
 export function watchedCode(text: string): UtxoCode {
   const code = WATCHED_CODES.find((one) => one === text.toUpperCase());
   if (code === undefined) throw calledWrongly(`--currency: ${text} is not one of ${WATCHED_CODES.join(', ')}`);
@@ -47,14 +47,14 @@ export function print(json: boolean | undefined, value: unknown, lines: readonly
   process.stdout.write(json === true ? `${JSON.stringify(value)}\n` : lines.map((line) => `${line}\n`).join(''));
 }
 
-/** Writes a text to standard output; resolves when the system has taken all of it, rejects when it has not. */
+/** Writes a text to standard output; resolves when the system has accepted all of it, rejects when it has not. */
 export function writeOut(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }
 
-/** A word that says whether something is well: in colour on a terminal, unless NO_COLOR is set. */
+/** A word for whether something is well: coloured on a terminal, unless NO_COLOR is set. */
 export function verdict(good: boolean, word: string): string {
   return styleText(good ? 'green' : 'red', word, { stream: process.stdout });
 }
@@ -95,7 +95,7 @@ function explain(error: unknown): { readonly code: string; readonly line: string
   return { code: 'bug', line: error instanceof Error ? (error.stack ?? error.message) : String(error), exit: EXIT.failed };
 }
 
-/** Tells a failure on standard error; returns the exit code. */
+/** Prints a failure on standard error; returns the exit code. */
 export function reportFailure(error: unknown, json: boolean): number {
   const { code, line, exit } = explain(error);
   const param = error instanceof Refusal && error.param !== null ? { param: error.param } : {};

@@ -8,7 +8,7 @@ import { EXIT, leaf, print } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };
 
-/** The entries of the processes; each runs by being imported, in this very process, and ends it when it is told to. */
+/** The entries of the processes; each runs by being imported, in this very process, and ends it when it is stopped. */
 const PROCESSES = {
   start: { about: 'everything in one process group, as npm start does', run: () => import('../start.ts') },
   api: { about: 'the HTTP API alone', run: () => import('../api.ts') },
@@ -31,12 +31,12 @@ export function addProcessCommands(bursar: Command): void {
 }
 
 /**
- * What the process says goes to standard error; standard output gets one JSON line when it is ready. When it fails, the last line on
- * standard error is the reason in JSON, as of every command.
+ * The process's output goes to standard error; standard output gets one JSON line when it is ready. When it fails, the last line on
+ * standard error is the reason in JSON, as for every command.
  */
 function speakJson(name: string): void {
   let isReady = false;
-  // before it is ready the last line is held back: it may be the reason, which is told once
+  // before it is ready the last line is held back: it may be the reason, which is printed once
   let last: string | null = null;
   const flush = (): void => {
     if (last !== null && !isReady) process.stderr.write(`${last}\n`);

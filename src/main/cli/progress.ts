@@ -1,11 +1,11 @@
-// How a command that reads a chain for long says how far it is, on standard error: a line every few seconds, none where a program listens.
+// How a command that reads a chain for long reports its progress, on standard error: a line every few seconds, none with --json.
 const TOLD_EVERY_MS = 3_000;
 
 /**
  * @param what begins each line
  * @param blocks the heights it begins and ends at
- * @param isQuiet with --json standard error is for what went wrong
- * @returns to be called with each height that was reached
+ * @param isQuiet with --json standard error is for failures only
+ * @returns a function to call with each height reached
  */
 export function openProgress(
   what: string,
@@ -22,7 +22,7 @@ export function openProgress(
   };
 }
 
-/** How far it is, and how long the rest takes at the same pace. */
+/** How far it is, and how long the rest takes at this pace. */
 export function progressLine(
   height: number,
   { from, to }: { readonly from: number; readonly to: number },

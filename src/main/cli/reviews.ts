@@ -1,4 +1,4 @@
-// `bursar review list|accept|decline`: the operator's word on transactions that wait for one.
+// `bursar review list|accept|decline`: the operator's decision on transactions that wait for one.
 import { type Command, Option } from 'commander';
 import { formatAmount } from '../../core/money.ts';
 import { resolveTransaction } from '../../flow/transaction-life.ts';

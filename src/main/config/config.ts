@@ -1,4 +1,4 @@
-// The configuration as its table describes it, out of the environment and the settings file; what is wrong is told all at once.
+// The configuration that the table describes, read from the environment and the settings file; all errors are reported at once.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isSupervised } from '../process-life.ts';
@@ -17,7 +17,10 @@ export function readConfig(environment: Environment = process.env): Config {
   return read(environment, false);
 }
 
-/** The same for who starts the signer too: also tells what is wrong with its secrets, keeps nothing of them and opens no file of theirs. */
+/**
+ * The same for a process that starts the signer too: also reports what is wrong with the signer's secrets, keeps none of them and opens
+ * none of their files.
+ */
 export function readConfigOfAll(environment: Environment = process.env): Config {
   return read(environment, true);
 }
@@ -40,7 +43,7 @@ function read(environment: Environment, checkOthers: boolean): Config {
   return values as Config;
 }
 
-/** Reads the secrets that are the signer's alone: only its process and the commands that open the seed call this. Throws as readConfig. */
+/** Reads the secrets that only the signer may have: only its process and the commands that open the seed call this. Throws as readConfig. */
 export function readSignerSecrets(environment: Environment = process.env): SignerSecrets {
   try {
     const settings = secretSettings(environment);
@@ -52,7 +55,7 @@ export function readSignerSecrets(environment: Environment = process.env): Signe
   }
 }
 
-/** Where settings come from beside the environment, and what is set and changes nothing, one line each. */
+/** Where settings come from besides the environment, and which of them have no effect, one line each. */
 export function describeSettings(
   config: Config,
   environment: Environment = process.env,
@@ -62,7 +65,7 @@ export function describeSettings(
   return { file, isRead: file !== null && existsSync(file), unused: unusedSettings((name) => names.includes(name), config) };
 }
 
-/** The files that hold secrets of these settings: those that are named, and the settings file itself where it has one. */
+/** The files that hold secrets of these settings: those that are named, and the settings file itself if it contains one. */
 export function secretFiles(environment: Environment = process.env): readonly string[] {
   const file = settingsFileOf(environment);
   const isSecret = (name: string): boolean => TABLE.some((row) => row.secret && row.name === name);
@@ -75,10 +78,10 @@ export function secretFiles(environment: Environment = process.env): readonly st
   return [...(holds ? [file] : []), ...named];
 }
 
-/** The signer's secrets with the files that may hold them. */
+/** The signer's secrets and the variables that name their files. */
 const SIGNERS: ReadonlySet<string> = new Set(TABLE.filter(({ owner }) => owner === 'signer').flatMap(namesOf));
 
-/** What everybody may read. A process of a group is told by its supervisor what the file said when the group was started. */
+/** What every process may read. A process of a group gets from its supervisor what the file contained when the group was started. */
 function plainSettings(environment: Environment): Settings {
   if (environment !== process.env) return readSettings(environment, settingsFileOf(environment), (name) => !SIGNERS.has(name));
   own ??= readSettings(environment, isSupervised() ? null : settingsFileOf(environment), (name) => !SIGNERS.has(name));
@@ -86,14 +89,14 @@ function plainSettings(environment: Environment): Settings {
 }
 let own: Settings | null = null;
 
-/** The signer's secrets, read anew each time and not kept. */
+/** The signer's secrets, read again each time and not kept. */
 function secretSettings(environment: Environment): Settings {
   return readSettings(environment, settingsFileOf(environment), (name) => SIGNERS.has(name));
 }
 
 /**
- * The environment for a process of our own: ours and what the settings file adds to it, without the secrets of others, with some variables set
- * or (null) taken out. The signer takes its secrets out of the file itself.
+ * The environment for a process of our own: ours and what the settings file adds to it, without the secrets of others, with some variables
+ * set or (null) removed. The signer reads its secrets from the file itself.
  */
 export function childEnvironment(
   reader: 'signer' | 'other',
@@ -111,7 +114,7 @@ export function childEnvironment(
   return environment;
 }
 
-/** What the file adds; its relative paths begin at the file's folder, wherever we were called. */
+/** What the file adds; its relative paths start at the file's folder, whatever the working directory. */
 function fromFile(): Record<string, string> {
   const { values, folder } = plainSettings(process.env);
   const known = TABLE.flatMap((row) => namesOf(row).map((name) => ({ name, isPath: row.isPath || name !== row.name })));
@@ -123,7 +126,7 @@ function fromFile(): Record<string, string> {
   );
 }
 
-/** A variable's names: its own, and that of a file with it. */
+/** A variable's names: its own, and the one for a file with its value. */
 function namesOf({ name, secret }: Pick<Variable<unknown>, 'name' | 'secret'>): string[] {
   return secret ? [name, `${name}_FILE`] : [name];
 }
@@ -165,7 +168,7 @@ function unreadable({ place }: Settings, name: string, file: string, error: unkn
   return new Error(`${name}_FILE: ${file} cannot be read (${code})${place(`${name}_FILE`)}`);
 }
 
-/** Finds what is wrong with a secret of another process without opening its file. */
+/** Finds what is wrong with another process's secret without opening its file. */
 function checkSecret(settings: Settings, row: Variable<unknown>): void {
   const { given, file } = givenOf(settings, row);
   if (given !== undefined) readVariable(settings, row);
@@ -193,7 +196,7 @@ function unknownNames({ names, place }: Settings): string[] {
     });
 }
 
-/** Levenshtein distance: how many characters to change, put in or take out. */
+/** Levenshtein distance: how many characters to change, insert or remove. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

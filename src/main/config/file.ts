@@ -1,15 +1,15 @@
-// The settings file `.env`: NAME=value lines beside package.json. Values that the reader has no business with (another process's secret) are
-// never taken out of the file's bytes.
+// The settings file `.env`: NAME=value lines beside package.json. Values that the reader must not know (another process's secrets) are
+// never decoded from the file's bytes.
 import { readFileSync } from 'node:fs';
 
-/** A value as it stands in the file, and the line it begins on. */
+/** A value as written in the file, and the line it begins on. */
 export type FileSetting = { readonly value: string; readonly line: number };
 
 export type SettingsFile = {
   readonly path: string;
-  /** The wanted ones; of a name that stands twice the last counts. */
+  /** The wanted ones; of a duplicate name the last counts. */
   readonly settings: ReadonlyMap<string, FileSetting>;
-  /** Every name in the file with its line, also of values that were not read. */
+  /** Every name in the file with its line, including those whose values were not read. */
   readonly names: ReadonlyMap<string, number>;
   /** What is wrong with the file, one line each; never a value. */
   readonly problems: readonly string[];
@@ -29,9 +29,9 @@ const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '
 const ACCEPTED = 'accepted is NAME=value, a comment that begins with #, or an empty line';
 
 /**
- * Reads the file. A value is taken as it stands up to white space and `#`, or in quotation marks, where it may go over several lines; within
+ * Reads the file. A value is taken literally up to white space and `#`, or in quotation marks, where it may span several lines; within
  * double ones \n, \r, \t, \" and \\ are understood. `export ` before a name is skipped. Nothing is expanded.
- * @param wants which values are taken out of the file; the bytes of all others are wiped unread
+ * @param wants which values to read from the file; the bytes of all others are wiped unread
  * @returns null when there is no such file
  */
 export function readSettingsFile(path: string, wants: (name: string) => boolean): SettingsFile | null {
@@ -79,7 +79,7 @@ function parse(bytes: Buffer, path: string, wants: (name: string) => boolean): O
   return { settings, names, problems };
 }
 
-/** A name and where its value begins; null when the line is not of the form NAME=value. */
+/** A name and where its value begins; null when the line does not have the form NAME=value. */
 function readName(bytes: Buffer, from: number, end: number): { readonly text: string; readonly next: number } | null {
   const exported = bytes.subarray(from, from + 7).toString('latin1') === 'export ';
   const begins = exported ? skipBlanks(bytes, from + 7) : from;
@@ -92,7 +92,7 @@ function readName(bytes: Buffer, from: number, end: number): { readonly text: st
 
 type Found = { readonly from: number; readonly to: number; readonly quote: number | null; readonly lineEnd: number };
 
-/** Where a value stands. */
+/** Where a value begins and ends. */
 function readValue(bytes: Buffer, from: number, end: number): Found | { readonly fault: string } {
   const begins = skipBlanks(bytes, from);
   const quote = bytes[begins];
@@ -108,7 +108,7 @@ function readValue(bytes: Buffer, from: number, end: number): Found | { readonly
   return { from: begins + 1, to: stop, quote, lineEnd };
 }
 
-/** Where a value without quotation marks ends: before a comment, and before the white space there. */
+/** Where a value without quotation marks ends: before a comment and the white space in front of it. */
 function plainEnd(bytes: Buffer, from: number, end: number): number {
   let stop = from;
   while (stop < end && !(bytes[stop] === HASH && isBlank(bytes[stop - 1]))) stop++;

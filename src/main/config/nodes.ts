@@ -1,8 +1,8 @@
-// Which coins have nodes, and where.
+// Which currencies have nodes, and their URLs.
 import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { type Config, nodeUrlName } from './table.ts';
 
-/** The RPC URLs of the configured nodes, the preferred one first; the sandbox has its own and reads none of these. */
+/** The RPC URLs of the configured nodes, the preferred one first; the sandbox uses its own nodes instead. */
 export function configuredNodes(config: Config): ReadonlyMap<UtxoCode, readonly string[]> {
   return new Map(
     WATCHED_CODES.flatMap((currency) => {
@@ -12,7 +12,7 @@ export function configuredNodes(config: Config): ReadonlyMap<UtxoCode, readonly 
   );
 }
 
-/** The coins that have a node. */
+/** The currencies that have a node. */
 export function configuredCoins(config: Config): readonly UtxoCode[] {
   return config.network === 'sandbox' ? WATCHED_CODES : [...configuredNodes(config).keys()];
 }

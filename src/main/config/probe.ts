@@ -1,5 +1,5 @@
-// `bursar config check --nodes`: asks everything that the settings name, and says of each how it is and whether it would stop a start. Nothing
-// is made and nothing is changed; an embedded database that does not run is started for the question and stopped again.
+// `bursar config check --nodes`: asks everything that the settings name, and reports the state of each and whether it would stop a start.
+// Nothing is created or changed; an embedded database that is not running is started for the check and stopped again.
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeCondition } from '../../core/ports.ts';
@@ -18,12 +18,12 @@ import type { Config } from './table.ts';
 export type Probe = {
   readonly what: string;
   readonly ok: boolean;
-  /** It keeps a start from its `ready`. */
+  /** It would keep a start from becoming ready. */
   readonly stops: boolean;
   readonly says: string;
 };
 
-/** All at once; each question has a time-out of its own. */
+/** All at once; each has its own time-out. */
 export async function probeAll(config: Config): Promise<readonly Probe[]> {
   const database = probeDatabase(config);
   const [{ probes, inspection }, nodes, rates] = await Promise.all([database, probeNodes(config), probeRates(config)]);

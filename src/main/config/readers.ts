@@ -49,7 +49,7 @@ export function urls(...schemes: readonly string[]): Reader<readonly string[]> {
   };
 }
 
-/** libpq leaves the host out where `?host=` names a socket's folder; a URL with a user must have one. */
+/** libpq leaves the host out where `?host=` names a socket's folder, but a URL with a user must have one. */
 export const postgresUrl: Reader<string> = (value) =>
   url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
 
@@ -72,7 +72,7 @@ export const networks: Reader<readonly string[]> = (value) => {
   return list;
 };
 
-/** Dollars with at most two decimals; cents come out. */
+/** Dollars with at most two decimals; the result is in cents. */
 export const dollars: Reader<bigint> = (value) => {
   const match = /^(\d{1,15})(?:\.(\d{1,2}))?$/.exec(value);
   if (match === null) throw new Error('an amount of dollars such as 10000 or 10000.00');
@@ -95,8 +95,8 @@ export const secretOf =
 export type RateSourceUrls = Readonly<Partial<Record<RateSourceName, string>>>;
 
 /**
- * Exchanges by name, each with the address to ask it at, separated by commas: `kraken, coinbase=https://proxy.example.org/coinbase`. One that
- * names no address is asked where it answers the public.
+ * Exchanges by name, each with the address to ask it at, separated by commas: `kraken, coinbase=https://proxy.example.org/coinbase`. An
+ * exchange without an address is asked at its public one.
  */
 export const rateSources: Reader<RateSourceUrls> = (value) => {
   const names = Object.keys(RATE_SOURCES) as RateSourceName[];

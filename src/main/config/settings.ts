@@ -1,4 +1,4 @@
-// What is set: the environment, and below it the file `.env` beside package.json. An empty variable counts as not set in both.
+// The settings: the environment, and below it the file `.env` beside package.json. An empty variable counts as not set in both.
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readSettingsFile } from './file.ts';
@@ -7,23 +7,23 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Settings = {
   readonly values: ReadonlyMap<string, string>;
-  /** Every name that is set somewhere, also those whose values were not read. */
+  /** Every name that is set somewhere, including those whose values were not read. */
   readonly names: readonly string[];
   /** Where a variable was set, as the end of a message: empty for the environment. */
   place(name: string): string;
-  /** The folder that a relative path in this variable begins at. */
+  /** The folder to which a relative path in this variable refers. */
   folder(name: string): string;
-  /** What is wrong with the file as such. */
+  /** What is wrong with the file itself. */
   readonly problems: readonly string[];
 };
 
 /** The folder of package.json. */
 const ROOT = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
 
-/** Names another file than `.env` beside package.json (/dev/null: none). */
+/** Names another file instead of `.env` beside package.json (/dev/null: none). */
 const FILE_VARIABLE = 'BURSAR_ENV_FILE';
 
-/** The file that belongs to an environment, whether it is there or not. A test's own environment has one only where it names it. */
+/** The file that belongs to an environment, whether it exists or not. A test's own environment has a file only where it names one. */
 export function settingsFileOf(environment: Environment): string | null {
   const named = environment[FILE_VARIABLE];
   if (named) return resolve(named);
@@ -32,12 +32,12 @@ export function settingsFileOf(environment: Environment): string | null {
 
 /**
  * @param file null = the environment alone
- * @param wants which variables are taken out of the file
+ * @param wants which variables to read from the file
  */
 export function readSettings(environment: Environment, file: string | null, wants: (name: string) => boolean): Settings {
   const isGiven = (name: string): boolean => (environment[name] ?? '') !== '';
   const read = file === null ? null : readSettingsFile(file, wants);
-  // a secret and the file that holds it are one setting: what the environment says of either counts for both
+  // a secret and the file that holds it are one setting: if the environment has either, the file's are ignored
   const added = [...(read?.settings ?? [])].filter(
     ([name, { value }]) => value !== '' && ![name, `${name}_FILE`, name.replace(/_FILE$/, '')].some(isGiven),
   );

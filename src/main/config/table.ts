@@ -22,16 +22,16 @@ import {
 export type Variable<T> = {
   readonly name: string;
   readonly section: string;
-  /** What is read when it is not set; null = nothing. */
+  /** The value when it is not set; null = none. */
   readonly fallback: string | null;
   readonly read: Reader<T>;
   /** May also be given as the path of a file in `<name>_FILE`, and is never printed. */
   readonly secret: boolean;
-  /** The only process that is told it and reads it; null = every one. */
+  /** The only process that gets and reads it; null = every process. */
   readonly owner: 'signer' | null;
-  /** A path: a relative one begins where the variable was set (config-settings.ts), and `read` gets it absolute. */
+  /** A path: a relative one refers to where the variable was set (config/settings.ts), and `read` gets it absolute. */
   readonly isPath: boolean;
-  /** Why it is accepted and changes nothing, as the end of a sentence; null = it is used. */
+  /** Why it is accepted but has no effect, as the end of a sentence; null = it is used. */
   readonly unused: string | null;
   readonly help: string;
 };
@@ -58,7 +58,7 @@ function required<T>(name: string, fallback: string, read: Reader<T>, help: stri
 function optional<T>(name: string, read: Reader<T>, help: string, extras?: Extras): Optional<T> {
   return add({ name, fallback: null, read, owner: null, help }, extras);
 }
-/** A secret that can spend, or opens what can. */
+/** A secret that can spend, or that opens one that can. */
 function signerOnly<T>(name: string, read: Reader<T>, help: string, extras?: Extras): SignerOnly<T> {
   return add({ name, fallback: null, read, owner: 'signer', help }, { secret: true, ...extras });
 }
@@ -81,7 +81,7 @@ const rpcUrls = (code: string): Optional<readonly string[]> =>
   );
 
 type NodeUrlName = `${Lowercase<UtxoCode>}RpcUrl`;
-/** The name of the row with the URLs of a coin's nodes. */
+/** The variable with the URLs of a currency's nodes. */
 export const nodeUrlName = (code: UtxoCode): NodeUrlName => `${code.toLowerCase() as Lowercase<UtxoCode>}RpcUrl`;
 const nodeUrls = () =>
   Object.fromEntries(WATCHED_CODES.map((code) => [nodeUrlName(code), rpcUrls(code)])) as Record<
@@ -89,7 +89,7 @@ const nodeUrls = () =>
     Optional<readonly string[]>
   >;
 
-/** The rows by the names under which the code knows them. */
+/** The rows by their names in the code. */
 export const VARIABLES = {
   ...inSection('Where it listens'),
   port: required('PORT', '8080', integer(0, 65_535), 'port of the API; 0 = any free one'),
@@ -225,7 +225,7 @@ type Values<Owner> = {
 /** The configuration: each variable's value by its name in the code, null where it is not set and has no default. */
 export type Config = Values<null>;
 
-/** What only the signer and the commands that open its seed may know. */
+/** Secrets that only the signer and the commands that open its seed may read. */
 export type SignerSecrets = Values<'signer'>;
 
 /** Every row, in the order of the table. */

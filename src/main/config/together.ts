@@ -1,11 +1,14 @@
-// What settings say together: contradictions that end a start, and what is set and changes nothing.
+// Settings that contradict each other and so end a start, and settings that have no effect.
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
 import { configuredNodes } from './nodes.ts';
 import { type Config, TABLE } from './table.ts';
 
 const LEAST_SOURCES = 3;
 
-/** One line for each thing that cannot be meant. Where coins are worth money a price comes from three live exchanges or more, never from a setting. */
+/**
+ * One line for each impossible combination. On networks whose currencies are worth money a price comes from three or more live exchanges,
+ * never from a setting.
+ */
 export function contradictions(config: Config): string[] {
   const { network, rateSources, fixedRates } = config;
   const found: string[] = [];
@@ -33,7 +36,7 @@ export function contradictions(config: Config): string[] {
 const isSafe = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** One line for each variable that is set and changes nothing: settings of what this version does not do yet, or of another network. */
+/** One line for each variable that is set and has no effect: settings of features that are not built yet, or of another network. */
 export function unusedSettings(isSet: (name: string) => boolean, { network, rateSources }: Config): string[] {
   const lines = TABLE.flatMap(({ name, unused, secret }) =>
     unused !== null && (isSet(name) || (secret && isSet(`${name}_FILE`))) ? [`${name} is set and not used: ${unused}`] : [],

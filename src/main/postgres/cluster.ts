@@ -1,5 +1,5 @@
-// One PostgreSQL server of our own: made, started, found again and stopped by its data folder. Called by src/main/postgres/embedded.ts (durable)
-// and by the tests' global setup (not durable, so that tests are fast).
+// One PostgreSQL server of our own: created, started, found again and stopped by its data folder. Durable for the service; not durable for
+// tests, so that they are fast.
 import { spawn } from 'node:child_process';
 import {
   chownSync,
@@ -22,7 +22,7 @@ import { StartRefused } from '../start-refused.ts';
 import { endOfOrphans } from './orphans.ts';
 import type { Place } from './place.ts';
 
-/** The login user of our own clusters: their superuser, whom only the socket's folder lets in. */
+/** The login user of our own clusters: their superuser, who can log in only through the socket's folder. */
 const LOGIN = 'bursar';
 const LARGEST_LOG_BYTES = 20_000_000;
 const MAJOR = '18';
@@ -36,7 +36,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   wal_compression: 'pglz',
   random_page_cost: '1.1',
   jit: 'off',
-  // dynamic shared memory is scarce in containers, and no statement of ours is better off in parallel
+  // dynamic shared memory is scarce in containers, and none of our statements is faster in parallel
   max_parallel_workers_per_gather: '0',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -55,7 +55,7 @@ export function clusterUrl(place: Place, database: string, login: string = LOGIN
   return `postgresql://${login}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
 }
 
-/** Makes the cluster when it is missing; one that broke off half-way is made anew. Returns whether it was made. */
+/** Creates the cluster when it is missing; one whose creation was interrupted is created again. Returns whether it was created. */
 export async function makeCluster({ place, durable }: ClusterOptions): Promise<boolean> {
   const { folder, bin, user } = place;
   if (existsSync(join(folder, 'PG_VERSION'))) {
@@ -101,9 +101,9 @@ export async function makeCluster({ place, durable }: ClusterOptions): Promise<b
   return true;
 }
 
-/** Returns what it said when it failed; null when it did its work. */
+/** Returns its output when it failed; null when it succeeded. */
 function runInitdb(program: string, flags: readonly string[], place: Place): Promise<string | null> {
-  // a session of its own: Ctrl-C in a terminal is for the supervisor, which waits for it and then stops in order
+  // a session of its own: Ctrl-C in a terminal reaches the supervisor only, which waits for it and then stops in order
   const child = spawn(program, flags, {
     cwd: '/',
     env: {},
@@ -121,13 +121,13 @@ function runInitdb(program: string, flags: readonly string[], place: Place): Pro
   });
 }
 
-/** The number of the server that works in this data folder; null when none does. */
+/** The pid of the server that runs in this data folder; null when none does. */
 export function runningServer(place: Place): number | null {
   const pid = readPid(join(place.folder, 'postmaster.pid'));
   return pid !== null && identityOf(pid) !== null && worksIn(pid, place.folder) ? pid : null;
 }
 
-/** Whether the server takes connections: it writes so into its own file. */
+/** Whether the server accepts connections: it writes that into its own file. */
 function isReady(place: Place): boolean {
   try {
     return readFileSync(join(place.folder, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
@@ -136,18 +136,18 @@ function isReady(place: Place): boolean {
   }
 }
 
-/** Somebody killed the server while it started: it may be started again. */
+/** A signal killed the server while it started: it may be started again. */
 export class ServerKilled extends StartRefused {}
 
 type End = { readonly why: string; readonly isKilled: boolean };
 
-/** What single sessions are refused with, or lose their session by: never why a server ends. */
+/** Errors that refuse or end single sessions: never the reason why a server ends. */
 const SESSIONS_LINE =
   /the database system is |terminating |too many clients|connection slots|authentication failed|no pg_hba|role ".*" does not exist|database ".*" does not exist/;
 
 /**
- * Starts a server, or finds the one that already works there, and waits until it takes connections. Returns its process number.
- * Throws ServerKilled, else StartRefused.
+ * Starts a server, or finds the one that already runs there, and waits until it accepts connections. Returns its pid. Throws ServerKilled,
+ * else StartRefused.
  */
 export async function startCluster(options: ClusterOptions): Promise<number> {
   const { place } = options;
@@ -178,7 +178,7 @@ export async function startCluster(options: ClusterOptions): Promise<number> {
   }
 }
 
-/** Stops the server: sessions are ended, everything is written. After `graceMs` harder. Does nothing when none runs. */
+/** Stops the server: sessions are ended, everything is written. After `graceMs` it is stopped harder. Does nothing when none runs. */
 export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGINT', graceMs],
@@ -203,7 +203,7 @@ function launch({ place, durable, logFile }: ClusterOptions): Promise<End> {
   const log = openSync(logFile, 'a');
   const settings = { ...SETTINGS, unix_socket_directories: place.socketFolder, ...(durable ? {} : NOT_DURABLE) };
   const flags = ['-D', place.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
-  // a session of its own: Ctrl-C in a terminal is for the supervisor, which stops the database last
+  // a session of its own: Ctrl-C in a terminal reaches the supervisor only, which stops the database last
   const child = spawn(join(place.bin, 'postgres'), flags, {
     cwd: '/',
     env: {},
@@ -242,8 +242,10 @@ async function untilReady(place: Place, exited: Promise<End>, until: number): Pr
   return failure ?? { why: 'it is not ready in time', isKilled: false };
 }
 
-/** Nobody works in the folder: a lock file that names a living process (somebody else's since a crash of the machine, or one that waits to be
- * reaped) would only keep PostgreSQL out. */
+/**
+ * No process uses the folder: a lock file that names a living process (another one since a crash of the machine, or one that waits to be
+ * reaped) would only keep PostgreSQL out.
+ */
 function removeStaleLocks(place: Place): void {
   if (runningServer(place) !== null) return;
   for (const file of [join(place.folder, 'postmaster.pid'), join(place.socketFolder, '.s.PGSQL.5432.lock')]) {

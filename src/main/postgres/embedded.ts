@@ -1,5 +1,5 @@
-// The service's database as every process of src/main finds it: DATABASE_URL, or the embedded PostgreSQL of BURSAR_DATA_DIR. The embedded
-// one is started by whoever comes first and stopped by whoever leaves last; one that outlived a kill -9 of its users is taken over.
+// The service's database: DATABASE_URL, or the embedded PostgreSQL of BURSAR_DATA_DIR. The first process starts the embedded one and the
+// last one stops it; a server that outlived a kill -9 of its users is taken over.
 import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureDatabase, ensureServiceLogin, serverVersion } from '../../store/postgres/server.ts';
@@ -12,24 +12,24 @@ import { placePostgres } from './place.ts';
 export type OpenDatabase = {
   /** URL of the database; its user may migrate it. */
   readonly url: string;
-  /** URL for the service's own sessions. In the embedded database its login is a member of bursar_app only; else it is `url`. */
+  /** URL for the service's own sessions. In the embedded database its login is a member of bursar_app only; otherwise it equals `url`. */
   readonly serviceUrl: string;
-  /** One line for the operator: what it is. */
+  /** One line for the operator that describes it. */
   readonly description: string;
-  /** Whether the embedded server is alive; always true for DATABASE_URL (its sessions tell). */
+  /** Whether the embedded server is alive; always true for DATABASE_URL (its sessions show it). */
   isAlive(): boolean;
   /** Starts the embedded server again after it died. */
   restart(): Promise<void>;
-  /** Leaves; the embedded server is stopped when nobody else uses it. */
+  /** Leaves; the embedded server is stopped when no other process uses it. */
   close(): Promise<void>;
 };
 
 const DATABASE = 'bursar';
-/** A login of the embedded database; only the socket's folder lets it in. */
+/** A login of the embedded database, only through the socket's folder. */
 const SERVICE_LOGIN = 'bursar_service';
 const LOCK = 'postgres';
 
-/** Opens the database; returns when it takes statements. Throws StartRefused with one clear line when it cannot be had. */
+/** Opens the database; resolves when it accepts statements. Throws StartRefused with one clear line when it cannot be opened. */
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataFolder'>): Promise<OpenDatabase> {
   return config.databaseUrl === null ? openEmbedded(config.dataFolder) : openGiven(config.databaseUrl);
 }

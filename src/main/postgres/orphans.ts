@@ -1,6 +1,6 @@
-// The children of a PostgreSQL server that was killed: they end by themselves and are waited for. One that does not (it was stopped, or waits for
-// what another one held that was killed) is ended: without their server they serve nobody, and what they had begun is undone by the recovery.
-// Called by postgres-cluster.ts before it starts a server.
+// The children of a PostgreSQL server that was killed: they end by themselves, and we wait for them. One that does not (it was stopped, or
+// waits for a lock of another one that was killed) is ended: without their server they serve nobody, and recovery undoes what they had
+// begun.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { workersIn, worksIn } from '../process-identity.ts';
@@ -11,9 +11,9 @@ import type { Place } from './place.ts';
 const ORPHANS_WITHIN_MS = 3_000;
 
 /**
- * Waits until nobody works in the folder of a server that is gone.
- * @param options.until by `performance.now()`: then it is refused
- * @param options.isServed whether a server works there again: then nothing is waited for
+ * Waits until no process uses the folder of a server that is gone.
+ * @param options.until by `performance.now()`: refuses after that
+ * @param options.isServed whether a server runs there again: then nothing is waited for
  */
 export async function endOfOrphans(
   place: Place,
@@ -33,7 +33,7 @@ export async function endOfOrphans(
   }
 }
 
-/** Whether this is a child of a server (it calls itself `postgres: …`), and its server is gone. Linux only, as `workersIn`. */
+/** Whether this is a child of a server (its title is `postgres: …`) whose server is gone. Linux only, as `workersIn`. */
 function isOrphan(pid: number, { folder }: Place): boolean {
   try {
     if (!worksIn(pid, folder) || !readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith('postgres: ')) return false;

@@ -1,6 +1,6 @@
-// Where the embedded database lives and who runs it. PostgreSQL refuses to run as root, so under root it runs as another user, who must
-// be able to enter both the programs and the data; where a folder above them is closed (root's home, mktemp -d), both are kept under
-// /var/lib/bursar, and a marker in the data folder says where. Called by src/main/postgres/embedded.ts and the tests' own database.
+// Where the embedded database is stored and which user runs it. PostgreSQL refuses to run as root, so under root it runs as another user,
+// who must be able to enter both the programs and the data; where a folder above them is closed (root's home, mktemp -d), both are kept
+// under /var/lib/bursar, and a marker in the data folder says where.
 import { createHash, randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -28,9 +28,9 @@ export type Place = {
   readonly folder: string;
   /** The folder of the programs `postgres` and `initdb`. */
   readonly bin: string;
-  /** Where its socket lies. */
+  /** The folder of its socket. */
   readonly socketFolder: string;
-  /** Who runs it; null = ourselves. */
+  /** Who runs it; null = our own user. */
   readonly user: OsUser | null;
 };
 
@@ -39,7 +39,7 @@ const MARKER = 'postgres-elsewhere';
 // sun_path holds 108 bytes with the closing zero; the file is called .s.PGSQL.5432
 const LONGEST_SOCKET_FOLDER = 107 - '/.s.PGSQL.5432'.length;
 
-/** Decides where the database of a data folder lives, makes the folders above it, and sees to it that its user may enter them. */
+/** Decides where the database of a data folder is stored, creates the folders above it, and ensures that its user may enter them. */
 export function placePostgres(dataFolder: string): Place {
   if (!existsSync(dataFolder)) {
     mkdirSync(dataFolder, { recursive: true });
@@ -56,7 +56,7 @@ function clusterFolder(data: string): string {
   const here = join(data, 'postgres');
   if (existsSync(marker)) return markedFolder(data, readFileSync(marker, 'utf8').trim());
   if (process.getuid?.() !== 0 || existsSync(join(here, 'PG_VERSION')) || mayEnter(userFor(here), data)) return here;
-  // a name of its own each time: a cluster is never deleted by us, and never mistaken for that of another folder of the same path
+  // a new name each time: we never delete a cluster, nor take it for that of another folder with the same path
   const home = join(ELSEWHERE, `${shortHash(data)}-${randomBytes(4).toString('hex')}`);
   mkdirSync(home, { recursive: true, mode: 0o711 });
   chmodSync(ELSEWHERE, 0o711);
@@ -138,7 +138,7 @@ function mayRun(user: OsUser | null, bin: string): boolean {
 
 function succeedsAs(user: OsUser, script: string, argument: string): boolean {
   const { status, error } = runToEnd('/bin/sh', ['-c', script, 'sh', argument], { uid: user.uid, gid: user.gid, cwd: '/' });
-  // only a no of the program itself moves the database elsewhere, which is for good
+  // only when the program itself refuses does the database move elsewhere, which is permanent
   if (error !== null) throw new StartRefused(`what PostgreSQL's user ${user.name} may enter cannot be found out: ${error}`);
   return status === 0;
 }
@@ -190,7 +190,7 @@ function installedBinaries(): { readonly native: string; readonly version: strin
   }
 }
 
-// What the package's install script does; it has not run where install scripts are switched off.
+// What the package's install script does; install scripts may be switched off.
 function linkLibraries(native: string): void {
   const list = join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;

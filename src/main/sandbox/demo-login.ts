@@ -1,6 +1,6 @@
-// What a start of the sandbox says of its demo merchant.
+// What a start of the sandbox prints about its demo merchant.
 
-/** `password` null: it was changed since, and nobody but the operator knows it. */
+/** `password` null: it was changed since, and only the operator knows it. */
 export type DemoLogin = { readonly username: string; readonly password: string | null };
 
 /** Its credentials and one command to paste. */

@@ -1,10 +1,10 @@
-// The sandbox's demo merchant, made at the first start. Called by src/main/sandbox-process.ts.
+// The sandbox's demo merchant, created at the first start.
 import { ensureDemoMerchant } from '../../flow/merchants.ts';
 import type { SignInContext } from '../../flow/token-pair.ts';
 import { type Config, DEMO_PASSWORD } from '../config/table.ts';
 import type { DemoLogin } from './demo-login.ts';
 
-/** Sees to it that the demo merchant exists. A password that was changed is kept, unless BURSAR_DEMO_PASSWORD says another. */
+/** Ensures that the demo merchant exists. A changed password is kept, unless BURSAR_DEMO_PASSWORD sets another. */
 export async function prepareDemo({ demoPassword: given }: Config, ctx: SignInContext): Promise<DemoLogin> {
   const password = given ?? DEMO_PASSWORD;
   const { hasPassword } = await ensureDemoMerchant(ctx, password, given === null ? 'keep' : 'set');

@@ -1,5 +1,5 @@
-// Whether the sandbox's world has been looked at: nodes asked, prices asked for, keys to receive with. The API opens its door when it has, so
-// that the first payment after `ready` finds everything that works. Called by src/main/api.ts, in the sandbox only: real nodes may take days.
+// Whether the sandbox's nodes and exchanges were asked once and there are keys to receive with. The sandbox's API is ready only then, so
+// that the first payment after `ready` finds everything working. Only in the sandbox: real nodes may take days.
 import { setTimeout as delay } from 'node:timers/promises';
 import { WATCHED_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
@@ -13,8 +13,8 @@ import { type SandboxEndpoint, untilSandboxAnswers } from './place.ts';
 const LOOK_EVERY_MS = 15;
 
 /**
- * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever came of it: a
- * node or an exchange that a control has switched off keeps nobody waiting. At the latest when the time is up.
+ * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever the result: a node
+ * or an exchange that a control has switched off delays nothing. At the latest when the time is up.
  */
 export async function untilSandboxIsSeen(
   ctx: Context,

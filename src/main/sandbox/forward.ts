@@ -1,4 +1,4 @@
-// Hands the controls that arrive at the API on to the sandbox's own process. Used by src/main/api.ts, in the sandbox only.
+// Forwards the controls that arrive at the API to the sandbox's own process.
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../../core/refusal.ts';
@@ -8,12 +8,12 @@ import type { SandboxEndpoint } from './place.ts';
 // not by an import: see http/server.ts
 const { request } = process.getBuiltinModule('node:http');
 
-/** Longer than any control takes: the clock's gives up before. */
+/** Longer than any control takes: the clock's control gives up earlier. */
 const ANSWER_WITHIN_MS = 270_000;
 
 /**
- * Posts a control's body to the sandbox; what it answers is the answer. 503 while it is not there (it is being started again) or not open yet,
- * and for whoever still waits when the API closes.
+ * Posts a control's body to the sandbox; its answer is the answer. 503 while it is not there (it is being restarted) or not open yet, and
+ * for every caller that still waits when the API closes.
  */
 export function sandboxForward(endpoint: () => Promise<SandboxEndpoint>): SandboxForward {
   return async (control, body, closing) => {
@@ -34,7 +34,7 @@ async function post(
   signal: AbortSignal,
 ): Promise<{ readonly httpStatus: number; readonly json: string }> {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-  // a connection for each: one that was kept may have gone with an earlier sandbox
+  // a new connection for each: a kept one may have ended with an earlier sandbox
   const sent = request(url, { method: 'POST', headers, agent: false, signal });
   sent.end(body);
   const [answer] = (await once(sent, 'response', { signal })) as [IncomingMessage];

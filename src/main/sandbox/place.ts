@@ -1,5 +1,5 @@
-// Where the sandbox of a data folder keeps its things and where it answers: the service finds the simulated nodes and exchanges by the file
-// that the sandbox's process leaves. Used by src/main/wire.ts and src/main/sandbox-process.ts.
+// Where the sandbox of a data folder keeps its files, and its address: the service finds the simulated nodes and exchanges by the file that
+// the sandbox's process writes.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,7 +24,7 @@ export function clockFile(dataFolder: string): string {
   return join(sandboxFolder(dataFolder), 'clock-offset');
 }
 
-/** Waits for the sandbox of this data folder to have told where it answers (at a first start it is being made meanwhile). */
+/** Waits until the sandbox of this data folder has written its address (at a first start it is being created meanwhile). */
 export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHIN_MS): Promise<SandboxEndpoint> {
   const file = join(sandboxFolder(dataFolder), 'endpoints.json');
   const until = performance.now() + withinMs;
@@ -33,7 +33,7 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
       const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
       return { url, secret };
     } catch (error) {
-      // one of no use is made anew by the sandbox
+      // the sandbox replaces an unusable one
       if (performance.now() > until) {
         throw new StartRefused(
           (error as NodeJS.ErrnoException).code === 'ENOENT'
@@ -46,7 +46,7 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
   }
 }
 
-/** Whether the sandbox there has opened its nodes and takes questions. */
+/** Whether the sandbox at this address has opened its nodes and answers. */
 async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean> {
   const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
   try {
@@ -56,7 +56,7 @@ async function sandboxAnswers({ url, secret }: SandboxEndpoint): Promise<boolean
   }
 }
 
-/** Waits for it, so that what fails afterwards is news; not for longer than this, because it may be down for its own reasons. */
+/** Waits for it, so that a later failure is real; not longer than this, because it may be down for reasons of its own. */
 export async function untilSandboxAnswers(endpoint: () => Promise<SandboxEndpoint>, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   while (performance.now() < until && !(await sandboxAnswers(await endpoint()))) await delay(LOOK_EVERY_MS);

@@ -1,23 +1,23 @@
-// Waits until the service has done what is due: the controls of the sandbox that want their effect to be seen answer after this. It only
-// hurries the workers and watches the database; who does the work does not matter.
+// Waits until the service has done everything that is due: a control whose effect must be visible answers after this. It only hurries the
+// workers and watches the database; which process does the work does not matter.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { type AskedReading, areRead, hurry, isJudged, isSettled } from '../../store/transactions/due.ts';
 
-/** Nobody is kept waiting for longer by a database that is there and does not answer. */
+/** How long a database that is there but does not answer may delay a caller. */
 export const SILENT_MS = 10_000;
 const LOOK_EVERY_MS = 15;
 const HURRY_EVERY_MS = 500;
-/** The last look of all has this time too. */
+/** The last check of all gets this much time too. */
 const LEAST_MS = 500;
-/** What the judge cannot decide, or others keep it busy with, keeps nobody waiting for longer than this. */
+/** Transactions that the judge cannot decide, or that others keep it busy with, delay nobody for longer than this. */
 const JUDGE_WITHIN_MS = 2_000;
 
 type Waiting = Pick<Context, 'db' | 'ports'>;
 
-/** Who waits side by side asks the database in one statement. */
+/** Callers that wait at the same time share one statement. */
 const readings = new WeakMap<Sql, (asked: AskedReading) => Promise<boolean>>();
 function isRead(sql: Sql, asked: AskedReading): Promise<boolean> {
   const ask = readings.get(sql) ?? createBatch(1, (all: readonly AskedReading[]) => areRead(sql, all));
@@ -37,7 +37,7 @@ export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
 }
 
 /**
- * Waits until these chains were read after this moment, as far as they can be, and for a moment until what came of it was judged.
+ * Waits until these chains were read after this moment, as far as they can be, and a short time until the results were judged.
  * @param timeoutMs real time after which it gives up
  * @returns whether they were read
  * @throws as settle
@@ -51,7 +51,7 @@ export async function untilRead(ctx: Waiting, currencies: readonly UtxoCode[], t
   return true;
 }
 
-/** @param how.jobs which of the workers' jobs are hurried; every urgent one when they are left out */
+/** @param how.jobs which of the workers' jobs to hurry; every urgent one when absent */
 async function until(
   ctx: Waiting,
   isSo: () => Promise<boolean>,
@@ -70,14 +70,14 @@ async function until(
       answeredAt = performance.now();
       if (answeredAt >= deadline) return false;
     } catch (error) {
-      // one that refuses for a moment (it is being started again) is asked again
+      // a database that refuses for a moment (it is being restarted) is asked again
       if (performance.now() >= patience) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
 }
 
-/** What the database says, if it says something by then. */
+/** The database's answer, if it comes by then. */
 async function answered<T>(asking: Promise<T>, byMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
