@@ -1,5 +1,5 @@
-// The service's clock. Outside the sandbox it is the system's; in the sandbox all processes add one offset, which lies in an 8-byte file
-// so that a move forward is seen by every process at its next look, and is kept over restarts. Made by main/wire.ts.
+// The service's clock. Outside the sandbox it is the system's; in the sandbox all processes add one offset, stored in an 8-byte file, so
+// that a move forward reaches every process when it next reads the time, and survives restarts.
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { damaged } from '../core/damaged-file.ts';
 import type { Clock } from '../core/ports.ts';
@@ -33,14 +33,14 @@ export function openMovableClock(file: string): MovableClock {
   return {
     now() {
       const system = Date.now();
-      // one look a millisecond is enough: a caller cannot have heard of a move within the one in which it was made
+      // one read of the file per millisecond is enough: a caller cannot have heard of a move within the millisecond in which it was made
       if (system !== readAt) {
         offsetMs = read();
         readAt = system;
       }
       return system + offsetMs;
     },
-    // with the offset of the last look at the time: read one after the other, the two agree
+    // with the offset of the last read of the time, so that the two agree when read one after the other
     steady: () => performance.now() + offsetMs,
     advance(forwardMs) {
       if (!Number.isSafeInteger(forwardMs) || forwardMs < 0) throw new Error('forwardMs must be a whole number, zero or more');

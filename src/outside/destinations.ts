@@ -1,12 +1,11 @@
-// Whether a place that coins are to be paid out to is one, as far as its text tells: checksums, network, form. The port behind
-// Context.ports.destinations; made in main/wire.ts.
+// Whether a payout destination is valid, as far as its text shows: checksums, network, form.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, hex } from '@scure/base';
 import { chainNetwork, type Network } from '../core/currency.ts';
 import type { Destinations } from '../core/ports.ts';
 import { decodeAddress } from './utxo/address.ts';
 
-/** @param network whose addresses and invoices are taken */
+/** @param network whose addresses and invoices are accepted */
 export function createDestinations(network: Network): Destinations {
   return {
     problem(method, text) {
@@ -18,7 +17,7 @@ export function createDestinations(network: Network): Destinations {
   };
 }
 
-/** EIP-55: one case throughout says nothing, mixed case is a checksum. */
+/** EIP-55: a single case has no checksum, mixed case is the checksum. */
 function evmProblem(text: string): string | null {
   const digits = /^0[xX]([0-9a-fA-F]{40})$/.exec(text)?.[1];
   if (digits === undefined) return 'an Ethereum address is 0x and 40 hexadecimal digits';
@@ -45,7 +44,7 @@ function lightningAddressProblem(text: string): string | null {
   return named ? null : 'a Lightning address is name@host';
 }
 
-/** LUD-01: a URL in bech32, of any length; over TLS, but for onion hosts and where coins are worth nothing. */
+/** LUD-01: a URL in bech32, of any length; over TLS, except for onion hosts and networks whose currencies are worth nothing. */
 function lnurlProblem(network: Network, text: string): string | null {
   const decoded = bech32.decodeUnsafe(text, false);
   const bytes = decoded === undefined ? undefined : bech32.fromWordsUnsafe(decoded.words);

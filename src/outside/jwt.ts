@@ -1,6 +1,6 @@
-// Access and refresh tokens: JWT (RFC 7519) in JWS compact form (RFC 7515) with EdDSA over Ed25519 (RFC 8037), typed as RFC 9068 types access
-// tokens. The private key is made in this process and never leaves its memory; other processes verify with the public half that the flow stores
-// for them. Every check of RFC 8725 is here: there is one algorithm, and a token is written in one way only.
+// Access and refresh tokens: JWT (RFC 7519) in JWS compact form (RFC 7515) with EdDSA over Ed25519 (RFC 8037), typed as RFC 9068 types
+// access tokens. The private key is created in this process and never leaves its memory; other processes verify with the public half, which
+// is stored for them. Every check of RFC 8725 is here: there is one algorithm, and each token has exactly one valid spelling.
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto';
 import type { Clock, TokenClaims, TokenKind, Tokens, VerificationKey } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -9,7 +9,7 @@ const LIFETIME_SECONDS: Record<TokenKind, number> = { access: 900, refresh: 1_29
 const TYP: Record<TokenKind, string> = { access: 'at+jwt', refresh: 'rt+jwt' };
 const ISSUER = 'bursar';
 const MAX_LENGTH = 4096;
-/** Between the clocks of several servers; only for tokens from the future. */
+/** Tolerance between the clocks of several servers; only for tokens from the future. */
 const CLOCK_TOLERANCE_SECONDS = 5;
 /** A key signs for 90 days at most. */
 const KEY_SIGNS_MS = 90 * 86_400_000;
@@ -86,7 +86,7 @@ function exactBytes(text: string): Buffer {
   return bytes;
 }
 
-/** A JSON object as we write it: no name twice, no white space, nothing escaped that need not be. */
+/** A JSON object as we write it: no duplicate names, no white space, no unnecessary escapes. */
 function decoded(part: string): Claims {
   const text = exactBytes(part).toString('utf8');
   let value: unknown;
@@ -100,7 +100,7 @@ function decoded(part: string): Claims {
   return value as Claims;
 }
 
-/** The key's name out of a header that is exactly ours: anything else in it (jku, jwk, x5u, crit, another alg or typ) is refused unread. */
+/** The key's id from a header that is exactly ours: anything else in it (jku, jwk, x5u, crit, another alg or typ) is refused unread. */
 function kidOf(header: Claims, kind: TokenKind): string {
   const { alg, typ, kid, ...more } = header;
   const isOurs = alg === 'EdDSA' && typ === TYP[kind] && typeof kid === 'string' && KID.test(kid);

@@ -1,24 +1,24 @@
-// Passwords with Argon2id. It runs on the libuv pool, where more than a few hashes starve everything else, so that at most two run at
-// once, a short queue waits, and the rest is refused. Fulfils the port `passwords`; made in main/wire.ts.
+// Passwords with Argon2id. It runs on the libuv pool, where more than a few hashes block everything else: at most two run at once, a short
+// queue waits, and the rest is refused.
 import { randomBytes } from 'node:crypto';
 import { hash, parseOptions, verify } from '@node-rs/argon2';
 import type { Passwords } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 
 /**
- * OWASP's first choice for Argon2id, and the floor we allow. More is not taken by default: a hash costs the API about 6 ms of CPU and
- * 19 MiB, two at once 38 MiB, which leaves a small server its memory; a longer one would mostly make `/auth` easier to exhaust. A hash
- * carries its parameters, and a sign-in hashes anew what was made with others, so that raising them here is all it takes.
+ * OWASP's first choice for Argon2id, and our minimum. Why not more: a hash costs the API about 6 ms of CPU and 19 MiB, two at once 38 MiB,
+ * which leaves a small server its memory; a more expensive one would mostly make `/auth` easier to exhaust. A hash carries its parameters,
+ * and a sign-in renews a hash made with others, so that raising them here is enough.
  */
 const PARAMETERS = { algorithm: 2 /* Argon2id */, memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 } as const;
 const SALT_BYTES = 16;
 const AT_ONCE = 2;
 const QUEUE = 32;
 
-/** Passwords are compared in Unicode form NFC, as UTF-8, whole. */
+/** Passwords are compared as whole UTF-8 strings in Unicode form NFC. */
 const bytesOf = (password: string): Buffer => Buffer.from(password.normalize('NFC'), 'utf8');
 
-/** What unknown users are verified against: of the form of a hash made today, and of no password. */
+/** The hash that unknown users are verified against: it has today's form and belongs to no password. */
 function hashOfNothing(): string {
   const { memoryCost, timeCost, parallelism, outputLen } = PARAMETERS;
   const [salt, tag] = [SALT_BYTES, outputLen].map((length) => randomBytes(length).toString('base64').replace(/=+$/, ''));
@@ -48,7 +48,7 @@ export function createPasswords(): Passwords {
   };
 }
 
-/** Lets `atOnce` pieces of work run and `queued` wait, first come first served; refuses what is beyond with `overloaded`. */
+/** Lets `atOnce` calls run and `queued` wait, first come, first served; refuses all others with `overloaded`. */
 function createGate(atOnce: number, queued: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -1,8 +1,8 @@
-// Cryptographic randomness, from the operating system by way of OpenSSL. Made part of the ports by main/wire.ts.
+// Cryptographic randomness, from the operating system by way of OpenSSL.
 import { randomFillSync } from 'node:crypto';
 import type { Rng } from '../core/ports.ts';
 
-// one call for many small draws: identifiers are made on the path of every request
+// one call for many small draws: every create needs new identifiers
 const pool = new Uint8Array(4096);
 let used = pool.length;
 

@@ -1,4 +1,4 @@
-// Asks the signer over its unix socket. Called by the key commands and by the start to see that it lives; the API has no need to.
+// Asks the signer over its unix socket: for the key commands, and for a start to see that it runs. The API does not need it.
 import { createConnection, type Socket } from 'node:net';
 import {
   createFrameReader,
@@ -9,7 +9,7 @@ import {
   type SignerRequest,
 } from '../core/signer-wire.ts';
 
-/** The signer did not answer, or said no. */
+/** The signer did not answer, or refused. */
 export class SignerTrouble extends Error {
   readonly fault: 'unreachable' | SignerError;
   constructor(fault: SignerTrouble['fault'], message: string) {
@@ -25,7 +25,7 @@ export type SignerClient = {
   close(): void;
 };
 
-/** @param options.timeoutMs how long one question may take (opening a seed takes half a second) */
+/** @param options.timeoutMs how long one request may take (opening a seed takes half a second) */
 export function createSignerClient(
   socketPath: string,
   options: { readonly timeoutMs: number } = { timeoutMs: 10_000 },

@@ -1,4 +1,5 @@
-// Prices of Bitfinex's public tickers, all symbols in one call. It states no time, so a price stands for the moment at which its answer arrived.
+// Prices of Bitfinex's public tickers, all symbols in one call. They have no time, so a price counts from the moment when its answer
+// arrived.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { element, type FeedOptions, type GetJson, type Json, price } from './http.ts';

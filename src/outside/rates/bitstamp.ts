@@ -1,4 +1,4 @@
-// Prices of Bitstamp's tickers, one call for each currency that it trades. A price stands for the second that the ticker names.
+// Prices of Bitstamp's tickers, one call for each currency that it trades. A price counts from the ticker's own time, in seconds.
 import { CURRENCIES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
@@ -6,7 +6,7 @@ import { RATE_SOURCES } from './sources.ts';
 
 /**
  * GET /api/v2/ticker/btcusd/ → {bid, ask, timestamp (seconds), …}.
- * @param codes what it is asked for: what it trades
+ * @param codes the currencies to ask for: those that it trades
  */
 export function bitstampFeed(get: GetJson, { deadline }: FeedOptions, codes = RATE_SOURCES.bitstamp.trades): RateFeed {
   return {

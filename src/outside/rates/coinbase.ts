@@ -1,5 +1,5 @@
-// Prices of Coinbase Exchange's product tickers, one call for each currency. A price stands for the time of the last trade that it names: a market
-// in which nobody has traded for a minute does not count.
+// Prices of Coinbase Exchange's product tickers, one call for each currency. A price counts from the time of the last trade: a market
+// without a trade for a minute does not count.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';

@@ -1,5 +1,5 @@
-// The exchanges whose prices the service trusts together (core/rate-median judges them). In the sandbox the same clients talk to simulated
-// exchanges, under other base addresses.
+// The exchanges that the service combines into one price (core/rate-median.ts judges them). In the sandbox the same clients talk to
+// simulated exchanges, under other base addresses.
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Clock, RateFeed } from '../../core/ports.ts';
 import type { Rate } from '../../core/rate.ts';
@@ -18,9 +18,9 @@ const MAKERS: Readonly<Record<RateSourceName, (get: GetJson, options: FeedOption
 };
 
 /**
- * One feed for each exchange. A reading throws when the exchange answers nothing usable within the time-out; a currency that it cannot say is
- * left out. Nothing is asked before the first `read`.
- * @param options.urls base address of each exchange that is asked, before its own paths
+ * One feed for each exchange. A reading throws when the exchange answers nothing usable within the time-out; a currency without a usable
+ * price is left out. Nothing is requested before the first `read`.
+ * @param options.urls base address of each exchange to ask, before its own paths
  * @param options.tradesAll every exchange there trades every currency (the simulated ones do)
  * @param options.timeoutMs for one whole reading, 5000 when absent
  */
@@ -38,7 +38,7 @@ export function rateFeeds(options: {
   );
 }
 
-/** The operator's word in place of all exchanges, where coins are worth nothing and nobody can be asked. */
+/** Prices that the operator sets in place of all exchanges, where currencies are worth nothing and no exchange can be asked. */
 export function fixedFeed(clock: Clock, prices: Readonly<Partial<Record<CurrencyCode, Rate>>>): RateFeed {
   return {
     source: 'fixed',

@@ -1,4 +1,4 @@
-// How the price feeds talk HTTP: one GET, one bounded JSON answer with every number as the text it was written in. Called by the four feeds.
+// How the price feeds use HTTP: one GET, one bounded JSON answer with every number as the text it was written in.
 import { Agent, request } from 'undici';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Clock, RateSample } from '../../core/ports.ts';
@@ -10,13 +10,13 @@ const MOST_CACHED_SECONDS = 86_400;
 
 /** JSON whose numbers are strings. */
 export type Json = null | boolean | string | readonly Json[] | { readonly [key: string]: Json };
-/** A parsed answer, and how long a cache on the way had kept it. */
+/** A parsed answer, and for how long a cache on the way had kept it. */
 export type JsonAnswer = { readonly body: Json; readonly cachedMs: number };
 export type GetJson = (path: string, signal: AbortSignal) => Promise<JsonAnswer>;
 
 /**
- * Makes the reader of one exchange. It keeps connections, follows no redirect, and throws for any status but 200, for more than 64 KiB, for
- * anything that is not JSON, and when the signal aborts.
+ * Makes the reader of one exchange. It keeps connections alive, follows no redirect, and throws for any status but 200, for more than 64
+ * KiB, for anything that is not JSON, and when the signal aborts.
  * @param baseUrl scheme, host and an optional path before the exchange's own paths
  */
 export function jsonReader(baseUrl: string): GetJson {
@@ -48,14 +48,14 @@ function cachedSeconds(header: string | string[] | undefined): number {
   return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Math.min(Number(header), MOST_CACHED_SECONDS) : 0;
 }
 
-/** What every feed is made with. */
+/** The parameters of every feed. */
 export type FeedOptions = {
   readonly clock: Clock;
   /** A signal that aborts when the whole of one reading has taken too long. */
   readonly deadline: () => AbortSignal;
 };
 
-/** Asks for each currency by itself, all at once; one that fails is left out, and when all fail the first failure is thrown. */
+/** Asks for each currency separately, all at once; one that fails is left out, and when all fail the first failure is thrown. */
 export async function readEach(
   codes: readonly CurrencyCode[],
   signal: AbortSignal,
@@ -67,7 +67,7 @@ export async function readEach(
   return answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
 }
 
-/** A member of an object's own; null when there is none or it is no object. */
+/** An object's own member; null when there is none or it is no object. */
 export function member(json: Json, key: string): Json {
   if (json === null || typeof json !== 'object' || Array.isArray(json) || !Object.hasOwn(json, key)) return null;
   return (json as { readonly [key: string]: Json })[key] ?? null;
@@ -79,7 +79,7 @@ export function element(json: Json, index: number): Json {
 }
 
 /**
- * A price in units of 10⁻⁸ USD, cut behind the eighth decimal; an exponent is understood. Null when it is no positive number below 10¹⁵.
+ * A price in units of 10⁻⁸ USD, cut after the eighth decimal; an exponent is accepted. Null when it is no positive number below 10¹⁵.
  * @param json a string or a number, which are both text here
  */
 export function price(json: Json): Rate | null {

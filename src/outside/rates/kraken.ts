@@ -1,11 +1,11 @@
-// Prices of Kraken's public ticker, all pairs in one call. It states no time, so a price stands for the moment at which its answer arrived.
+// Prices of Kraken's public ticker, all pairs in one call. It has no time, so a price counts from the moment when its answer arrived.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { RateFeed, RateSample } from '../../core/ports.ts';
 import { element, type FeedOptions, type GetJson, type JsonAnswer, member, price } from './http.ts';
 
 /**
  * GET /0/public/Ticker?pair=… → {error: [], result: {XXBTZUSD: {a: [ask, …], b: [bid, …]}}}. One unknown pair makes Kraken refuse them all:
- * then each is asked for by itself.
+ * then each is requested separately.
  */
 export function krakenFeed(get: GetJson, { clock, deadline }: FeedOptions): RateFeed {
   async function ask(codes: readonly CurrencyCode[], signal: AbortSignal): Promise<RateSample[]> {

@@ -1,4 +1,4 @@
-// The exchanges that can be asked for prices: where each answers the public, and what it trades against dollars.
+// The exchanges that can be asked for prices: their public addresses, and what each trades against dollars.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 
 export type RateSourceName = 'kraken' | 'coinbase' | 'bitstamp' | 'bitfinex';

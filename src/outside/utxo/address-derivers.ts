@@ -1,11 +1,11 @@
-// The port behind Context.ports.addresses: derivers by account key, and the same derivation once more by second libraries (KEY-7), so that
-// a fault of one library cannot give out addresses that nobody can spend from. Made in main/wire.ts.
+// Derivation of addresses by account key, and the same derivation again by other libraries, so that a fault of one library cannot give out
+// addresses that nobody can spend from.
 import type { HDKey } from '@scure/bip32';
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { AddressDerivers, DerivedAddress } from '../../core/ports.ts';
 import { createAddressDeriver, readAccountKey } from './derive.ts';
 
-/** @param network the network whose addresses are derived; keys of another one are refused */
+/** @param network the network whose addresses are derived; keys of another network are refused */
 export function createAddressDerivers(network: Network): AddressDerivers {
   const chains = new Map<string, HDKey>();
   /** Chain 0 of an account, by @scure/bip32. */

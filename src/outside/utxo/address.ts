@@ -1,5 +1,5 @@
-// Output scripts and addresses of Bitcoin's family, both ways, from the parameters in core/currency.ts: base58check, bech32 and bech32m
-// (BIP173, BIP350), CashAddr. Called by the derivation (our own addresses) and by whoever must judge a destination.
+// Output scripts and addresses of Bitcoin's family, both ways, by the parameters of the currency's row: base58check, bech32 and bech32m
+// (BIP173, BIP350), CashAddr.
 import { hash } from 'node:crypto';
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import type { AddressParameters } from '../../core/currencies/utxo.ts';
@@ -42,7 +42,7 @@ function witnessScript(version: number, program: Uint8Array): Uint8Array {
 
 export type EncodedAddress = { readonly address: string; readonly script: Uint8Array };
 
-/** Makes the function from a compressed public key to the address and script that the currency's row asks for. */
+/** Makes the function from a compressed public key to the address and script kind of the currency. */
 export function addressEncoder(currency: UtxoCode, network: Network): (publicKey: Uint8Array) => EncodedAddress {
   const { addressKind, address } = utxoRow(currency).utxo;
   const parameters = address[chainNetwork(network)];
@@ -70,9 +70,9 @@ export type AddressKind = 'p2pkh' | 'p2sh' | 'p2wpkh' | 'p2wsh' | 'p2tr';
 export type DecodedAddress = { readonly script: Uint8Array; readonly kind: AddressKind } | { readonly problem: string };
 
 /**
- * Reads an address of a currency on a network into its output script, or says in one sentence why it is none.
- * Accepted: P2PKH and P2SH (BCH: as CashAddr only, with or without the prefix), and for coins with segwit P2WPKH, P2WSH and P2TR.
- * Refused: other networks and coins, mixed case, MWEB, witness versions above 1 and unknown CashAddr types.
+ * Reads an address of a currency on a network into its output script, or says in one sentence why it is none. Accepted: P2PKH and P2SH
+ * (BCH: as CashAddr only, with or without the prefix), and for currencies with segwit P2WPKH, P2WSH and P2TR. Refused: other networks and
+ * currencies, mixed case, MWEB, witness versions above 1 and unknown CashAddr types.
  */
 export function decodeAddress(currency: UtxoCode, network: Network, text: string): DecodedAddress {
   const where = chainNetwork(network);

@@ -1,5 +1,5 @@
-// Moves over the proof of another chain's work that stands behind the header of a merge-mined block (DOGE). What it proves is our node's matter:
-// the block is named by its own 80 bytes, and its transactions by their Merkle root. Layout: Dogecoin Core 1.14, src/auxpow.h.
+// Skips the proof of another chain's work after the header of a merge-mined block (DOGE). Our node checks what it proves: the block is
+// identified by its own 80 bytes, and its transactions by their Merkle root. Layout: Dogecoin Core 1.14, src/auxpow.h.
 import { type Cursor, readCount, skip } from './bytes.ts';
 
 /** The bit of a block's version that says that a proof follows the header. */
@@ -10,8 +10,8 @@ const INDEX = 4;
 const HEADER = 80;
 
 /**
- * @param cursor behind the header
- * @param skipParentCoinbase moves over the first transaction of the parent block, whatever it holds
+ * @param cursor after the header
+ * @param skipParentCoinbase skips the first transaction of the parent block, whatever it holds
  * @throws Malformed when it is cut off
  */
 export function skipAuxPow(cursor: Cursor, skipParentCoinbase: () => void): void {

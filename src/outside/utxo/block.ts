@@ -1,6 +1,7 @@
-// Reads raw blocks of Bitcoin's family: the hash against the header, every txid against the Merkle root, and the facts of those transactions
-// that touch something watched. What these two prove is not judged: whether a block is valid is our node's matter. What cannot be read by its
-// bytes alone is told by its number, and can be read with the node's words for it (utxo-words.ts).
+// Reads raw blocks of Bitcoin's family: checks the hash against the header and every txid against the Merkle root, and extracts the facts
+// of the transactions that touch something watched. Whether a block is valid is not judged here: that is our node's work. A transaction
+// that cannot be read from its bytes alone is reported by its position, and can be read with the help of the node's decoded answer
+// (verbose-answers.ts).
 import type { BlockFacts, TransactionFacts } from '../../core/ports.ts';
 import { AUXPOW_VERSION_BIT, skipAuxPow } from './auxpow.ts';
 import { type Cursor, compactSize, displayHash, doubleHash, foldMerkle, Malformed, readCount, skip } from './bytes.ts';
@@ -11,11 +12,11 @@ const HEADER = 80;
 const SMALLEST_TRANSACTION = 10;
 const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };
 
-/** What the node itself says of a block, beside its bytes. */
+/** What the node itself reports of a block, besides its bytes. */
 export type KnownBlock = {
   /** Display order; proven by the Merkle root. */
   readonly txids: readonly string[];
-  /** Of those that could not be read: their bytes, and what they touch. */
+  /** For those that could not be read: their bytes, and what they touch. */
   readonly told: ReadonlyMap<string, { readonly raw: Buffer; readonly facts: TransactionFacts | null }>;
 };
 
@@ -29,10 +30,10 @@ export class Unreadable extends Malformed {
 }
 
 /**
- * A block as `getblock <hash> 0` gives it.
- * @param hash what was asked for, display order; the header must hash to it
- * @param known where the node was asked for more than the bytes
- * @throws Malformed for anything that does not fit; Unreadable where the node's words may help
+ * A block as `getblock <hash> 0` returns it.
+ * @param hash the requested hash, display order; the header must hash to it
+ * @param known where more than the bytes was requested from the node
+ * @throws Malformed for anything that does not match; Unreadable where the node's decoded answer may help
  */
 export function readBlockBytes(
   bytes: Buffer,
@@ -59,7 +60,7 @@ export function readBlockBytes(
   return { hash, previousHash: displayHash(bytes, 4), timeMs: bytes.readUInt32LE(68) * 1000, transactionCount: count, touched };
 }
 
-/** @throws Malformed: no words help against another block than the one that was asked for */
+/** @throws Malformed: a decoded answer cannot help when this is not the requested block */
 export function checkHeader(bytes: Buffer, hash: string, features: Features): void {
   skip({ bytes, at: 0 }, HEADER);
   if (features.headerHash === 'x11') x11(bytes.subarray(0, HEADER), scratch32);
@@ -68,7 +69,7 @@ export function checkHeader(bytes: Buffer, hash: string, features: Features): vo
   if (found !== hash) throw new Malformed(`the header hashes to ${found}`);
 }
 
-/** Moves to the first transaction; how many there are. */
+/** Moves to the first transaction; returns how many there are. */
 function findTransactions(scan: Scan, known: KnownBlock | null): number {
   const { cursor, features } = scan;
   const { bytes } = cursor;
@@ -92,7 +93,7 @@ function findTransactions(scan: Scan, known: KnownBlock | null): number {
   return count;
 }
 
-/** Whatever a parent chain's first transaction may hold: a witness, or none. */
+/** A parent chain's first transaction may have a witness, or none. */
 const PARENT_FEATURES: Features = {
   segwit: true,
   mweb: false,
@@ -139,7 +140,7 @@ function asUnreadable<T>(index: number, read: () => T): T {
   }
 }
 
-// buffers that are used again for every block: nothing here runs concurrently
+// buffers that are reused for every block: nothing here runs concurrently
 const scratch32 = Buffer.alloc(32);
 let leavesBuffer = Buffer.alloc(4096 * 32);
 

@@ -1,4 +1,4 @@
-// Which adapter reads which chain: the currency row's family decides. Called by main/wire.ts.
+// Which adapter reads which chain: decided by the family in the currency's row.
 import type { Network, UtxoCode } from '../../core/currency.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createUtxoNode, type UtxoNode } from './node.ts';
@@ -7,7 +7,7 @@ import { createNodeGroup } from './node-group.ts';
 export type ChainNodesOptions = {
   readonly network: Network;
   readonly clock: Clock;
-  /** RPC URLs of the nodes that are configured, the preferred one first; a coin without one is not available. */
+  /** RPC URLs of the configured nodes, the preferred one first; a currency without one is not available. */
   readonly urls: ReadonlyMap<UtxoCode, readonly string[]>;
 };
 

@@ -1,5 +1,5 @@
-// A cursor over the raw bytes of a block or transaction, and double SHA-256 without allocation. Everything that does not fit throws
-// Malformed: a scanner never reads past the end, and never goes on after something it does not understand. Called by utxo-block.ts and utxo-mweb.ts.
+// A cursor over the raw bytes of a block or transaction, and double SHA-256 without allocation. Everything unexpected throws Malformed: the
+// scanner never reads past the end, and never continues after something it does not understand.
 import { hash } from 'node:crypto';
 
 /** The bytes are not what they should be; the message says what and where. */
@@ -7,7 +7,7 @@ export class Malformed extends Error {}
 
 export type Cursor = { readonly bytes: Buffer; at: number };
 
-/** Moves over `length` bytes. */
+/** Skips `length` bytes. */
 export function skip(cursor: Cursor, length: number): void {
   const next = cursor.at + length;
   if (next > cursor.bytes.length)
@@ -52,13 +52,13 @@ export function compactSize(count: number): Buffer {
   return bytes;
 }
 
-/** Moves over a byte string with its CompactSize before it. */
+/** Skips a byte string after its CompactSize. */
 export function skipBytes(cursor: Cursor): void {
   const length = readCount(cursor);
   skip(cursor, length);
 }
 
-/** SHA-256 of SHA-256 of bytes[start, end), written to target at an offset. The text form is four times as fast as a Buffer a hash. */
+/** SHA-256 of SHA-256 of bytes[start, end), written to target at an offset. Passing it as text is four times as fast as one Buffer per hash. */
 export function doubleHash(bytes: Buffer, start: number, end: number, target: Buffer, offset: number): void {
   inner.write(hash('sha256', bytes.subarray(start, end), 'binary'), 0, 'latin1');
   target.write(hash('sha256', inner, 'binary'), offset, 'latin1');
@@ -73,8 +73,8 @@ export function displayHash(bytes: Buffer, start: number): string {
 }
 
 /**
- * The Merkle root over `count` hashes of 32 bytes in `level`, which is overwritten; it is in its first 32 bytes then. Two equal neighbours
- * mean that transactions were repeated without changing the root (CVE-2012-2459).
+ * The Merkle root over `count` hashes of 32 bytes in `level`, which is overwritten; the root is then in its first 32 bytes. Two equal
+ * adjacent hashes mean that transactions were repeated without changing the root (CVE-2012-2459).
  */
 export function foldMerkle(level: Buffer, count: number): void {
   let width = count;

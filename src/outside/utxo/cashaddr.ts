@@ -1,11 +1,11 @@
 // CashAddr, the address form of Bitcoin Cash (specification of 2017, with the 32-byte script hashes of 2023 and the token-aware types of
-// 2022). Called by utxo-address.ts only.
+// 2022).
 
 const CHARSET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l';
 /** Payload lengths by the low three bits of the version byte. */
 const LENGTHS = [20, 24, 28, 32, 40, 48, 56, 64] as const;
 const GENERATORS = [0x98f2bc8e61n, 0x79b76d99e2n, 0xf33e5fb3c4n, 0xae2eabe2a8n, 0x1e4f43e470n] as const;
-/** The generators' low 32 bits and the 8 above them: a 40-bit register in two numbers is ten times as fast as a bigint. */
+/** The generators' low 32 bits and the 8 above them: as two numbers, a 40-bit register is ten times as fast as a bigint. */
 const LOW = GENERATORS.map((generator) => Number(generator & 0xffffffffn));
 const HIGH = GENERATORS.map((generator) => Number(generator >> 32n));
 
@@ -78,7 +78,7 @@ export type DecodedCashAddress =
   | { readonly kind: 'p2pkh' | 'p2sh'; readonly payload: Uint8Array; readonly tokenAware: boolean }
   | { readonly problem: string };
 
-/** Reads an address with this prefix, or without any; one case throughout. */
+/** Reads an address with this prefix or without one; in one case throughout. */
 export function decodeCashAddress(prefix: string, text: string): DecodedCashAddress {
   const lower = text.toLowerCase();
   if (text !== lower && text !== text.toUpperCase()) return { problem: 'upper and lower case are mixed' };

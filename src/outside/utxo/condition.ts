@@ -1,5 +1,5 @@
-// What one full node says of itself, judged: whether it is of our chain, has read all that it knows, and follows the chain still. Called by
-// utxo-node.ts at the begin of each pass.
+// Judges what one full node reports of itself: whether it is on our chain, has read all the blocks it knows of, and still follows the
+// chain.
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { AskedToo, Clock, NodeCondition } from '../../core/ports.ts';
 import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
@@ -8,24 +8,21 @@ import { asHash, asTxids, type Rpc } from './rpc.ts';
 export type ConditionOptions = { readonly currency: UtxoCode; readonly network: Network; readonly clock: Clock };
 
 const FALSE_ALARM_SECONDS = 10 * 365.25 * 86_400;
-/** Headers are dated by miners, and blocks come more slowly for a while when some of them leave. */
+/** Miners date the headers, and blocks come more slowly for a while when some miners leave. */
 const SLOW_BLOCKS = 1.5;
 
 /**
- * A tip older than this is a node that does not follow the chain. The time between blocks is exponential, so a healthy chain waits longer than
- * k block times once in e^k blocks: less than once in ten years, also while blocks come at two thirds of their pace.
+ * A node whose tip is older than this does not follow the chain. The time between blocks is exponential, so a healthy chain waits longer
+ * than k block times once in e^k blocks: less than once in ten years, even while blocks come at two thirds of their usual rate.
  */
 export function stuckAfterMs(blockSeconds: number): number {
   return SLOW_BLOCKS * Math.log(FALSE_ALARM_SECONDS / blockSeconds) * blockSeconds * 1000;
 }
 
-/** The tip that a node was last seen to have: what was asked about it needs no second question. */
+/** The last known tip of the node: what was asked about it is not asked again. */
 type KnownTip = { readonly hash: string; readonly height: number; readonly timeMs: number };
 
-/**
- * Makes what asks one node for what it says of itself: one request, and one more for a tip that is new. Never throws NodeTrouble: that is its
- * answer.
- */
+/** Makes the function that reads one node's condition: one request, and one more for a new tip. Never throws NodeTrouble: that is its result. */
 export function createConditionReader(rpc: Rpc, options: ConditionOptions): (asked?: AskedToo) => Promise<NodeCondition> {
   let known: KnownTip | null = null;
   return async (asked = { mempool: false }) => {
@@ -56,14 +53,14 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Que
   const own = network === 'regtest' || network === 'sandbox';
   if (!own && info.initialBlockDownload)
     return trouble('syncing', info.blocks, `${rpc.name}: initial block download, ${info.blocks} of ${info.headers} blocks`);
-  // on a chain of our own nobody has peers, and a block may be taken back by hand
+  // on a private chain of our own there are no peers, and a block may be removed by hand
   if (info.headers > info.blocks + 1 && (!own || peers !== 0) && (await manyAreAhead(rpc, info))) {
     return trouble('syncing', info.blocks, `${rpc.name}: ${info.blocks} of ${info.headers} blocks, ${withPeers(peers)}`);
   }
   const isKnown = question.known?.hash === info.hash && question.known.height === info.blocks;
   const tip = isKnown ? question.known : await readTip(rpc, options, info);
   if (tip === null) {
-    // it may have lost a reorganisation between two questions: what it says now is about the new tip
+    // it may have lost a reorganisation between two requests: its present answer is about the new tip
     if (question.attempt === 1) return judgeCondition(rpc, options, { ...question, attempt: 2 });
     throw new NodeTrouble(
       'bad_answer',
@@ -75,7 +72,7 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Que
   if (!own && ageMs > stuckAfterMs(utxo.blockSeconds)) {
     return trouble('stuck', info.blocks, `${rpc.name}: the tip is ${Math.round(ageMs / 60_000)} min old, ${withPeers(peers)}`);
   }
-  // nobody tells it of a payment, however young its tip is
+  // no peer sends it payments, however young its tip is
   if (!own && peers === 0) return trouble('stuck', info.blocks, `${rpc.name}: it has no peers`);
   const condition = {
     state: 'ready',
@@ -112,8 +109,8 @@ async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
 }
 
 /**
- * Whether half of its peers have blocks that it does not have: headers alone may be one peer's, who keeps the blocks back. The peers that the
- * node has chosen itself are asked about, where it has such; one that does not tell its peers' heights is taken at its headers.
+ * Whether half of its peers have blocks that it does not have: headers alone may come from one peer that withholds the blocks. Only the
+ * peers that the node has chosen itself count, if it has any; a node that does not report its peers' heights is judged by its headers.
  */
 async function manyAreAhead(rpc: Rpc, info: ChainInfo): Promise<boolean> {
   const [answer] = await rpc.batch([{ method: 'getpeerinfo' }]);
@@ -131,8 +128,8 @@ const withPeers = (peers: number | null): string =>
   peers === 0 ? 'and it has no peers' : `with ${peers ?? 'an unknown number of'} peers`;
 
 /**
- * The tip with its time; null when the node does not have at the height that it claims the block that it claims. Where two chains share
- * their first block, the one that tells them apart must be ours.
+ * The tip with its time; null when the node does not have the block that it reports at the height that it reports. Where two chains share
+ * their first blocks, the block that distinguishes them must be ours.
  */
 async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Promise<KnownTip | Judged | null> {
   const split = options.network === 'mainnet' ? utxoRow(options.currency).utxo.split : undefined;
@@ -160,7 +157,7 @@ type ChainInfo = {
   readonly headers: number;
   readonly hash: string;
   readonly initialBlockDownload: boolean;
-  /** The lowest block that a pruned node has; null when it has all. */
+  /** The lowest block that a pruned node still has; null when it has all. */
   readonly pruneHeight: number | null;
 };
 

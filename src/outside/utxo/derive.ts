@@ -1,5 +1,5 @@
-// Receiving addresses of an account-level extended public key: BIP32 public derivation of chain 0 (m/purpose'/coin'/account'/0/i), some
-// 30 µs a child by libsecp256k1. Called through Context.ports.addresses by the address pool, and by the key commands to read a key.
+// Receiving addresses of an account-level extended public key: BIP32 public derivation of chain 0 (m/purpose'/coin'/account'/0/i), about 30
+// µs per child with libsecp256k1.
 import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
@@ -58,14 +58,14 @@ function curve(): Curve {
 export type ExtendedPublicKey = { readonly point: Uint8Array; readonly chainCode: Uint8Array };
 
 /**
- * Makes CKDpub of BIP32 for one parent: non-hardened indexes only. It throws UnderivableIndex where BIP32 says the index has no key.
- * HMAC-SHA512 is done by hand from two one-shot hashes: a quarter of the time of node's streaming HMAC.
+ * Makes BIP32's CKDpub for one parent: non-hardened indexes only. It throws UnderivableIndex where BIP32 defines no key for the index.
+ * HMAC-SHA512 is built from two one-shot hashes: a quarter of the time of Node's streaming HMAC.
  */
 export function childrenOf(parent: ExtendedPublicKey, on: Curve = curve()): (index: number) => ExtendedPublicKey {
   const inner = padded(parent.chainCode, 0x36, 37);
   const outer = padded(parent.chainCode, 0x5c, 64);
   inner.set(parent.point, HMAC_BLOCK);
-  // with both coordinates at hand the addon need not take a square root for each child
+  // with both coordinates given, the addon need not take a square root for each child
   const whole = noble.Point.fromBytes(parent.point).toBytes(false);
   return (index) => {
     if (!Number.isInteger(index) || index < 0 || index >= HARDENED)
@@ -94,7 +94,7 @@ const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', byte
 
 type VersionRow = ExtendedKeyForm & { readonly of: readonly UtxoCode[] };
 
-/** Version bytes in use: BIP32's, which every currency takes, and those of the currencies' own rows; regtest takes those of testnet. */
+/** Version bytes in use: BIP32's, which every currency accepts, and those of the currencies' own rows; regtest uses those of testnet. */
 const VERSIONS: readonly VersionRow[] = [
   { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: WATCHED_CODES },
   { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: WATCHED_CODES },
@@ -102,7 +102,7 @@ const VERSIONS: readonly VersionRow[] = [
 ];
 const CANONICAL = { mainnet: 0x0488b21e, other: 0x043587cf };
 
-/** The forms that `--xpub` takes for a currency on a network, for messages. */
+/** The forms of key that a currency accepts on a network, for messages. */
 export function acceptedForms(currency: UtxoCode, network: Network): readonly string[] {
   const rows = VERSIONS.filter((row) => row.mainnet === (network === 'mainnet') && row.of.includes(currency));
   return rows.map((row) => row.form);
@@ -111,7 +111,7 @@ export function acceptedForms(currency: UtxoCode, network: Network): readonly st
 export type AccountKey = ExtendedPublicKey & {
   /** The key in its canonical form (xpub on mainnet, tpub elsewhere): what is stored and compared. */
   readonly xpub: string;
-  /** The form it came in, for example `zpub`. */
+  /** The form in which it was given, for example `zpub`. */
   readonly form: string;
 };
 

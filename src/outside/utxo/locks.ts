@@ -1,12 +1,12 @@
-// What our own node knows of a transaction besides its place on the chain: Dash's InstantSend and ChainLocks, and Bitcoin Cash's double-spend
-// proofs. Only our node's word counts, never what a transaction says of itself.
+// What our own node knows of a transaction besides its place on the chain: Dash's InstantSend locks and ChainLocks, and Bitcoin Cash's
+// double-spend proofs. Only our node's answer counts, never what a transaction says of itself.
 import type { ChainLock } from '../../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './rpc.ts';
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Of Dash Core 0.14 and newer: the locks of those that have one. A transaction that the node does not know has none. */
+/** From Dash Core 0.14 on: the locks of those that have one. A transaction unknown to the node has none. */
 export async function readLocks(rpc: Rpc, txids: readonly string[]): Promise<Map<string, ChainLock>> {
   const found = new Map<string, ChainLock>();
   for await (const [txid, answer] of eachAnswer(rpc, 'getrawtransaction', txids, [1])) {
@@ -23,7 +23,7 @@ export async function readLocks(rpc: Rpc, txids: readonly string[]): Promise<Map
   return found;
 }
 
-/** Of BCHN 23 and newer: those for which the node has seen proof that their coins were signed for twice. Empty where it cannot say. */
+/** From BCHN 23 on: those for which the node has seen proof that their inputs were signed for twice. Empty when it has no such method. */
 export async function readDoubleSpendProofs(rpc: Rpc, txids: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   for await (const [txid, answer] of eachAnswer(rpc, 'getdsproof', txids, [])) {

@@ -1,6 +1,6 @@
-// Moves over the MWEB part of a Litecoin transaction in the mempool, whose peg-outs may be ours (in a block they are outputs of the HogEx, and
-// nothing of the extension is read). Feature bits without a field of their own change nothing here, as in the node's own reading of these bytes.
-// Layout: Litecoin Core 0.21.2, src/libmw.
+// Skips the MWEB part of a Litecoin transaction in the mempool, whose peg-outs may be ours (in a block they are outputs of the HogEx, and
+// nothing of the extension is read). Feature bits without a field of their own change nothing here, as in the node's own parser. Layout:
+// Litecoin Core 0.21.2, src/libmw.
 import { type Cursor, Malformed, readByte, readCount, skip, skipBytes } from './bytes.ts';
 
 const HASH = 32;
@@ -8,11 +8,11 @@ const KEY = 33;
 const SIGNATURE = 64;
 const RANGE_PROOF = 675;
 
-/** Coins that a transaction of the mempool takes out of the extension; the script lies at bytes[start, end). */
+/** An output that a mempool transaction takes out of the extension; its script is bytes[start, end). */
 export type PegOut = { readonly amountMinor: bigint; readonly start: number; readonly end: number };
 
 /**
- * The MWEB part of a transaction, behind its marker.
+ * The MWEB part of a transaction, after its marker.
  * @throws Malformed at the first thing that is not as Litecoin Core writes it
  */
 export function readMwebTransaction(cursor: Cursor): PegOut[] {
@@ -64,11 +64,11 @@ function readPegOut(cursor: Cursor): PegOut {
   return { amountMinor, start, end: cursor.at };
 }
 
-/** Litecoin Core's own VARINT: base 128, the highest bit says that more follows. */
+/** Litecoin Core's own VARINT: base 128, the highest bit means that more follows. */
 function skipVarInt(cursor: Cursor): void {
   readVarInt(cursor);
 }
-/** Each byte but the last counts one more than it says, so that no number has two forms. */
+/** Each byte but the last adds one to its value, so that no number has two forms. */
 function readVarInt(cursor: Cursor): bigint {
   let value = 0n;
   for (let length = 1; length <= 10; length++) {

@@ -1,5 +1,5 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
-// while it is ready, so a node that comes back changes nothing. Made by by-currency.ts where a coin has more than one RPC URL.
+// while it is ready, so a node that comes back changes nothing.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition } from '../../core/ports.ts';
 import type { UtxoNode } from './node.ts';
@@ -7,28 +7,31 @@ import { NodeTrouble } from './node-trouble.ts';
 
 export type NodeGroupOptions = {
   readonly clock: Clock;
-  /** How long the other nodes are waited for in one look (default 2 s), and the one in use five times as long. */
+  /** How long one look waits for the other nodes (default 2 s); for the one in use five times as long. */
   readonly patienceMs?: number;
 };
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 type Member = {
   readonly node: UtxoNode;
-  /** The question that is under way: a node that hangs is not asked twice. */
+  /** The request in progress: a node that hangs is not asked twice. */
   asking: Promise<NodeCondition> | null;
-  /** After a call in which it failed it is not chosen until then, while another is ready. */
+  /** After a call in which it failed it is not chosen until this time, while another is ready. */
   restsUntilMs: number;
   /** Why it rests. */
   fault: string | null;
-  /** Since when it has been below another that tells the same history; null while it is not. */
+  /** Since when it has been below another node with the same history; null while it is not. */
   behindSinceMs: number | null;
 };
 
 const REST_MS = 60_000;
-/** So far behind another it is left at once; by less, when it does not make it good in the time that a block needs from node to node. */
+/**
+ * A node this far behind another is left at once; one less far behind, when it does not catch up within the time that a block takes from
+ * node to node.
+ */
 const LAG_BLOCKS = 6;
 const LAG_MS = 5_000;
-/** One that stands by and has been behind for this long is told. */
+/** A standby node that has been behind for this long is reported. */
 const LAG_TOLD_MS = 60_000;
 const OWN_PATIENCE = 5;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
@@ -46,7 +49,7 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
   if (first === undefined) throw new Error('a group needs at least one node');
   let inUse = first;
 
-  /** Calls the node in use; where it fails, another one is chosen at the next look. */
+  /** Calls the node in use; when it fails, another one is chosen at the next look. */
   async function use<T>(call: (node: ChainPort) => Promise<T>): Promise<T> {
     const member = inUse;
     try {
@@ -61,7 +64,7 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
   }
 
   async function condition(asked?: AskedToo): Promise<NodeCondition> {
-    // an answer to an earlier question lists what was there then
+    // the answer to an earlier request lists an older mempool
     const wasAsked = inUse.asking !== null;
     const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs: options.patienceMs ?? 2_000, asked });
     const all = [own as Look, ...rest];
@@ -110,7 +113,7 @@ type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; 
 
 type Looking = { readonly patienceMs: number; readonly asked: AskedToo | undefined };
 
-/** The one in use first, then the others in their order; one that takes its time is no answer yet. */
+/** The one in use first, then the others in their order; one that has not answered yet has no result. */
 async function lookAtAll(members: readonly Member[], inUse: Member, { patienceMs, asked }: Looking): Promise<Look[]> {
   const enough = new AbortController();
   const wait = (ms: number) => delay(ms, null, { signal: enough.signal }).catch(() => null);
@@ -136,7 +139,7 @@ function ask(member: Member, asked?: AskedToo): Promise<NodeCondition> {
   return member.asking;
 }
 
-/** The one in use while it is ready, else the first that is; one that rests after a failure only when there is no other. */
+/** The one in use while it is ready, otherwise the first that is; one that rests after a failure only when there is no other. */
 function choose(all: readonly Look[], nowMs: number): Look<Ready> | null {
   const ready = all.filter(isReady);
   return ready.find((one) => one.member.restsUntilMs <= nowMs) ?? ready[0] ?? null;
@@ -162,13 +165,13 @@ function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>
 
 type Compared = { readonly other: Look<Ready>; readonly accord: NodeAccord };
 
-/** Each other one that is ready against the chosen one. */
+/** Compares every other ready node with the chosen one. */
 function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]> {
   const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
   return Promise.all(others.map(async (other) => ({ other, accord: await compareTwo(chosen, other) })));
 }
 
-/** One contradiction is enough; one agreement without any is agreement, on the highest block that two of them have. */
+/** One contradiction is enough; without any, one agreement is agreement, on the highest block that two of them have. */
 function summary(compared: readonly Compared[]): NodeAccord {
   const accords = compared.map((one) => one.accord);
   const contested = accords.find((accord) => accord.state === 'contested');
@@ -176,7 +179,7 @@ function summary(compared: readonly Compared[]): NodeAccord {
   return contested ?? highest ?? { state: 'unknown' };
 }
 
-/** Notes of all that tell the chosen one's history since when they have not had the highest of their tips. */
+/** Records, for every node with the chosen one's history, since when it has not had the highest of their tips. */
 function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): void {
   const agreed = compared.filter(({ accord }) => accord.state === 'agreed').map(({ other }) => other);
   const top = Math.max(chosen.condition.height, ...agreed.map((one) => one.condition.height));
@@ -184,7 +187,7 @@ function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: n
     member.behindSinceMs = condition.height < top ? (member.behindSinceMs ?? nowMs) : null;
 }
 
-/** The highest that tells the same history, once the chosen one has stopped following the chain: it is far behind, or has been behind for long. */
+/** The highest node with the same history, once the chosen one has stopped following the chain: it is far behind, or has been behind for long. */
 function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): Look<Ready> | null {
   const own = chosen.condition.height;
   const [highest] = compared

@@ -1,10 +1,10 @@
-// Why a node cannot be read right now, told apart so that an operator knows what to do. Thrown by utxo-rpc, utxo-block and utxo-node;
-// the watchers see only an Error with a `state` of NodeCondition.
+// Why a node cannot be read right now, in classes that show an operator what to do. The watchers see only an Error with a `state` of
+// NodeCondition.
 import type { NodeTroubleState } from '../../core/ports.ts';
 
 export type TroubleState = NodeTroubleState;
 
-/** The node as a whole cannot be used: `state` says how, the message names the node (without its password) and the reason. */
+/** The node as a whole cannot be used: `state` is its condition, the message names the node (without its password) and the reason. */
 export class NodeTrouble extends Error {
   readonly state: TroubleState;
   constructor(state: TroubleState, message: string, options?: ErrorOptions) {
@@ -14,7 +14,7 @@ export class NodeTrouble extends Error {
   }
 }
 
-/** The node works and refuses this one call: its JSON-RPC error code and text. */
+/** The node works but refuses this one call: its JSON-RPC error code and text. */
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly method: string;
@@ -26,6 +26,6 @@ export class RpcRefusal extends Error {
   }
 }
 
-/** Whether this is how a node refuses getblockhash for a height above its tip: -8 of Bitcoin Core and its children, -1 of bchd. */
+/** Whether this is a node's refusal of getblockhash for a height above its tip: -8 of Bitcoin Core and its descendants, -1 of bchd. */
 export const isBeyondTip = ({ code, message }: RpcRefusal): boolean =>
   code === -8 || (code === -1 && message.includes('out of range'));

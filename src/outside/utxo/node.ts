@@ -1,5 +1,5 @@
-// One full node of Bitcoin's family behind ChainPort: its condition told apart, blocks and mempool read as raw bytes with our own scanner,
-// ZMQ as a hint where it has one.
+// One full node of Bitcoin's family behind ChainPort: its condition, blocks and mempool as raw bytes read with our own scanner, ZMQ as a
+// hint where it has it.
 import { type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction } from '../../core/ports.ts';
 import { readBlockBytes } from './block.ts';
@@ -18,7 +18,7 @@ export type UtxoNodeOptions = {
   readonly url: string;
   readonly network: Network;
   readonly clock: Clock;
-  /** Nothing from the node for this long is trouble (default 15 s, and 5 s for what costs it nothing). */
+  /** No bytes from the node for this long is trouble (default 15 s, and 5 s for calls that cost it nothing). */
   readonly silenceMs?: number;
 };
 
@@ -32,12 +32,12 @@ const CONNECTIONS = 4;
 const HASH = /^[0-9a-f]{64}$/;
 /** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
 const NOT_THERE = -5;
-/** A transaction that the node lists, and says this often in a row that it does not have it: one of the two is not true. */
+/** A transaction that the node lists but this often in a row says it does not have: one of the two answers is wrong. */
 const DENIED_OFTEN = 4;
-/** A node that says nothing for this long is down: to a question for a block or the mempool, and to one that costs it nothing. */
+/** A node that sends nothing for this long is down: for a request of a block or the mempool, and for one that costs it nothing. */
 const SILENCE_MS = 15_000;
 const QUICK_SILENCE_MS = 5_000;
-/** `Block not available (pruned data)` of Bitcoin Core and its children. */
+/** `Block not available (pruned data)` of Bitcoin Core and its descendants. */
 const PRUNED = /pruned/i;
 
 /** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
@@ -48,10 +48,10 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const { dialect } = row.utxo;
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
-  // what every node answers at once: one that does not is noticed soon, also while a large answer is waited for
+  // calls that every node answers at once: one that does not is noticed soon, also during a large answer
   const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
   const readCondition = createConditionReader(quick, options);
-  /** Listed at the last look and not to be had: how often in a row. */
+  /** Listed at the last look but not available: how often in a row. */
   let denied = new Map<string, number>();
   function noteListing(listing: readonly string[]): void {
     if (denied.size > 0) denied = stillListed(denied, listing);
@@ -114,13 +114,13 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       try {
         return readTransactionBytes(Buffer.from(raw), null, features, watch);
       } catch (error) {
-        if (error instanceof Malformed) return null; // the whole list brings it again, by its name
+        if (error instanceof Malformed) return null; // the whole list brings it again, with its txid
         throw error;
       }
     },
     async mempoolSeenAtMs(txid) {
       const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
-      if (answer instanceof RpcRefusal) return null; // not there any more, or a node that does not say
+      if (answer instanceof RpcRefusal) return null; // no longer there, or a node that does not report it
       const time = (answer as { time?: unknown } | null)?.time;
       return typeof time === 'number' && time > 0 ? time * 1000 : null;
     },
@@ -129,7 +129,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     async blocksPaying(scripts, fromHeight, toHeight) {
       const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
       const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic']));
-      // a method that is not there, or an index that is not kept
+      // a method that does not exist, or an index that is not kept
       if (answer instanceof RpcRefusal) return null;
       const { relevant_blocks: hashes } = (answer ?? {}) as { relevant_blocks?: unknown };
       if (!Array.isArray(hashes) || !hashes.every((hash) => typeof hash === 'string' && HASH.test(hash)))
@@ -143,7 +143,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   };
 }
 
-/** The raw bytes of each, part by part; null of one that the node does not have (any more). */
+/** The raw bytes of each, part by part; null for one that the node does not have (any more). */
 async function* fetchTransactions(
   rpc: Rpc,
   txids: readonly string[],
@@ -178,7 +178,7 @@ function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void 
   throw new NodeTrouble('bad_answer', reason);
 }
 
-/** By its bytes, and where they cannot be read by the node's words for it. */
+/** From its bytes; if they cannot be read, from the node's decoded answer. */
 async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise<TransactionFacts | null> {
   try {
     return readTransactionBytes(raw, txid, asked.features, asked.watch);
@@ -193,7 +193,7 @@ async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise
   }
 }
 
-/** What neither the bytes nor the words prove is the node's trouble: nothing is booked from it, and it is asked again. */
+/** What neither the bytes nor the decoded answer prove is the node's trouble: nothing is booked from it, and it is requested again. */
 async function blockByWords(
   unread: Malformed,
   asked: Asked,
@@ -208,7 +208,7 @@ async function blockByWords(
   }
 }
 
-/** Why the bytes could not be read, and why the node's words did not help. */
+/** Why the bytes could not be read, and why the node's decoded answer did not help. */
 function bothReasons(bytes: Error, words: Error): string {
   return words.message === bytes.message ? words.message : `${bytes.message}; by its words: ${words.message}`;
 }

@@ -1,7 +1,7 @@
-// The body of a node's answer as it comes over the line: bounded in bytes and in time, and one long hex string decoded on the way, so that a
-// block is never held as text.
+// The body of a node's answer while it arrives: bounded in bytes and in time, and one long hex string decoded on the way, so that a block
+// is never held as text.
 
-/** The body is larger than what was to be taken; `bytes` is its size as far as it is known. */
+/** The body is larger than the limit; `bytes` is its size as far as it is known. */
 export class TooLarge extends Error {
   readonly bytes: number;
   constructor(bytes: number, most: number) {
@@ -9,23 +9,26 @@ export class TooLarge extends Error {
     this.bytes = bytes;
   }
 }
-/** The body comes more slowly than any line that is waited for. */
+/** The body arrives more slowly than any line we wait for. */
 export class TooSlow extends Error {}
 
 export type BodySink = {
-  /** Bytes that are taken at most. */
+  /** The largest number of bytes accepted. */
   readonly most: number;
   take(part: Buffer): void;
 };
 
-/** A whole answer may take this many silences, and what its bytes take at this pace: the largest block through a thin line arrives, a trickle does not. */
+/**
+ * A whole answer may take this many silences, plus the time that its bytes take at this rate: the largest block arrives through a slow
+ * line, a trickle does not.
+ */
 const PATIENCE_SILENCES = 4;
 const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
 
 /**
- * Reads a body to its end, however evenly it comes.
- * @param length what its header promises, bytes; null when it does not
- * @throws TooLarge (at once where the length is promised), TooSlow
+ * Reads a body to its end.
+ * @param length the size in its header, bytes; null when it has none
+ * @throws TooLarge (at once when the header gives the size), TooSlow
  */
 export async function readBody(
   body: AsyncIterable<Buffer>,
@@ -65,8 +68,8 @@ const QUOTE = 0x22;
 const LONGEST_HEAD = 128;
 
 /**
- * Decodes the answer `{"result":"<hex>",…}`. `decoded` is null for any other answer; `bytes` is the answer without what was decoded, to be read
- * as JSON.
+ * Decodes the answer `{"result":"<hex>",…}`. `decoded` is null for any other answer; `bytes` is the answer without the decoded part, to be
+ * read as JSON.
  */
 export function hexSink(most: number): BodySink & { bytes(): Buffer; decoded(): Buffer | null } {
   const around: Buffer[] = [];

@@ -1,5 +1,5 @@
-// JSON-RPC over HTTP as bitcoind and its relatives speak it: keep-alive, Basic auth, batches, time-outs, numbers without loss, and every
-// way in which a node can fail told apart. No answer is larger than what its caller can hold.
+// JSON-RPC over HTTP as spoken by bitcoind and its relatives: keep-alive, Basic auth, batches, time-outs, exact numbers, and a class for
+// every way in which a node can fail. No answer is larger than what its caller can hold.
 import { errors, Pool } from 'undici';
 import { parseExact } from '../exact-json.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
@@ -8,7 +8,7 @@ import { type BodySink, bytesSink, hexSink, readBody, TooLarge, TooSlow } from '
 export type RpcOptions = {
   /** `http://user:password@host:port[/wallet/…]` */
   readonly url: string;
-  /** Nothing from the node for this long is trouble. */
+  /** No bytes from the node for this long is trouble. */
   readonly silenceMs: number;
   readonly connections: number;
 };
@@ -21,7 +21,7 @@ export type Rpc = {
   call(method: string, params?: readonly unknown[]): Promise<unknown>;
   /** The bytes of a result that is one hex string, without going through JSON. */
   callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
-  /** A few calls in one request, answers in the same order; a refused call is an RpcRefusal in its place. */
+  /** A few calls in one request, answers in the same order; a refused call has an RpcRefusal in its place. */
   batch(calls: readonly RpcCall[]): Promise<readonly unknown[]>;
   /** Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls. */
   inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part>;
@@ -31,13 +31,16 @@ export type Rpc = {
 /** The answers to some of the calls, from the one at `from` on and in their order. */
 export type Part = { readonly from: number; readonly answers: readonly unknown[] };
 
-/** The largest answer that is read as JSON: the list of two million transactions, or one of the largest that a node tells in words. */
+/** The largest answer that is read as JSON: the list of two million transactions, or one of the largest transactions in decoded form. */
 const MOST_JSON_BYTES = 160 * 1024 * 1024;
-/** The largest block that is taken, as hex: Bitcoin Cash lets its 32 MB grow with their use (CHIP-2023-04), at most to the double in a year. */
+/**
+ * The largest block that is accepted, as hex: Bitcoin Cash lets its 32 MB grow with their use (CHIP-2023-04), at most to the double in a
+ * year.
+ */
 const MOST_HEX_BYTES = 512 * 1024 * 1024;
-/** A part of many calls: what more would be answered than the bytes, is asked again in smaller parts. */
+/** The largest answer to a part of many calls: what would exceed it is requested again in smaller parts. */
 const MOST_PART_BYTES = 16 * 1024 * 1024;
-/** The node holds a whole part in memory too, whatever its size is. */
+/** The node holds a whole part in memory too, whatever its size. */
 const MOST_PART_CALLS = 100;
 const WARMING_UP = -28;
 const HASH = /^[0-9a-f]{64}$/;
@@ -58,10 +61,10 @@ export function createRpc(options: RpcOptions): Rpc {
     keepAliveTimeout: 4_000,
   });
   const { silenceMs } = options;
-  /** How many calls of a method the next part may hold, by what the last ones took. */
+  /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
 
-  /** Posts, and lets the sink take the body; the HTTP status. */
+  /** Posts the calls and passes the body to the sink; returns the HTTP status. */
   async function post(calls: unknown, sink: BodySink, isRetry = false): Promise<number> {
     let answering = false;
     try {
@@ -71,7 +74,8 @@ export function createRpc(options: RpcOptions): Rpc {
       await readBody(reply.body, sink, { length: Number.isNaN(length) ? null : length, silenceMs });
       return reply.statusCode;
     } catch (error) {
-      // a kept connection that the node closed meanwhile (it was restarted) fails once; what is sent may be sent twice: all calls can be repeated
+      // a kept connection that the node closed meanwhile (it was restarted) fails once; a request may be sent twice, because all calls can
+      // be repeated
       if (!answering && !isRetry && isClosedConnection(error)) return post(calls, sink, true);
       throw transportTrouble(name, error, { answering, silenceMs });
     }
@@ -131,7 +135,7 @@ export function createRpc(options: RpcOptions): Rpc {
   };
 }
 
-/** How many calls fill half of a part, when so many took these bytes. */
+/** How many calls fill half of a part, given that so many took these bytes. */
 function fitting(calls: number, bytes: number): number {
   return Math.max(1, Math.min(MOST_PART_CALLS, Math.floor((MOST_PART_BYTES / 2 / bytes) * calls)));
 }
@@ -167,7 +171,7 @@ function transportTrouble(
   return new NodeTrouble('down', `${name}: ${code ?? inner.message}`, { cause });
 }
 
-/** The parsed body of an answer, whatever its status was: bitcoind sends errors as 404 and 500, others as 200. */
+/** The parsed body of an answer, whatever its status: bitcoind sends errors as 404 and 500, others as 200. */
 function readAnswer(name: string, status: number, bytes: Buffer): unknown {
   if (status === 401 || status === 403) throw new NodeTrouble('unauthorized', `${name}: wrong user or password (HTTP ${status})`);
   if (status === 503) throw new NodeTrouble('busy', `${name}: ${excerpt(bytes) || 'work queue depth exceeded'} (HTTP 503)`);
@@ -192,7 +196,7 @@ function excerpt(bytes: Buffer): string {
     .trim();
 }
 
-/** The refusal in one answer, or null; a node that warms up refuses everything, so that is the node's trouble. */
+/** The refusal in one answer, or null; a node that is warming up refuses everything, so that is the node's trouble. */
 function refusalOf(name: string, method: string, answer: unknown): RpcRefusal | null {
   const { error, result } = answer as { error?: unknown; result?: unknown };
   if (error === null || error === undefined) {
@@ -236,13 +240,13 @@ export function fromHex(value: unknown): Buffer | null {
   return bytes.length * 2 === value.length ? bytes : null;
 }
 
-/** A block hash that a node answered. */
+/** A block hash from a node's answer. */
 export function asHash(rpc: Rpc, method: string, value: unknown): string {
   if (typeof value === 'string' && HASH.test(value)) return value;
   throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a block hash`);
 }
 
-/** The transactions of a mempool that a node answered. */
+/** The transactions of a mempool from a node's answer. */
 export function asTxids(rpc: Rpc, method: string, value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((txid) => typeof txid === 'string' && HASH.test(txid))) return value;
   throw new NodeTrouble('bad_answer', `${rpc.name}: ${method} did not answer a list of transactions`);

@@ -1,5 +1,5 @@
-// The token that the script of a Bitcoin Cash output may begin with (CHIP-2022-02 CashTokens): told apart so that such an output is never
-// taken for money. Called by utxo-block.ts.
+// The token with which the script of a Bitcoin Cash output may begin (CHIP-2022-02 CashTokens), recognised so that such an output never
+// counts as a payment.
 import { displayHash } from './bytes.ts';
 
 /** First byte of a script that begins with a token. */
@@ -23,9 +23,9 @@ export type Token = {
 };
 
 /**
- * The token at the begin of bytes[start, end), whose first byte is TOKEN_PREFIX.
- * @returns null when it is not as the CHIP defines it: no node has taken such an output since the upgrade of 2023, and before it nobody could
- * spend one, so that it is a script like any other that is not ours
+ * The token at the beginning of bytes[start, end), whose first byte is TOKEN_PREFIX.
+ * @returns null when it is not as the CHIP defines it: no node has accepted such an output since the upgrade of 2023, and before it nobody
+ * could spend one, so it is like any other script that is not ours
  */
 export function readToken(bytes: Buffer, start: number, end: number): Token | null {
   if (end - start <= BITFIELD_AT) return null;

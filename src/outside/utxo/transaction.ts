@@ -1,5 +1,5 @@
-// Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts lie, what it touches, its txid. What it does
-// not know it refuses (Malformed); what the txid proves it does not judge.
+// Reads one transaction of Bitcoin's family by hand, in one pass over its bytes: where its parts are, what it touches, its txid. It refuses
+// everything unknown (Malformed); it does not judge what the txid proves.
 
 import { isProtected, type UtxoParameters } from '../../core/currencies/utxo.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
@@ -10,7 +10,7 @@ import { readToken, TOKEN_PREFIX } from './token.ts';
 export type Features = UtxoParameters['blockFeatures'];
 export type Watched = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
 
-/** Where the parts of the transaction that was just read lie. */
+/** Where the parts of the transaction that was just read are. */
 export type Scan = {
   readonly cursor: Cursor;
   readonly features: Features;
@@ -38,7 +38,7 @@ const SPECIAL_VERSION = 3;
 
 /**
  * One transaction as the mempool has it.
- * @param txid what was asked for; null when it was pushed
+ * @param txid the requested one; null when it was pushed
  * @returns its facts, or null when it touches nothing watched
  * @throws Malformed for anything that is wrong, unknown or left over
  */
@@ -51,7 +51,7 @@ export function readTransactionBytes(
   const scan = newScan({ bytes, at: 0 }, features, watch);
   scanTransaction(scan);
   if (scan.cursor.at !== bytes.length) throw new Malformed(`${bytes.length - scan.cursor.at} bytes are left over`);
-  // an MWEB-only transaction has neither inputs nor outputs here, and is named by its kernel: one that was pushed has no name for us
+  // an MWEB-only transaction has neither inputs nor outputs here, and its id is its kernel's: a pushed one has no txid for us
   if ((scan.flags & MWEB) !== 0 && scan.bodyEnd - scan.bodyStart === 2)
     return scan.hit && txid !== null ? factsOf(scan, txid) : null;
   hashTransaction(scan, txidBytes, 0);
@@ -97,7 +97,7 @@ export function scanTransaction(scan: Scan): void {
   if (scan.flags & WITNESS) skipWitnesses(cursor, inputs);
   if (scan.flags & MWEB) skipMwebPart(scan);
   skip(cursor, 4);
-  // the payload's meaning is the quorums' matter; every type has the same envelope, and the txid covers it
+  // only the quorums need the payload; every type has the same envelope, and the txid covers it
   if (scan.special > 0) skipBytes(cursor);
   scan.end = cursor.at;
 }
@@ -152,7 +152,7 @@ function skipWitnesses(cursor: Cursor, inputs: number): void {
   }
 }
 
-/** In a block only the HogEx carries the flag, with nothing behind it; in the mempool an extension of its own stands between the outputs and the lock time. */
+/** In a block only the HogEx carries the flag, with nothing after it; in the mempool the extension is between the outputs and the lock time. */
 function skipMwebPart(scan: Scan): void {
   const { cursor } = scan;
   const present = readByte(cursor);
@@ -165,11 +165,11 @@ function skipMwebPart(scan: Scan): void {
   if (end < cursor.at) throw new Malformed('cut off within an MWEB transaction');
   scan.pegOuts = pegOutsOf({ bytes: cursor.bytes, at: cursor.at }, end);
   if (scan.pegOuts.some(({ start, end }) => scan.watch.hasScript(cursor.bytes, start, end))) scan.hit = true;
-  // what is outside of it is proven by the txid
+  // the txid proves everything outside of it
   cursor.at = end;
 }
 
-/** A form that is not known yet hides its peg-outs until they stand in a block; it is no trouble of the node. */
+/** A form that is not known yet hides its peg-outs until they are in a block; that is no trouble of the node. */
 function pegOutsOf(cursor: Cursor, end: number): readonly PegOut[] {
   try {
     const found = readMwebTransaction(cursor);
@@ -216,7 +216,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   const outputs: OutputFacts[] = [];
   const unprotectedOutputs: OutputFacts[] = [];
   const pay = (output: OutputFacts): void => {
-    // MoneyRange, the rule of every node of the family: what cannot exist is no amount
+    // MoneyRange, the rule of every node of the family: an impossible value is no amount
     if (output.amountMinor < 0n) throw new Malformed('a negative amount');
     if (output.amountMinor > features.maxMoney) throw new Malformed('an amount above all money');
     (isProtected(features, output.script) ? outputs : unprotectedOutputs).push(output);
@@ -254,7 +254,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   };
 }
 
-// buffers that are used again for every transaction: nothing here runs concurrently
+// buffers that are reused for every transaction: nothing here runs concurrently
 const NO_HASH = Buffer.alloc(32);
 const txidBytes = Buffer.alloc(32);
 let plainBuffer = Buffer.alloc(64 * 1024);

@@ -1,5 +1,5 @@
-// Reads what our scanner cannot, by the node's own words for it (`getblock <hash> 1`, `getrawtransaction <txid> 1`): the txids must give the
-// header's Merkle root, and what is told of a transaction that touches us must hash to its txid. So nothing is believed that is not proven.
+// Reads what our scanner cannot, from the node's decoded answers (`getblock <hash> 1`, `getrawtransaction <txid> 1`): the txids must give
+// the header's Merkle root, and a decoded transaction that touches us must hash to its txid. So nothing is believed that is not proven.
 import type { BlockFacts, Outpoint, TransactionFacts } from '../../core/ports.ts';
 import { checkHeader, type KnownBlock, readBlockBytes, Unreadable } from './block.ts';
 import { compactSize, foldMerkle, Malformed } from './bytes.ts';
@@ -10,9 +10,9 @@ import { type Features, readTransactionBytes, type Watched } from './transaction
 export type Asked = { readonly rpc: Rpc; readonly features: Features; readonly watch: Watched };
 
 /**
- * A block of which some transactions (or what stands before them) cannot be read by their bytes: these are moved over by their length, and told
- * by the node.
- * @throws Malformed when the words do not fit the block either
+ * A block in which some transactions (or the bytes before them) cannot be read: these are skipped by their length, and read from the node's
+ * decoded answer.
+ * @throws Malformed when the decoded answer does not match the block either
  */
 export async function readBlockByWords(
   { rpc, features, watch }: Asked,
@@ -37,12 +37,12 @@ export async function readBlockByWords(
   }
 }
 
-/** A transaction of the mempool by the node's words; null when it touches nothing watched. @throws Malformed */
+/** A transaction of the mempool from the node's decoded answer; null when it touches nothing watched. @throws Malformed */
 export async function readTransactionByWords({ rpc, features, watch }: Asked, txid: string): Promise<TransactionFacts | null> {
   return factsOfWords(await orRefusal(rpc.call('getrawtransaction', [txid, 1])), txid, features, watch);
 }
 
-/** With the block it is in, which spares a node an index; a node that does not take that third parameter is asked without it. */
+/** With the block it is in, so that the node needs no index; a node that does not accept that third parameter is asked without it. */
 async function askFor(rpc: Rpc, txid: string, blockHash: string, verbose: 0 | 1): Promise<unknown> {
   const answer = await orRefusal(rpc.call('getrawtransaction', [txid, verbose === 1, blockHash]));
   return answer instanceof RpcRefusal ? orRefusal(rpc.call('getrawtransaction', [txid, verbose])) : answer;
@@ -65,7 +65,7 @@ type Input = { readonly outpoint: Outpoint; readonly script: Buffer; readonly se
 type Output = { readonly minor: bigint; readonly script: Buffer };
 
 /**
- * What a transaction in words touches. One that touches nothing watched need not be proven.
+ * What a decoded transaction touches. One that touches nothing watched need not be proven.
  * @param words `getrawtransaction <txid> 1`
  */
 function factsOfWords(words: unknown, txid: string, features: Features, watch: Watched): TransactionFacts | null {
@@ -73,7 +73,7 @@ function factsOfWords(words: unknown, txid: string, features: Features, watch: W
   const told = (words ?? {}) as Record<string, unknown>;
   if (told.txid !== txid || !Array.isArray(told.vin) || !Array.isArray(told.vout))
     throw new Malformed(`the node tells another transaction than ${txid}`);
-  // what of Litecoin's extension is told among them has neither a script nor an outpoint
+  // entries of Litecoin's extension among them have neither a script nor an outpoint
   const inputs = told.vin.map(inputOf).filter((one) => one !== null);
   const outputs = told.vout.map(outputOf).filter((one) => one !== null);
   if (!inputs.some((one) => watch.hasOutpoint(outpointBytes(one), 0)) && !outputs.some(({ script }) => isWatched(watch, script)))
@@ -111,7 +111,7 @@ function outputOf(output: unknown): Output | null {
   return typeof script !== 'string' ? null : { minor: minorOf(value), script: bytesOf(script) };
 }
 
-/** Coins as the node writes them, with up to eight decimals; a number where it is whole. */
+/** An amount as the node writes it, in whole units with up to eight decimals; a JSON number where it is whole. */
 function minorOf(value: unknown): bigint {
   const parts = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(String(value));
   if (parts === null) throw new Malformed(`the node tells an amount of ${String(value)}`);

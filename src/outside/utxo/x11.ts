@@ -1,5 +1,5 @@
-// X11, the hash by which Dash names its blocks: eleven hash functions one after the other, by the library of the Dash developers. Called by
-// utxo-block.ts, once a block (about a millisecond).
+// X11, the hash that identifies Dash's blocks: eleven hash functions one after the other, by the library of the Dash developers; it takes
+// about a millisecond, once per block.
 import { createRequire } from 'node:module';
 
 type Library = { digest(input: Uint8Array, inputFormat: 1, outputFormat: 1): readonly number[] };

@@ -1,5 +1,5 @@
-// The node's own announcements (ZMQ), where it was built and configured with them: rawtx brings transactions, hashblock and rawblock say
-// "look now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment. Called by utxo-node.ts.
+// The node's own announcements (ZMQ), if it is built and configured with them: rawtx brings transactions, hashblock and rawblock mean "look
+// now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment.
 import type { MempoolPush, PushSubscription } from '../../core/ports.ts';
 import { RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './rpc.ts';
@@ -16,7 +16,7 @@ export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): P
   const subscribers = [...addresses].map((address) => {
     const here = topics.filter((one) => one.address === address).map(({ topic }) => topic);
     const read = createReader(here, push);
-    // what was announced while nobody was connected has to be looked for
+    // what was announced while we were not connected must be searched for
     return subscribe({ address, topics: here, onMessage: read, onGap: push.onHint });
   });
   return {
@@ -27,7 +27,7 @@ export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): P
   };
 }
 
-/** Takes what is published; a number that is left out in the count of a topic is a message that was lost. */
+/** Reads published messages; a gap in the counter of a topic is a lost message. */
 function createReader(topics: readonly string[], push: MempoolPush): (parts: readonly Buffer[]) => void {
   const expected = new Map<string, number>();
   return ([name, body, counter]) => {
@@ -64,7 +64,7 @@ async function announced(rpc: Rpc, host: string): Promise<readonly { topic: stri
   });
 }
 
-/** The node says where it bound its sockets; what is its own host or "anywhere" to it is the host of its RPC to us. */
+/** The node reports where it bound its sockets; an address that means itself or "anywhere" is reached by us at the host of its RPC. */
 function reachable(address: string, host: string): string {
   const match = /^tcp:\/\/(\[?[^\]]*?\]?):(\d+)$/.exec(address);
   if (match === null) return address;

@@ -1,5 +1,5 @@
-// A subscriber of ZeroMQ's wire protocol (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, SUB socket), as full nodes publish by it. It connects by
-// itself, again and again. Used by utxo-zmq.ts.
+// A subscriber of ZeroMQ's wire protocol (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, SUB socket), by which full nodes publish. It
+// reconnects by itself, again and again.
 import { connect, type Socket } from 'node:net';
 
 export type SubscriberOptions = {
@@ -8,17 +8,17 @@ export type SubscriberOptions = {
   readonly topics: readonly string[];
   /** A whole message: its first part is the topic. */
   readonly onMessage: (parts: readonly Buffer[]) => void;
-  /** Connected, but not at the first try, or once more: what was published meanwhile was not heard. */
+  /** Connected, but not at the first try, or again: messages published meanwhile were missed. */
   readonly onGap: () => void;
 };
 
 export type Subscription = {
-  /** Whether it is connected and has asked for its topics: what is published is heard. */
+  /** Whether it is connected and subscribed: published messages arrive. */
   isLive(): boolean;
   close(): void;
 };
 
-/** A block of 32 MB, and some. */
+/** A block of 32 MB, and a margin. */
 const LARGEST_FRAME = 40 * 1024 * 1024;
 const MOST_PARTS = 16;
 const GREETING_BYTES = 64;
@@ -37,8 +37,8 @@ class NotZmtp extends Error {}
 export const isPublisherAddress = (address: string): boolean => targetOf(address) !== null;
 
 /**
- * Subscribes; a publisher that is not there, goes away or talks nonsense is tried again after a pause of at most 5 s. Throws TypeError for
- * an address that is neither of the two.
+ * Subscribes; a publisher that is not there, goes away or violates the protocol is tried again after a pause of at most 5 s. Throws
+ * TypeError for an address that is neither of the two.
  */
 export function subscribe(options: SubscriberOptions): Subscription {
   const target = targetOf(options.address);
@@ -54,7 +54,7 @@ export function subscribe(options: SubscriberOptions): Subscription {
     const current = connect(to);
     tries += 1;
     socket = current;
-    // nobody waits for an announcement
+    // an announcement must not keep the process alive
     current.unref();
     const giveUp = setTimeout(() => current.destroy(), CONNECT_WITHIN_MS).unref();
     const read = createReader(current, options, () => {
@@ -103,7 +103,7 @@ function targetOf(address: string): Target | null {
   return ipc === null ? null : { path: (ipc[1] as string).replace(/^@/, '\0') };
 }
 
-/** Says hello on a connection and returns what its bytes go into. Throws NotZmtp for what no publisher says. */
+/** Greets on a connection and returns the function for incoming bytes. Throws NotZmtp for what no publisher sends. */
 function createReader(
   socket: Socket,
   { topics, onMessage }: Pick<SubscriberOptions, 'topics' | 'onMessage'>,
@@ -121,7 +121,7 @@ function createReader(
       for (const topic of topics) socket.write(frame(0, Buffer.concat([Buffer.of(1), Buffer.from(topic, 'latin1')])));
       onReady();
     } else if (name === 'PING') {
-      // two bytes of patience, then a context that is sent back
+      // two bytes of time-to-live, then a context that is sent back
       socket.write(frame(COMMAND, Buffer.concat([named('PONG'), body.subarray(7)])));
     } else if (name === 'ERROR') throw new NotZmtp('refused by the publisher');
   }
@@ -166,7 +166,7 @@ function createReader(
   };
 }
 
-/** Bytes that came in pieces; put together once for each frame, however many pieces it came in. */
+/** Bytes that arrived in pieces; joined once per frame, however many pieces there were. */
 function createInput() {
   let pieces: Buffer[] = [];
   let length = 0;
@@ -179,12 +179,12 @@ function createInput() {
       pieces.push(piece);
       length += piece.length;
     },
-    /** Up to so many bytes, which stay. */
+    /** Up to this many bytes, without consuming them. */
     peek(bytes: number): Buffer {
       const [one] = pieces;
       return (one !== undefined && one.length >= bytes ? one : Buffer.concat(pieces.slice(0, bytes))).subarray(0, bytes);
     },
-    /** Exactly so many bytes; null when they are not all there. */
+    /** Exactly this many bytes; null when they are not all there. */
     take(bytes: number): Buffer | null {
       if (length < bytes) return null;
       const from = first(bytes);
