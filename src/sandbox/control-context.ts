@@ -1,4 +1,4 @@
-// What the controls reach, types only: the simulated coins and exchanges, and the service's side. Put together by the sandbox.
+// What the controls can use, types only: the simulated currencies and exchanges, and the service's functions.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Nodes } from './control-fields.ts';
 import type { Exchanges } from './rates.ts';
@@ -9,6 +9,6 @@ export type ControlContext = {
   readonly exchanges: Exchanges;
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
-  /** Lets the service look at a chain now, and waits until it has; not for ever. */
+  /** Makes the service look at a chain now, and waits until it has; not for ever. */
   readonly nudge: (currency: UtxoCode) => Promise<void>;
 };

@@ -1,10 +1,10 @@
-// Reads the fields of a control's body and refuses what does not fit, naming the field and what is accepted. Called by the controls.
+// Reads the fields of a control's body and refuses wrong ones, naming the field and what is accepted.
 import { type CurrencyCode, paymentMethod, type UtxoCode } from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 
-/** A control's "no", with the status and code of the answer. */
+/** A control's refusal, with the status and code of the answer. */
 export class ControlRefusal extends Error {
   readonly httpStatus: 400 | 404 | 409;
   readonly code: string;
@@ -25,7 +25,7 @@ export class ControlRefusal extends Error {
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** What the service refuses with a status that a control does not have becomes 409. */
+/** A refusal of the service whose status no control has becomes 409. */
 export function fromRefusal(refusal: Refusal): ControlRefusal {
   const { httpStatus } = refusal;
   const status = httpStatus === 400 || httpStatus === 404 ? httpStatus : 409;
@@ -36,7 +36,7 @@ export const bad = (param: string, message: string): ControlRefusal =>
   new ControlRefusal(400, 'invalid_request', `${param} ${message}`, param);
 export const impossible = (message: string): ControlRefusal => new ControlRefusal(409, 'not_possible', message);
 
-/** A field that may be left out; null counts as left out. */
+/** An optional field; null counts as absent. */
 const given = (body: Body, name: string): unknown => (Object.hasOwn(body, name) ? (body[name] ?? undefined) : undefined);
 
 export function optionalText(body: Body, name: string): string | null {
@@ -75,7 +75,7 @@ export function optionalFlag(body: Body, name: string): boolean | null {
   return value;
 }
 
-/** One of several words; undefined when the field is not there, null when it is there and null. */
+/** One of several fixed values; undefined when the field is absent, null when it is null. */
 export function oneOf<T extends string>(body: Body, name: string, words: readonly T[]): T | null | undefined {
   if (!Object.hasOwn(body, name)) return undefined;
   const value = body[name];
@@ -85,7 +85,7 @@ export function oneOf<T extends string>(body: Body, name: string, words: readonl
   return word;
 }
 
-/** A decimal string above zero, in minor units of a coin with `decimals`; null when it is left out. */
+/** A decimal string above zero, in minor units of a currency with `decimals`; null when absent. */
 export function optionalAmount(body: Body, name: string, decimals: number): bigint | null {
   const value = given(body, name);
   if (value === undefined) return null;
@@ -95,10 +95,10 @@ export function optionalAmount(body: Body, name: string, decimals: number): bigi
   return parsed.minor;
 }
 
-/** Codes of places that a control may name and that are no payment method. */
+/** Codes that a control accepts although they are no payment method. */
 const PLACES = ['ACH', 'USD'];
 
-/** What a currency code means; 400 for one that nobody knows. */
+/** What a currency code means; 400 for an unknown one. */
 function knownCode(body: Body, name: string): string {
   const text = requiredText(body, name);
   const code = paymentMethod(text) ?? PLACES.find((place) => place === text.toUpperCase());

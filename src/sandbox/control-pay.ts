@@ -1,5 +1,5 @@
-// The controls about coins: pay and double-spend a transaction of the service, give out a place of the outside context, tell what arrived there.
-// Called through the control table.
+// The controls about payments: pay and double-spend a transaction of the service, give out an address of the outside world, report what
+// arrived there.
 import { type CurrencyRow, utxoRow } from '../core/currency.ts';
 import { formatAmount, minus, mulDivDown, plus, sum } from '../core/money.ts';
 import type { ControlContext } from './control-context.ts';
@@ -39,13 +39,13 @@ async function transactionAsked(context: ControlContext, body: Body): Promise<Pa
 const rowOf = (node: SimulatedNode): CurrencyRow => utxoRow(node.dialect.code);
 const receivedMinor = (node: SimulatedNode, script: string): bigint => sum(node.received(script).map((line) => line.minor));
 
-/** What is still due as the chain has it, or the whole where nothing is due. */
+/** What is still due according to the chain, or the whole amount where nothing is due. */
 function usualAmount(context: ControlContext, asked: PayableTransaction): bigint {
   const due = minus(asked.amountDue, receivedMinor(nodeOf(context.nodes, asked.currency), asked.script));
   return due > 0n ? due : asked.amountDue;
 }
 
-/** `total` in n outputs to one script; the first takes what does not divide. */
+/** `total` in n outputs to one script; the first also gets the remainder. */
 function inParts(total: bigint, n: number, script: Buffer): readonly Output[] {
   const each = mulDivDown(total, 1n, BigInt(n));
   if (each === 0n) throw bad('split', 'makes outputs of nothing: the amount has fewer units');
@@ -91,7 +91,7 @@ function made(
 const paidTo = (transaction: Transaction, script: Buffer): bigint =>
   sum(transaction.outputs.filter((output) => output.script.equals(script)).map((output) => output.minor));
 
-/** The mempool transaction that a fee replacement takes the place of; 409 for one that is mined, unknown, or pays somebody else. */
+/** The mempool transaction that a fee replacement replaces; 409 for one that is mined, unknown, or pays another address. */
 function replaceable(node: SimulatedNode, txid: string, script: Buffer): Transaction {
   const known = node.state.alive.get(txid);
   if (known === undefined) throw impossible(`replace: ${node.dialect.code} knows no such transaction in its mempool`);
@@ -103,7 +103,7 @@ function replaceable(node: SimulatedNode, txid: string, script: Buffer): Transac
 
 type Moved = { readonly answer: unknown; readonly node: SimulatedNode };
 
-/** Lets each chain do something about a transaction of the service; 409 with these words when none had anything to do. */
+/** Applies something to a transaction of the service on each chain; 409 with this message when no chain had anything to do. */
 async function onEachChain(
   context: ControlContext,
   body: Body,
@@ -122,7 +122,7 @@ async function onEachChain(
   return { answer: { txids: moved.map((transaction) => transaction.txid) }, node: concerned };
 }
 
-/** What pays this script in the mempool of a chain. */
+/** The transactions in a chain's mempool that pay this script. */
 function unconfirmed(node: SimulatedNode, script: string): readonly Transaction[] {
   const open = node.received(script).filter((line) => line.confirmations === 0);
   return open.map((line) => (node.state.alive.get(line.txid) as { transaction: Transaction }).transaction);

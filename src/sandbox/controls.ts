@@ -1,5 +1,5 @@
-// The controls of the sandbox by name: what POST /sandbox/<name> does. Fields are checked first, then what they name, then whether it can be
-// done. Called by the sandbox's server; coins are control-pay's, the rest is here.
+// The controls of the sandbox by name: what POST /sandbox/<name> does. Fields are checked first, then what they refer to, then whether it
+// can be done. control-pay.ts has those about payments, this file the others.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -36,13 +36,13 @@ const MOST_BLOCKS = 10_000;
 const MOST_DEPTH = 1_000;
 /** The clock stays in this century: a block's time has 32 bits. */
 const LAST_MS = Date.UTC(2100, 0, 1);
-/** How long the clock's control waits before it moves, and after it. A client waits for five minutes. */
+/** How long the clock's control waits before it moves, and again afterwards. A client waits for five minutes. */
 const READ_MS = 90_000;
 const SETTLE_MS = 150_000;
 
 const isReadable = ({ state }: SimulatedNode): boolean => !state.trouble.down && state.trouble.fault !== 'hang';
 
-/** After a move of coins: answered when the service has seen it, unless it cannot reach the node. */
+/** After a payment or another move on a chain: answers when the service has seen it, unless the service cannot reach the node. */
 async function seen(
   context: ControlContext,
   { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
@@ -97,7 +97,7 @@ async function trouble(context: ControlContext, body: Body): Promise<unknown> {
 async function advanceClock(context: ControlContext, body: Body): Promise<unknown> {
   const room = Math.max(0, Math.floor((LAST_MS - context.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
-  // what the sandbox has answered for belongs to the time before
+  // everything that the sandbox has answered before belongs to the time before the move
   const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
   if (!(await context.service.untilRead(readable, READ_MS))) {
     throw impossible(
@@ -177,7 +177,7 @@ async function user(context: ControlContext, body: Body): Promise<unknown> {
   return made;
 }
 
-/** A control whose world (Lightning, the bank) this version does not simulate. */
+/** A control for something that this version does not simulate (Lightning, the bank). */
 const notYet =
   (what: string): Control =>
   async () => {
@@ -206,7 +206,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
 
 /**
  * Does what POST /sandbox/<name> asks.
- * @returns what is answered with 200
+ * @returns the body of the 200 answer
  * @throws ControlRefusal with 400, 404 or 409
  */
 export async function control(context: ControlContext, name: string, body: unknown): Promise<unknown> {

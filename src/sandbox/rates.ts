@@ -1,6 +1,6 @@
-// Four simulated exchanges that speak the shapes of Kraken, Coinbase Exchange, Bitstamp and Bitfinex, with prices that /sandbox/rates sets.
-// Each trades every currency (the real Bitstamp has no DASH), so that a list of four prices means the same for all.
-// Asked by the service's real rate clients below /rates/<source>; the prices are kept in one file.
+// Four simulated exchanges with the answers of Kraken, Coinbase Exchange, Bitstamp and Bitfinex, and prices that /sandbox/rates sets. Each
+// trades every currency (the real Bitstamp has no DASH), so that a list of four prices means the same for all. The service's real rate
+// clients ask them below /rates/<source>; the prices are kept in one file.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
@@ -11,7 +11,7 @@ import { syncFolder } from './utxo/journal.ts';
 
 export const SOURCES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const;
 export type Source = (typeof SOURCES)[number];
-/** A price for each source, in the order of SOURCES; null = that one is down for the currency. */
+/** A price for each source, in the order of SOURCES; null = that source is down for the currency. */
 export type Prices = readonly (string | null)[];
 
 const everywhere = (price: string): Prices => SOURCES.map(() => price);
@@ -29,7 +29,7 @@ export type Exchanges = {
   prices(): Readonly<Record<CurrencyCode, Prices>>;
   /** Sets some currencies' prices, durably. */
   set(changes: Partial<Record<CurrencyCode, Prices>>): void;
-  /** Answers a GET below /rates/<source>; `path` begins with the exchange's own. */
+  /** Answers a GET below /rates/<source>; `path` begins with the exchange's own path. */
   answer(source: Source, path: string, query: URLSearchParams): { readonly status: number; readonly json: string };
 };
 
@@ -71,7 +71,7 @@ function isPrices(value: unknown): value is Prices {
   return value.every((price) => price === null || (typeof price === 'string' && parseRate(price) !== null));
 }
 
-/** Replaces a file by new content as a whole: after a crash it has the one or the other. */
+/** Replaces a file's content as a whole: after a crash it has the old or the new one. */
 export function writeWhole(file: string, content: string): void {
   const beside = `${file}.new`;
   const descriptor = openSync(beside, 'w', 0o600);
@@ -85,7 +85,7 @@ export function writeWhole(file: string, content: string): void {
   syncFolder(dirname(file));
 }
 
-/** Bid and ask lie evenly around the price, so that their middle is exactly it; 0.02 % apart. */
+/** Bid and ask are evenly around the price, so that their middle is exactly the price; 0.02 % apart. */
 type Quote = { readonly bid: string; readonly ask: string; readonly last: string };
 function quoteAround(price: Rate): Quote {
   const half = mulDivDown(price, 1n, 10_000n);
@@ -158,7 +158,7 @@ const BITFINEX_SYMBOLS: ReadonlyMap<string, CurrencyCode> = new Map([
   ['tUSTUSD', 'USDT'],
 ]);
 
-/** Its numbers are JSON numbers: written as they are, never through a floating-point number. */
+/** Its numbers are JSON numbers: written digit by digit, never through a floating-point number. */
 function bitfinex({ path, query, quote }: Asked): Answer {
   if (path !== '/v2/tickers') return NOT_FOUND;
   const rows = (query.get('symbols') ?? '').split(',').flatMap((symbol) => {

@@ -1,5 +1,4 @@
-// The sandbox: simulated chains, exchanges and controls behind one server on loopback, durable in one folder. Made by the sandbox's own
-// process in src/main.
+// The sandbox: simulated chains, exchanges and controls behind one server on loopback, durable in one folder.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';
@@ -13,18 +12,18 @@ import { openAnnouncer } from './utxo/announcer.ts';
 import { DIALECTS } from './utxo/dialects.ts';
 import { openSimulatedNode, type SimulatedNode } from './utxo/simulated-node.ts';
 
-// not by an import: that reads every export, and one of them loads a whole HTTP client (14 MB)
+// not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** How long the sandbox that was here before may take to let go of its port. */
+/** How long an earlier sandbox may take to release its port. */
 const PREDECESSOR_MS = 6_000;
-/** How long a control waits until the service has seen what it did. */
+/** How long a control waits until the service has seen its effect. */
 const NUDGE_MS = 10_000;
 
 type Endpoint = { readonly url: string; readonly secret: string };
 
 /**
- * Opens or makes the sandbox of a folder and serves it. The port of an earlier run is taken again when it is free.
+ * Opens or creates the sandbox of a folder and serves it. Reuses the port of an earlier run when it is free.
  * @throws when another sandbox still serves this folder, or its files cannot be read
  */
 export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
@@ -74,7 +73,7 @@ function openNodes({ folder, clock, onEnd }: SandboxOptions): ReadonlyMap<UtxoCo
   return new Map([...DIALECTS.keys()].map(open));
 }
 
-/** A chain that cannot be kept has told onEnd of it; the others go on until the process ends. */
+/** A chain that cannot be stored has reported that to onEnd; the others go on until the process ends. */
 function mineOnAll(nodes: ReadonlyMap<UtxoCode, SimulatedNode>): void {
   for (const node of nodes.values()) {
     try {
@@ -83,7 +82,7 @@ function mineOnAll(nodes: ReadonlyMap<UtxoCode, SimulatedNode>): void {
   }
 }
 
-/** Where the sandbox of this folder answered last; null at first, or when the file is of no use. */
+/** Where the sandbox of this folder answered last; null at first, or when the file is unusable. */
 function endpointBefore(folder: string): Endpoint | null {
   try {
     const { url, secret } = JSON.parse(readFileSync(join(folder, 'endpoints.json'), 'utf8')) as Partial<Endpoint>;
@@ -93,7 +92,7 @@ function endpointBefore(folder: string): Endpoint | null {
   }
 }
 
-/** Takes the port of the earlier run, or any free one when a stranger has it. */
+/** Takes the port of the earlier run, or any free one when another program has it. */
 async function bind(server: Server, before: Endpoint | null): Promise<number> {
   const wanted = before === null ? 0 : Number(new URL(before.url).port);
   for (const until = performance.now() + PREDECESSOR_MS; wanted !== 0; ) {
@@ -111,7 +110,7 @@ async function bind(server: Server, before: Endpoint | null): Promise<number> {
   return listen(server, 0);
 }
 
-/** Whether what answers there knows this folder's secret, and takes no other. */
+/** Whether the server there accepts this folder's secret, and no other. */
 async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
   const ask = async (password: string): Promise<number> => {
     const authorization = `Basic ${Buffer.from(`bursar:${password}`).toString('base64')}`;
@@ -131,7 +130,7 @@ const told =
     return false;
   };
 
-/** The service as it is needed by a control that has done its own part: what cannot be done just now is logged, and that is all. */
+/** The service for a control that has done its own part: what cannot be done just now is only logged. */
 function forgiving(service: SandboxService, log: (line: string) => void): SandboxService {
   return {
     ...service,
@@ -150,7 +149,7 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
   }
 }
 
-/** Runs one at a time for each key; who comes meanwhile waits for one more run, which all of them share. */
+/** Runs one at a time for each key; callers that come meanwhile wait for one more run, which all of them share. */
 function coalesced<K>(run: (key: K) => Promise<unknown>): (key: K) => Promise<void> {
   const running = new Map<K, Promise<void>>();
   const next = new Map<K, Promise<void>>();

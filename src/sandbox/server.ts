@@ -1,5 +1,5 @@
-// The one HTTP server of the sandbox, on loopback: /node/<coin> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers,
-// /control/<name> takes what the API hands on from POST /sandbox/<name>. Made by the sandbox.
+// The one HTTP server of the sandbox, on loopback: /node/<currency> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers,
+// /control/<name> receives what the API forwards from POST /sandbox/<name>.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ControlContext } from './control-context.ts';
@@ -88,7 +88,7 @@ async function route(
   refuse(response, 404, 'not_found', 'There is nothing at this path.');
 }
 
-/** Answers the sandbox's requests. What goes wrong in here closes the connection: nothing half-done is answered for. */
+/** Answers the sandbox's requests. An internal error closes the connection: nothing half-done is answered. */
 export function sandboxHandler(parts: ServerParts): RequestListener {
   const byPath = new Map([...parts.nodes].map((node) => [node.dialect.path, node]));
   return (request, response) => {

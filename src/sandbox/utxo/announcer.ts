@@ -1,5 +1,5 @@
-// The announcements of a simulated node (bitcoind's -zmqpubrawtx and -zmqpubhashblock, both at one address): a publisher of ZeroMQ's wire protocol
-// (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, PUB socket). Opened for each node by the sandbox.
+// The announcements of a simulated node (bitcoind's -zmqpubrawtx and -zmqpubhashblock, both at one address): a publisher of ZeroMQ's wire
+// protocol (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, PUB socket).
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type { Effect } from './chain-effects.ts';
 import { tip } from './chain-state.ts';
@@ -16,10 +16,10 @@ const LONG = 2;
 const COMMAND = 4;
 const GREETING_BYTES = 64;
 const LARGEST_FRAME = 1_024;
-/** A subscriber that does not read loses what comes while so much waits for it. */
+/** A subscriber that does not read loses messages while this many bytes wait for it. */
 const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 
-/** Publishes what happens to a node from now on, on a free loopback port; while the node is cut off or hangs nobody is connected. */
+/** Publishes what happens to a node from now on, on a free loopback port; while the node is cut off or hangs there are no connections. */
 export async function openAnnouncer(node: SimulatedNode): Promise<Announcer> {
   const subscribers = new Map<Socket, Set<string>>();
   const counters = { rawtx: 0, hashblock: 0 };
@@ -70,7 +70,7 @@ export async function openAnnouncer(node: SimulatedNode): Promise<Announcer> {
   };
 }
 
-/** What bitcoind publishes of a move: transactions that enter, those of blocks that are connected or not any more, and the new tip. */
+/** What bitcoind publishes of a move: transactions that enter, those of connected and disconnected blocks, and the new tip. */
 function* messagesOf({ state }: SimulatedNode, effects: readonly Effect[]): Generator<readonly ['rawtx' | 'hashblock', Buffer]> {
   const mined = state.active.slice(state.active.length - effects.filter(([what]) => what === 'block').length);
   for (const effect of effects) {
@@ -86,7 +86,7 @@ function* messagesOf({ state }: SimulatedNode, effects: readonly Effect[]): Gene
   }
 }
 
-/** What a subscriber's bytes go into; one that says what none says is cut off. */
+/** The function for a subscriber's bytes; a subscriber that violates the protocol is cut off. */
 function createReader(socket: Socket, prefixes: Set<string>): (chunk: Buffer) => void {
   let bytes = Buffer.alloc(0);
   let isGreeted = false;

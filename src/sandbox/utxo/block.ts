@@ -1,5 +1,4 @@
-// A block of the simulated chains: header, Merkle root, coinbase (BIP34 height, BIP141 commitment) and the work that regtest asks for.
-// Called by the chain when it makes blocks and when it reads them back from the journal.
+// A block of the simulated chains: header, Merkle root, coinbase (BIP34 height, BIP141 commitment) and the work that regtest requires.
 import { createRequire } from 'node:module';
 import { compactSize, hash256, i32, shown, take, takeI32, takeU32, u32, wire } from './bytes.ts';
 import type { Dialect } from './dialects.ts';
@@ -20,7 +19,7 @@ export type Block = Header & {
   /** Median time of this block and the ten before it. */
   readonly medianTime: number;
   readonly transactions: readonly Transaction[];
-  /** Whether `transactions` is read from packed bytes at each look. */
+  /** Whether `transactions` is parsed from packed bytes at each access. */
   readonly packed: boolean;
 };
 
@@ -72,7 +71,7 @@ export function merkleRoot(hashes: readonly Buffer[]): Buffer {
 type X11 = { digest(input: Uint8Array, inputFormat: 1, outputFormat: 1): readonly number[] };
 let x11: X11 | undefined;
 
-/** What a chain names a block by. */
+/** The hash that identifies a block of a chain. */
 export function blockHash(dialect: Dialect, header: Header): string {
   const bytes = headerBytes(header);
   if (dialect.headerHash === 'sha256d') return shown(hash256(bytes));
@@ -82,7 +81,7 @@ export function blockHash(dialect: Dialect, header: Header): string {
 
 const meetsRegtestTarget = (headerHash: Buffer): boolean => (headerHash[31] as number) < 0x80;
 
-/** The header with the first nonce whose hash meets 0x207fffff, where the coin proves its work with the block's hash. */
+/** The header with the first nonce whose hash meets 0x207fffff, on chains that prove their work with the block's hash. */
 function withWork(header: Header, dialect: Dialect): Header {
   if (!dialect.workIsBlockHash) return header;
   for (let nonce = header.nonce; ; nonce++) {
@@ -139,8 +138,8 @@ export function median(times: readonly number[]): number {
 }
 
 /**
- * A block of a header, its place and hash, and its transactions. One that holds nothing but a coinbase is packed and read again when it is asked
- * for: a sandbox makes ten thousands of them a day, and objects would take seven times the memory.
+ * A block of a header, its height and hash, and its transactions. A block with nothing but a coinbase is packed and parsed again when
+ * needed: a sandbox makes tens of thousands of them a day, and objects would take seven times the memory.
  */
 export function blockOf(
   header: Header,
@@ -165,7 +164,7 @@ export function blockOf(
   };
 }
 
-/** The header of a new block on top of `previousHash`, worked. */
+/** The header of a new block on top of `previousHash`, with its work done. */
 export function mineHeader(
   dialect: Dialect,
   on: { readonly previousHash: string; readonly time: number },
@@ -183,7 +182,7 @@ export function mineHeader(
   return withWork(header, dialect);
 }
 
-/** Block 0 of the coin's regtest, byte for byte. */
+/** Block 0 of the currency's regtest, byte for byte. */
 export function genesisBlock(dialect: Dialect): Block {
   const { genesis } = dialect;
   const text = Buffer.from(genesis.coinbaseText, 'utf8');
@@ -208,7 +207,7 @@ export function genesisBlock(dialect: Dialect): Block {
   return blockOf(header, { height: 0, medianTime: genesis.time, hash: blockHash(dialect, header) }, [transaction]);
 }
 
-/** The header as the chain's nodes exchange it: with the proof of the parent's work behind it where the block is merge-mined. */
+/** The header as the chain's nodes exchange it: followed by the proof of the parent's work where the block is merge-mined. */
 export function headBytes(dialect: Dialect, block: Block): Buffer {
   const header = headerBytes(block);
   return dialect.mergeMined && block.height > 0 ? Buffer.concat([header, mergedMiningProof(block.hash)]) : header;

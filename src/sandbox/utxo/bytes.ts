@@ -1,5 +1,5 @@
-// Bytes as Bitcoin's family writes them: little-endian numbers, compact sizes, double SHA-256, hashes shown in reverse. Called by the
-// serialisers of this room; written apart from the production parser so that neither can hide the other's mistake.
+// Bytes as Bitcoin's family writes them: little-endian numbers, compact sizes, double SHA-256, hashes shown in reverse. Written separately
+// from the production parser so that neither can hide the other's mistake.
 import { createHash } from 'node:crypto';
 
 export const u16 = (value: number): Buffer => {
@@ -39,7 +39,7 @@ export const hash160 = (bytes: Uint8Array): Buffer => createHash('ripemd160').up
 
 /** A hash as it is shown: reversed, hex. */
 export const shown = (hash: Uint8Array): string => Buffer.from(hash).reverse().toString('hex');
-/** A shown hash as it lies in the bytes. */
+/** A shown hash in the order of the bytes on the wire. */
 export const wire = (hash: string): Buffer => Buffer.from(hash, 'hex').reverse();
 
 /** Walks through bytes; throws a RangeError when they end too early. */

@@ -1,5 +1,5 @@
-// CashAddr, the addresses of Bitcoin Cash, both ways (spec of 2018: P2PKH and P2SH of 20 bytes, and their token-aware forms). Called by
-// scripts.ts; written apart from the production code so that neither can hide the other's mistake.
+// CashAddr, the addresses of Bitcoin Cash, both ways (spec of 2018: P2PKH and P2SH of 20 bytes, and their token-aware forms). Written
+// separately from the production code so that neither can hide the other's mistake.
 
 const LETTERS = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l';
 const GENERATOR = [0x98f2bc8e61n, 0x79b76d99e2n, 0xf33e5fb3c4n, 0xae2eabe2a8n, 0x1e4f43e470n];
@@ -50,7 +50,7 @@ export function cashAddress(prefix: string, kind: CashKind, hash: Uint8Array): s
   return `${prefix}:${[...payload, ...tail].map((digit) => LETTERS[digit]).join('')}`;
 }
 
-/** Of an address with this prefix or without one, in one case of letters; null for anything else. */
+/** Reads an address with this prefix or without one, in one case; null for anything else. */
 export function readCashAddress(prefix: string, address: string): { readonly kind: CashKind; readonly hash: Buffer } | null {
   const lower = address.toLowerCase();
   if (address !== lower && address !== address.toUpperCase()) return null;

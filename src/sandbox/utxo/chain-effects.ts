@@ -1,23 +1,26 @@
-// The few things that can happen to a simulated chain. Each is applied to the state and written to the journal in one form, so that reading
-// the journal again gives the same state. Called by the simulated node, for new effects and for replayed ones.
+// The few things that can happen to a simulated chain. Each is applied to the state and written to the journal in the same form, so that
+// reading the journal again gives the same state.
 import { type Block, blockHash, blockOf, median, readHeader } from './block.ts';
 import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, type Trouble, tip } from './chain-state.ts';
 import { outpointKey, readTransaction, type Transaction } from './transaction.ts';
 
 export type Effect =
-  /** A transaction enters the mempool (hex, seconds); what it conflicts with leaves. */
+  /** A transaction enters the mempool (hex, seconds); conflicting ones leave. */
   | readonly ['tx', string, number]
   /** A mempool transaction and what spends it are dropped without a conflict. */
   | readonly ['evict', string]
-  /** A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines, and its hash where that is dear to work out. */
+  /**
+   * A block on the tip: header, coinbase (hex), ids of the mempool transactions that it mines, and its hash where that is expensive to
+   * compute.
+   */
   | readonly ['block', string, string, readonly string[], string?]
   /** The top n blocks leave the best chain; their transactions return to the mempool (seconds). */
   | readonly ['rewind', number, number]
-  /** The node denies a mempool transaction, or knows it again. */
+  /** The node denies a mempool transaction, or admits it again. */
   | readonly ['deny', string]
   | readonly ['know', string]
   | readonly ['trouble', Trouble]
-  /** So many outside addresses have been given out. */
+  /** How many outside addresses have been given out. */
   | readonly ['addresses', number];
 
 export function applyEffect(state: ChainState, effect: Effect): void {
@@ -117,7 +120,7 @@ function rewind(state: ChainState, count: number, time: number): void {
   for (const block of lost.reverse()) kill(state, (block.transactions[0] as Transaction).txid);
 }
 
-/** The transactions of a block in an order in which each comes after those of the block that it spends. */
+/** The transactions of a block, each after those of the same block that it spends. */
 function parentsFirst(transactions: readonly Transaction[]): readonly Transaction[] {
   const waiting = new Map(transactions.map((transaction) => [transaction.txid, transaction]));
   const sorted: Transaction[] = [];

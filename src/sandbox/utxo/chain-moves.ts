@@ -1,5 +1,5 @@
-// What can be asked of a simulated chain: pay, mine, reorganise, double-spend. A move works on a draft: every effect is applied at once, and
-// all effects of one move are written to the journal as one line. Called by the simulated node.
+// The moves on a simulated chain: pay, mine, reorganise, double-spend. A move works on a draft: every effect is applied at once, and all
+// effects of one move are written to the journal as one line.
 import { utxoRow } from '../../core/currency.ts';
 import { plus, sum } from '../../core/money.ts';
 import { type Block, blockHash, coinbase, headerBytes, median, mineHeader } from './block.ts';
@@ -12,12 +12,12 @@ import type { Output, Transaction } from './transaction.ts';
 export type Draft = {
   readonly state: ChainState;
   readonly nowSeconds: number;
-  /** What the move did so far. */
+  /** The effects of the move so far. */
   readonly effects: Effect[];
 };
 
 const BLOCK_WEIGHT = 4_000_000 - 8_000;
-/** A new chain starts with so many blocks more than make the faucet's coins in block 1 mature. */
+/** How many blocks a new chain has beyond those that make the faucet's outputs in block 1 mature. */
 const SPARE_BLOCKS = 10;
 
 export function perform(draft: Draft, effect: Effect): void {
@@ -30,7 +30,7 @@ function subsidy(state: ChainState, height: number): bigint {
   return halvings >= 64 ? 0n : state.dialect.subsidyMinor >> BigInt(halvings);
 }
 
-/** What a block can take of the mempool, parents first. */
+/** The mempool transactions that a block can include, parents first. */
 function minable(state: ChainState): readonly Transaction[] {
   const chosen: Transaction[] = [];
   const left = new Set<string>();
@@ -50,9 +50,9 @@ function minable(state: ChainState): readonly Transaction[] {
 export type MineOptions = {
   /** What to mine: the whole mempool, or exactly these transactions of it. */
   readonly transactions?: readonly Transaction[];
-  /** Outputs of the coinbase; the usual: subsidy and fees to the miner. */
+  /** Outputs of the coinbase; by default subsidy and fees to the miner. */
   readonly outputs?: readonly Output[];
-  /** Who gets subsidy and fees. */
+  /** The script that gets subsidy and fees. */
   readonly script?: Buffer;
   /** Seconds; not before what the chain's rule allows. */
   readonly time?: number;
@@ -82,7 +82,7 @@ export function mineBlock(draft: Draft, options: MineOptions = {}): Block {
   return tip(state);
 }
 
-/** The blocks that every new chain starts with: the faucet's hoard in block 1, then enough to make it mature. */
+/** The blocks that every new chain starts with: the faucet's outputs in block 1, then enough to make them mature. */
 export function mineFirstBlocks(draft: Draft): void {
   const { faucet } = draft.state.dialect;
   const hoard = Array.from({ length: faucet.outputs }, () => ({
@@ -96,19 +96,19 @@ export function mineFirstBlocks(draft: Draft): void {
   }
 }
 
-/** Puts a transaction into the mempool; what it conflicts with leaves. */
+/** Puts a transaction into the mempool; conflicting ones leave. */
 export function enter(draft: Draft, transaction: Transaction): void {
   perform(draft, ['tx', transaction.raw.toString('hex'), draft.nowSeconds]);
 }
 
-/** Pays these outputs; null when the faucet has not so much. */
+/** Pays these outputs; null when the faucet does not have enough. */
 export function pay(draft: Draft, outputs: readonly Output[]): Transaction | null {
   const transaction = payment(draft.state, outputs);
   if (transaction !== null) enter(draft, transaction);
   return transaction;
 }
 
-/** Replaces a mempool transaction of the faucet by one that pays these outputs; null when that cannot be done. */
+/** Replaces a mempool transaction of the faucet by one that pays these outputs; null when that is impossible. */
 export function replace(draft: Draft, original: Transaction, outputs: readonly Output[]): Transaction | null {
   const transaction = replacement(draft.state, original, outputs);
   if (transaction !== null) enter(draft, transaction);
@@ -116,8 +116,8 @@ export function replace(draft: Draft, original: Transaction, outputs: readonly O
 }
 
 /**
- * Conflicts with each of these that is still in the mempool and comes from the faucet; the conflicting transactions. One that spent what a
- * later original brought has left the mempool with it.
+ * Conflicts with each of these that is still in the mempool and comes from the faucet; returns the conflicting transactions. A transaction
+ * that spent an output of an earlier original has already left the mempool with it.
  */
 export function doubleSpendAll(draft: Draft, originals: readonly Transaction[]): readonly Transaction[] {
   const made: Transaction[] = [];
@@ -131,14 +131,14 @@ export function doubleSpendAll(draft: Draft, originals: readonly Transaction[]):
   return made.filter((conflict) => draft.state.mempool.has(conflict.txid));
 }
 
-/** Drops these from the mempool, with what spends them, as nodes do that are short of room; what was dropped. */
+/** Drops these from the mempool, with what spends them, as nodes do that are short of memory; returns what was dropped. */
 export function evictAll(draft: Draft, originals: readonly Transaction[]): readonly Transaction[] {
   const before = new Set(draft.state.evicted.keys());
   for (const { txid } of originals) if (draft.state.mempool.has(txid)) perform(draft, ['evict', txid]);
   return [...draft.state.evicted.values()].filter(({ txid }) => !before.has(txid));
 }
 
-/** Sends evicted transactions again, parents first; those whose coins are still there and unspent. */
+/** Sends evicted transactions again, parents first; those whose inputs still exist unspent. */
 export function returnAll(draft: Draft, evicted: readonly Transaction[]): readonly Transaction[] {
   const returned = evicted.filter((transaction) => {
     const isPossible = feeOf(draft.state, transaction) !== null && conflictsOf(draft.state, transaction).length === 0;
@@ -150,7 +150,7 @@ export function returnAll(draft: Draft, evicted: readonly Transaction[]): readon
 
 /**
  * Replaces the top `depth` blocks by `depth + 1` empty ones; their transactions go back to the mempool.
- * @param drop double-spends those that came out of the faucet in the first block of the new branch
+ * @param drop double-spends those from the faucet in the first block of the new branch
  */
 export function reorganise(draft: Draft, depth: number, drop: boolean): Block {
   const { state } = draft;

@@ -1,5 +1,5 @@
 // What a simulated node knows: blocks (also of lost branches), the transactions of the best chain and of the mempool, and who spends what.
-// A transaction is *alive* while it is in one of the two; alive transactions never contradict each other. Changed by chain-effects only.
+// A transaction is *alive* while it is in one of the two; alive transactions never contradict each other. Only chain-effects.ts changes it.
 import { utxoRow } from '../../core/currency.ts';
 import { minus, sum } from '../../core/money.ts';
 import { type Block, genesisBlock } from './block.ts';
@@ -9,21 +9,21 @@ import { outpointKey, type Parts, type Transaction } from './transaction.ts';
 
 export type Alive = {
   readonly transaction: Transaction;
-  /** The block of the best chain that holds it; null = mempool. */
+  /** The block of the best chain with this transaction; null = mempool. */
   block: Block | null;
 };
 export type MempoolEntry = {
   readonly transaction: Transaction;
-  /** Seconds since 1970 at which it came in. */
+  /** Seconds since 1970 at which it entered. */
   readonly time: number;
-  /** Height of the tip then. */
+  /** Height of the tip at that time. */
   readonly height: number;
 };
 export type Fault = 'lose_answers' | 'hang' | 'reject' | 'forgets' | 'no_locks';
 export type Trouble = {
   readonly down: boolean;
   readonly fault: Fault | null;
-  /** How many more calls the fault is for; null = until it is taken back. */
+  /** For how many more calls the fault lasts; null = until it is ended. */
   readonly left: number | null;
 };
 
@@ -36,23 +36,23 @@ export type ChainState = {
   readonly alive: Map<string, Alive>;
   /** Which alive transaction spends an outpoint. */
   readonly spenders: Map<string, string>;
-  /** In an order in which parents come before their children. */
+  /** In an order where parents come before their children. */
   mempool: Map<string, MempoolEntry>;
   /** Transactions that ever paid a script (hex), except the faucet's and the miner's. */
   readonly byScript: Map<string, Set<string>>;
-  /** What the faucet can spend, oldest first. */
+  /** The outputs that the faucet can spend, oldest first. */
   readonly faucetCoins: Map<string, bigint>;
-  /** Transactions that are in the world's mempool but that this node denies (fault `forgets`). */
+  /** Transactions that are in every other mempool but that this node denies (fault `forgets`). */
   readonly denied: Set<string>;
   /** Alive transactions that a quorum has locked (Dash). */
   readonly locked: Set<string>;
-  /** Transactions that every mempool has dropped without a conflict, parents first; the faucet leaves the coins that they spend alone. */
+  /** Transactions that every mempool has dropped without a conflict, parents first; the faucet does not spend their inputs. */
   readonly evicted: Map<string, Transaction>;
   /** Height up to which the best chain is locked (Dash); −1 = not at all. */
   chainLock: number;
   trouble: Trouble;
   addressesGiven: number;
-  /** Counts branches that replaced another, so that their coinbases differ. */
+  /** Counts the branches that replaced another, so that their coinbases differ. */
   branches: number;
 };
 
@@ -83,7 +83,7 @@ export const isActive = (state: ChainState, block: Block): boolean => state.acti
 export const confirmationsOf = (state: ChainState, block: Block): number =>
   isActive(state, block) ? tip(state).height - block.height + 1 : -1;
 
-/** Takes a transaction into the alive ones; its conflicts must be dead already. */
+/** Makes a transaction alive; its conflicts must be dead already. */
 export function bringToLife(state: ChainState, transaction: Transaction, block: Block | null): void {
   state.alive.set(transaction.txid, block?.packed ? aloneIn(block) : { transaction, block });
   if (!transaction.coinbase) {
@@ -99,7 +99,7 @@ export function bringToLife(state: ChainState, transaction: Transaction, block: 
   });
 }
 
-/** The coinbase of a block that holds nothing else: the block keeps it, packed. */
+/** The coinbase of a block with nothing else: the block keeps it, packed. */
 const aloneIn = (block: Block): Alive => ({
   get transaction() {
     return block.transactions[0] as Transaction;
@@ -113,7 +113,7 @@ function noteScript(state: ChainState, script: string, txid: string): void {
   else known.add(txid);
 }
 
-/** Ends a transaction and, before it, everything that spends it. */
+/** Kills a transaction after everything that spends it. */
 export function kill(state: ChainState, txid: string): void {
   const known = state.alive.get(txid);
   if (known === undefined) return;
@@ -135,7 +135,7 @@ export function kill(state: ChainState, txid: string): void {
   }
 }
 
-/** The alive transactions that spend one of the same coins, each once. */
+/** The alive transactions that spend one of the same outputs, each once. */
 export function conflictsOf(state: ChainState, transaction: Transaction): readonly string[] {
   const found = new Set<string>();
   for (const input of transaction.inputs) {
@@ -169,7 +169,7 @@ export function isMature(state: ChainState, transaction: Parts): boolean {
 
 export type Received = { readonly txid: string; readonly minor: bigint; readonly confirmations: number };
 
-/** What alive transactions pay to a script (hex), one line per transaction, in the order in which they first came. */
+/** What alive transactions pay to a script (hex), one line per transaction, in the order of their first arrival. */
 export function receivedBy(state: ChainState, script: string): readonly Received[] {
   const lines: Received[] = [];
   for (const txid of state.byScript.get(script) ?? []) {

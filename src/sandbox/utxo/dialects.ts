@@ -1,5 +1,5 @@
-// What differs between the simulated coins: genesis, the faucet's hoard, policy and the manner of the reference node's JSON-RPC. One more
-// UTXO coin is a row here. Read by the chain, the faucet and the RPC of this room.
+// What differs between the simulated currencies: genesis, the faucet's outputs, mempool policy and the details of the reference node's
+// JSON-RPC. Another currency of Bitcoin's family is a row here.
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 
 type Row = {
@@ -15,52 +15,52 @@ type Row = {
     readonly coinbaseKey: string;
     readonly minor: bigint;
   };
-  /** Whether the block's hash itself must meet the target; scrypt coins prove their work with another hash, which nobody here checks. */
+  /** Whether the block's hash itself must meet the target; scrypt chains prove their work with another hash, which nobody checks here. */
   readonly workIsBlockHash: boolean;
   readonly blockVersion: number;
   readonly transactionVersion: number;
-  /** Regtest: what block 1 to `halvingBlocks` pay to their miner; halves after each such span. */
+  /** Regtest: what blocks 1 to `halvingBlocks` pay to their miner; halved after each such span. */
   readonly subsidyMinor: bigint;
   readonly halvingBlocks: number;
   /** Block 1 pays the faucet this many outputs of this much. */
   readonly faucet: { readonly outputs: number; readonly eachMinor: bigint };
-  /** What the faucet pays, and what the node relays at least, in minor units per 1,000 virtual bytes. */
+  /** The fee that the faucet pays, and the least that the node relays, in minor units per 1,000 virtual bytes. */
   readonly faucetFeePerKvb: bigint;
   readonly relayFeePerKvb: bigint;
   /** Outputs that cost more to spend than they hold, at this rate, are dust (Bitcoin Core's GetDustThreshold). */
   readonly dustFeePerKvb: bigint;
   /** An output below this is refused, whatever it costs to spend; 0 = no such rule (Dogecoin Core). */
   readonly leastOutputMinor: bigint;
-  /** Each output below this adds as much to the least fee; 0 = no such rule (Dogecoin Core). */
+  /** Each output below this adds the same amount to the least fee; 0 = no such rule (Dogecoin Core). */
   readonly smallOutputMinor: bigint;
   /** What signatures sign: BIP143 for witnesses (else the digest before segwit), or Bitcoin Cash's with SIGHASH_FORKID. */
   readonly sighash: 'bip143' | 'forkid' | 'legacy';
   /** Blocks hold their transactions in the order of their ids (Bitcoin Cash, CTOR). */
   readonly ordered: boolean;
-  /** Quorums lock each transaction (InstantSend) and each block (ChainLocks) at once, unless a fault forbids it (Dash). */
+  /** Quorums lock each transaction (InstantSend) and each block (ChainLocks) at once, unless a fault prevents it (Dash). */
   readonly quorums: boolean;
   /**
-   * Whether sendrawtransaction lets a higher fee replace: Bitcoin Core 28+ always, Dogecoin Core what signals it (BIP125), Litecoin Core not
-   * as it is delivered, Dash Core and BCHN never.
+   * Whether sendrawtransaction accepts a replacement with a higher fee: Bitcoin Core 28+ always, Dogecoin Core for transactions that signal
+   * it (BIP125), Litecoin Core not by default, Dash Core and BCHN never.
    */
   readonly replacement: 'full' | 'optin' | 'none';
   readonly rpc: {
     readonly version: number;
     readonly subversion: string;
     readonly protocol: number;
-    /** JSON-RPC 2.0 requests are answered in 2.0 manner (Bitcoin Core 28+). */
+    /** JSON-RPC 2.0 requests get 2.0 answers (Bitcoin Core 28+). */
     readonly jsonRpc2: boolean;
     /** scriptPubKey has `address`, or `addresses` with `reqSigs` as Bitcoin Core had before 22. */
     readonly addresses: 'one' | 'list';
-    /** Blocks tell `target`, transactions `fee`, getblock 3 `prevout`, warnings are a list. */
+    /** Blocks have `target`, transactions `fee`, getblock 3 `prevout`, warnings are a list. */
     readonly modern: boolean;
-    /** Every input and output says `ismweb`. */
+    /** Every input and output has `ismweb`. */
     readonly mwebFlags: boolean;
-    /** The number that Bitcoin Core gave a rejection until 0.17: before the reason (Dogecoin Core), behind it (BCHN), or not at all. */
+    /** Where a rejection has the number that Bitcoin Core gave until 0.17: before the reason (Dogecoin Core), after it (BCHN), or nowhere. */
     readonly rejectCodes: 'before' | 'behind' | 'none';
     /** getblock takes a boolean only (Dogecoin Core). */
     readonly blockFlag: boolean;
-    /** Methods that this node does not have although others do. */
+    /** Methods that this node lacks although others have them. */
     readonly without: readonly string[];
   };
 };
@@ -68,7 +68,7 @@ type Row = {
 export type Dialect = Row & {
   readonly segwit: boolean;
   readonly headerHash: 'sha256d' | 'x11';
-  /** Blocks carry a proof of another chain's work. */
+  /** Blocks carry another chain's proof of work. */
   readonly mergeMined: boolean;
 };
 
@@ -81,7 +81,7 @@ const CORE_RULES = {
   ordered: false,
   quorums: false,
 } as const;
-/** The key of the genesis coinbase of Litecoin, and of all that were made after it. */
+/** The key in the genesis coinbase of Litecoin, and of all chains made after it. */
 const LITECOIN_KEY =
   '040184710fa689ad5023690c80f3a49c8f13f8d45b8c857fbcbc8bc4a8e4d3eb4b10f4d4604fa08dce601aaf0f470216fe1b51850b4acf21b179c45070ac7b03a9';
 const BITCOIN_GENESIS = {
@@ -94,7 +94,7 @@ const BITCOIN_GENESIS = {
     '04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5f',
   minor: 50_0000_0000n,
 } as const;
-/** What Bitcoin Core 0.14 did not have yet. */
+/** Methods that Bitcoin Core 0.14 did not have yet. */
 const SINCE_0_14 = ['getzmqnotifications', 'testmempoolaccept', 'getindexinfo', 'generateblock'];
 
 const ROWS: readonly Row[] = [
@@ -204,7 +204,7 @@ const ROWS: readonly Row[] = [
       coinbaseKey: LITECOIN_KEY,
       minor: 50_0000_0000n,
     },
-    // a real one does: here nobody checks the work, and X11 is dear
+    // on the real chain it is: here nobody checks the work, and X11 is expensive
     workIsBlockHash: false,
     blockVersion: 0x20000000,
     transactionVersion: 2,
@@ -273,7 +273,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** The coins that the sandbox simulates, by code. */
+/** The currencies that the sandbox simulates, by code. */
 export const DIALECTS: ReadonlyMap<UtxoCode, Dialect> = new Map(
   ROWS.map((row) => {
     const { segwit, headerHash, auxpow } = utxoRow(row.code).utxo.blockFeatures;

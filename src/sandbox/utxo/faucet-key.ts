@@ -1,5 +1,5 @@
-// The keys of the simulated world: one fixed key that holds the faucet's coins, one that miners are paid to. They are no secrets: their coins
-// exist in this process only. Signs the faucet's inputs as the coin wants it.
+// The keys of the simulated chains: one fixed key that holds the faucet's outputs, one for the miners' rewards. They are no secrets: what
+// they can spend exists in this process only. Signs the faucet's inputs in the currency's own way.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { hash160, sha256, withLength } from './bytes.ts';
 import type { Dialect } from './dialects.ts';
@@ -23,11 +23,11 @@ const MINER = placeOf(hash160(publicKey(key('miner'))));
 export const faucetScript = (dialect: Dialect): Buffer => (dialect.segwit ? FAUCET.witness : FAUCET.keyHash);
 /** The miners' output script. */
 export const minerScript = (dialect: Dialect): Buffer => (dialect.segwit ? MINER.witness : MINER.keyHash);
-/** Hash of the key of the n-th place of the outside world. */
+/** Hash of the key of the n-th address of the outside world. */
 export const outsideKeyHash = (currency: string, index: number): Buffer =>
   hash160(publicKey(key(`outside ${currency} ${index}`)));
 
-/** The parts with every input signed by the faucet's key; `spentMinor` are what the inputs hold, in their order. */
+/** The parts with every input signed by the faucet's key; `spentMinor` are the amounts of the inputs, in their order. */
 export function signedByFaucet(dialect: Dialect, parts: Parts, spentMinor: readonly bigint[]): Parts {
   const inputs = parts.inputs.map((input, index) => {
     const spent = { keyHash: FAUCET_KEY_HASH, minor: spentMinor[index] as bigint };

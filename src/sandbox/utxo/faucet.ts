@@ -1,15 +1,15 @@
-// Makes the transactions of the outside world: payments out of the faucet, fee replacements, and double spends back into it. Reads the
-// chain's state, changes nothing. Called by the moves of this room.
+// Makes the transactions of the outside world: payments from the faucet, fee replacements, and double spends back into it. Reads the
+// chain's state, changes nothing.
 import { greatest, minus, mulDivUp, plus, sum } from '../../core/money.ts';
 import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
 import { faucetScript, signedByFaucet } from './faucet-key.ts';
 import { type Input, type Output, type Parts, RBF_SEQUENCE, sealed, type Transaction } from './transaction.ts';
 
-/** Upper bounds of virtual sizes: what a P2WPKH and a P2PKH input take, and version, counts and lock time together. */
+/** Upper bounds of virtual sizes: a P2WPKH and a P2PKH input; and version, counts and lock time together. */
 const WITNESS_INPUT_VSIZE = 69;
 const INPUT_VSIZE = 149;
 const FRAME_VSIZE = 14;
-/** Change below this goes to the miner, and what a coin calls small. */
+/** Change below this goes to the miner, as does what the currency's policy calls small. */
 const LEAST_CHANGE = 10_000n;
 
 type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
@@ -32,7 +32,7 @@ function feeFor(state: ChainState, inputs: number, outputs: readonly Output[]): 
   return mulDivUp(state.dialect.faucetFeePerKvb, BigInt(vsize), 1000n);
 }
 
-/** The transactions of the mempool that end when this one ends: itself and everything that spends it. */
+/** The mempool transactions that leave when this one leaves: itself and everything that spends it. */
 export function withDescendants(state: ChainState, txid: string): ReadonlySet<string> {
   const found = new Set([txid]);
   for (const each of found) {
@@ -50,7 +50,7 @@ function feesLost(state: ChainState, txids: readonly string[]): bigint {
   return sum([...lost].map((txid) => feeOf(state, state.alive.get(txid)?.transaction as Transaction) ?? 0n));
 }
 
-/** The faucet's coins that may be spent now, confirmed ones first, oldest first. */
+/** The faucet's outputs that may be spent now, confirmed ones first, oldest first. */
 function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<Coin> {
   for (const confirmed of [true, false]) {
     for (const [key, minor] of state.faucetCoins) {
@@ -63,7 +63,7 @@ function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<
   }
 }
 
-/** Coins that make up `target`: one that suffices, or as many as it takes; null when the faucet has not so much. */
+/** Outputs that make up `target`: one that suffices, or as many as it takes; null when the faucet does not have enough. */
 function gather(
   state: ChainState,
   target: (coins: number) => bigint,
@@ -96,7 +96,7 @@ function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly
   );
 }
 
-/** A payment of these outputs out of the faucet; null when the faucet has not so much. */
+/** A payment of these outputs from the faucet; null when the faucet does not have enough. */
 export function payment(state: ChainState, outputs: readonly Output[]): Transaction | null {
   const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
   const amount = sum(outputs.map((output) => output.minor));
@@ -105,7 +105,7 @@ export function payment(state: ChainState, outputs: readonly Output[]): Transact
   return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
 }
 
-/** The coins of a transaction if all of them are the faucet's; null otherwise. */
+/** The outputs that a transaction spends if all of them are the faucet's; otherwise null. */
 function faucetCoinsOf(state: ChainState, transaction: Transaction): Coin[] | null {
   const coins: Coin[] = [];
   for (const input of transaction.inputs) {
@@ -116,12 +116,12 @@ function faucetCoinsOf(state: ChainState, transaction: Transaction): Coin[] | nu
   return coins;
 }
 
-/** Whether a transaction was paid out of the faucet, and not by the house. */
+/** Whether a transaction was paid by the faucet. */
 export const isFromFaucet = (state: ChainState, transaction: Transaction): boolean => faucetCoinsOf(state, transaction) !== null;
 
 /**
- * A transaction that spends the same coins as `original` and pays `outputs` instead, at a fee that BIP125 lets replace it.
- * @returns null when the coins are not the faucet's, or it has not enough
+ * A transaction that spends the same outputs as `original` and pays `outputs` instead, at a fee with which BIP125 allows the replacement.
+ * @returns null when what it spends is not the faucet's, or not enough
  */
 export function replacement(state: ChainState, original: Transaction, outputs: readonly Output[]): Transaction | null {
   const own = faucetCoinsOf(state, original);
@@ -134,7 +134,7 @@ export function replacement(state: ChainState, original: Transaction, outputs: r
   return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
 }
 
-/** A transaction that takes all coins of `original` back into the faucet; null when they are not the faucet's. */
+/** A transaction that returns all inputs of `original` to the faucet; null when they are not the faucet's. */
 export function doubleSpend(state: ChainState, original: Transaction): Transaction | null {
   const own = faucetCoinsOf(state, original);
   if (own === null) return null;

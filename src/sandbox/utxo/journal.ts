@@ -1,5 +1,5 @@
-// The file that a simulated chain lives in: one line of JSON per move, appended and synced to disk before anyone is told. A last line that
-// a crash tore is cut off; any other line that cannot be read is an error, because what was answered for must not vanish silently.
+// The file that stores a simulated chain: one line of JSON per move, appended and synced to disk before the move is answered. A last line
+// that a crash tore is cut off; any other line that cannot be read is an error, because what was answered must not vanish silently.
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { damaged } from '../../core/damaged-file.ts';
@@ -32,7 +32,7 @@ function openOrMake(path: string): number {
   }
 }
 
-/** Opens or makes a journal and hands every entry in it, oldest first, to `replay`. Throws DamagedFile. */
+/** Opens or creates a journal and passes every entry in it, oldest first, to `replay`. Throws DamagedFile. */
 export function openJournal(path: string, replay: (entry: unknown) => void): Journal {
   const descriptor = openOrMake(path);
   const bytes = readFileSync(path);

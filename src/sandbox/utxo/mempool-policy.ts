@@ -1,6 +1,6 @@
-// What a node lets into its mempool: the checks of bitcoind's AcceptToMemoryPool that a payment processor can run into, with their reject
-// reasons and numbers. P2WPKH and P2PKH signatures are verified; other scripts are taken as they are. Called by sendrawtransaction and
-// testmempoolaccept; the faucet's own transactions do not pass here.
+// What a node accepts into its mempool: the checks of bitcoind's AcceptToMemoryPool that a payment processor can run into, with their
+// reject reasons and numbers. P2WPKH and P2PKH signatures are verified; other scripts are accepted unchecked. The faucet's own transactions
+// are not checked here.
 import { formatMinor, greatest, minus, mulDivUp, plus, sum } from '../../core/money.ts';
 import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
 import { withDescendants } from './faucet.ts';
@@ -9,7 +9,10 @@ import { kindOf } from './scripts.ts';
 import { isSigned } from './sighash.ts';
 import { type Output, outpointKey, outputBytes, RBF_SEQUENCE, type Transaction } from './transaction.ts';
 
-/** Least value of an output: what bitcoind's GetDustThreshold says (spending it costs 148 bytes, or 67 with a witness), or the coin's own limit. */
+/**
+ * The smallest value of an output: bitcoind's GetDustThreshold (spending it costs 148 bytes, or 67 with a witness), or the currency's own
+ * limit.
+ */
 function dustMinor({ dialect }: ChainState, output: Output): bigint {
   const spendSize = kindOf(output.script).startsWith('witness_') ? 67 : 148;
   const threshold = mulDivUp(BigInt(outputBytes(output).length + spendSize), dialect.dustFeePerKvb, 1000n);
@@ -17,14 +20,14 @@ function dustMinor({ dialect }: ChainState, output: Output): bigint {
 }
 const rejected = (reason: string): RpcError => new RpcError(RPC_REJECTED, reason);
 
-/** Why the node would not take a transaction, or null. Its own mempool's members are not asked about here. */
+/** Why the node would refuse a transaction, or null. Not for transactions that are in its mempool already. */
 export function objection(state: ChainState, transaction: Transaction): RpcError | null {
   return (
     structure(state, transaction) ?? inputs(state, transaction) ?? fees(state, transaction) ?? signatures(state, transaction)
   );
 }
 
-/** Dash's special transactions are of version 3, and so may others be. */
+/** Dash's special transactions are of version 3, so version 3 is accepted there. */
 const newestVersion = (state: ChainState): number => (state.dialect.quorums ? 3 : 2);
 
 function structure(state: ChainState, transaction: Transaction): RpcError | null {
@@ -59,7 +62,7 @@ function inputs(state: ChainState, transaction: Transaction): RpcError | null {
   return isMature(state, transaction) ? null : rejected('bad-txns-premature-spend-of-coinbase');
 }
 
-/** By size, and for each small output as much as the coin asks for it. */
+/** By size, plus the currency's surcharge for each small output. */
 function leastFee({ dialect }: ChainState, transaction: Transaction): bigint {
   const small = transaction.outputs.filter(
     (output) => output.minor < dialect.smallOutputMinor && kindOf(output.script) !== 'nulldata',
@@ -89,7 +92,7 @@ function fees(state: ChainState, transaction: Transaction): RpcError | null {
   return null;
 }
 
-/** Whether the node's policy lets these transactions be replaced at all (BIP125 by the letter: what the transaction itself signals). */
+/** Whether the node's policy allows replacing these transactions at all (BIP125 to the letter: only what the transaction itself signals). */
 function mayReplace(state: ChainState, conflicts: readonly string[]): boolean {
   if (state.dialect.replacement !== 'optin') return state.dialect.replacement === 'full';
   return conflicts.every((txid) => state.alive.get(txid)?.transaction.inputs.some((input) => input.sequence <= RBF_SEQUENCE));
@@ -110,6 +113,6 @@ function signatures(state: ChainState, transaction: Transaction): RpcError | nul
   return null;
 }
 
-/** What the node says when it is told to refuse (fault `reject`). */
+/** The node's message when it is set to refuse (fault `reject`). */
 export const policyRefusal = (state: ChainState, transaction: Transaction): RpcError =>
   rejected(`min relay fee not met, 0 < ${mulDivUp(BigInt(transaction.vsize), state.dialect.relayFeePerKvb, 1000n)}`);

@@ -1,5 +1,5 @@
-// The proof of another chain's work that a merge-mined block carries behind its header (CAuxPow of Dogecoin Core 1.14): a parent block, made up
-// from the block's hash, whose coinbase commits to it. Called when a block's bytes are asked for; nobody mined anything.
+// The proof of another chain's work that a merge-mined block carries after its header (CAuxPow of Dogecoin Core 1.14): a parent block,
+// computed from the block's hash, whose coinbase commits to it. Nobody mined it.
 import { compactSize, hash256, i32, u32, wire } from './bytes.ts';
 import { keyHashScript } from './scripts.ts';
 import { coinbaseInput, sealed } from './transaction.ts';
@@ -10,9 +10,9 @@ const PARENT_BITS = 0x207fffff;
 const PARENT_SUBSIDY = 6_2500_0000n;
 const NO_BRANCH = Buffer.concat([compactSize(0), u32(0)]);
 
-/** @param hash of the block, as it is shown */
+/** @param hash of the block, in display form */
 export function mergedMiningProof(hash: string): Buffer {
-  // one chain only: its hash is the root, in the order in which it is shown
+  // one chain only: its hash is the root, in display order
   const commitment = Buffer.concat([MERGED_MINING, Buffer.from(hash, 'hex'), u32(1), u32(0)]);
   const coinbase = sealed({
     version: 1,

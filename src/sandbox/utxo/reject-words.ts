@@ -1,4 +1,4 @@
-// The words in which a coin's node refuses a transaction, where they are not Bitcoin Core's of today. Called where the simulated RPC throws.
+// How a currency's node words its refusals, where that differs from today's Bitcoin Core.
 import type { Dialect } from './dialects.ts';
 import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc-error.ts';
 

@@ -1,5 +1,5 @@
-// How bitcoind shows blocks, transactions and mempool entries in JSON, by the dialect of the coin. Amounts are JSON numbers with exactly eight
-// decimals. Called by the methods of the simulated RPC.
+// How bitcoind shows blocks, transactions and mempool entries in JSON, by the dialect of the currency. Amounts are JSON numbers with
+// exactly eight decimals.
 import type { AddressParameters } from '../../core/currencies/utxo.ts';
 import { utxoRow } from '../../core/currency.ts';
 import { formatMinor, sum } from '../../core/money.ts';
@@ -62,7 +62,7 @@ export function blockAnswer(state: ChainState, block: Block, verbosity: number):
   return { ...headerAnswer(state, block), ...sizes, ...locked, tx };
 }
 
-/** @param show whether to tell the fee, where the node knows it, and what the inputs spend */
+/** @param show whether to include the fee, where the node knows it, and what the inputs spend */
 export function transactionAnswer(
   state: ChainState,
   transaction: Transaction,
@@ -113,7 +113,7 @@ function inputAnswer(state: ChainState, transaction: Transaction, input: Input, 
 
 function outputAnswer(state: ChainState, output: Output, n: number): Record<string, Json> {
   const mweb = state.dialect.rpc.mwebFlags ? { ismweb: false } : {};
-  // Dash writes the smallest unit too, as a number
+  // Dash also writes the amount in its smallest unit, as a number
   const units = state.dialect.quorums ? { valueSat: rawJson(String(output.minor)) } : {};
   return { ...mweb, value: amount(output.minor), ...units, n, scriptPubKey: scriptAnswer(state, output.script) };
 }
@@ -138,7 +138,7 @@ export function placeAnswer(state: ChainState, block: Block | null): Record<stri
 
 const isChainLocked = (state: ChainState, block: Block): boolean => isActive(state, block) && block.height <= state.chainLock;
 
-/** What Dash Core says of the locks of a transaction in a block, or in the mempool (null). */
+/** What Dash Core reports of the locks of a transaction in a block, or in the mempool (null). */
 export function lockAnswer(state: ChainState, transaction: Transaction, block: Block | null): Record<string, Json> {
   if (!state.dialect.quorums) return {};
   const own = state.locked.has(transaction.txid);
@@ -162,7 +162,7 @@ function withAncestors(state: ChainState, txid: string): ReadonlySet<string> {
   return found;
 }
 
-/** Whether it says (BIP125), itself or by what it needs, that it may be replaced. */
+/** Whether it, or something it depends on, signals (BIP125) that it may be replaced. */
 const signals = (state: ChainState, family: ReadonlySet<string>): boolean =>
   [...family].some((txid) => state.mempool.get(txid)?.transaction.inputs.some((input) => input.sequence <= RBF_SEQUENCE));
 

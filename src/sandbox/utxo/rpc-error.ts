@@ -1,5 +1,4 @@
-// A refusal of the simulated JSON-RPC with bitcoind's number (src/rpc/protocol.h), and the readers of parameters that refuse as it does.
-// Thrown by the methods, turned into an answer by rpc-server.
+// A refusal of the simulated JSON-RPC with bitcoind's number (src/rpc/protocol.h), and readers of parameters that refuse as bitcoind does.
 
 export const RPC_PARSE = -32700;
 export const RPC_INVALID_REQUEST = -32600;
@@ -56,14 +55,14 @@ export function flag(params: Params, index: number, fallback: boolean): boolean 
   return typed(params, index, 'bool') as boolean;
 }
 
-/** A rate in coins, as a number or a decimal string, in digits; null when it is not given. */
+/** A rate in whole units of the currency, as a number or a decimal string, in digits; null when it is not given. */
 export function rateDigits(params: Params, index: number): string | null {
   const value = params[index];
   if (value === undefined || value === null) return null;
   return typeof value === 'number' ? value.toFixed(8) : text(params, index);
 }
 
-/** A hash of 32 bytes in hex, with the words bitcoind refuses another one with. */
+/** A hash of 32 bytes in hex; anything else is refused with bitcoind's message. */
 export function hash(params: Params, index: number, name: string): string {
   const value = text(params, index);
   if (value.length !== 64) {

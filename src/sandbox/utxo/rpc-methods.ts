@@ -1,4 +1,4 @@
-// The methods of the simulated bitcoind by name, those that only read. What changes something lies in rpc-send. Called by rpc-server.
+// The methods of the simulated bitcoind by name: those that only read. rpc-send.ts has those that change something.
 import { sum } from '../../core/money.ts';
 import { type Block, blockBytes, headBytes } from './block.ts';
 import { type ChainState, confirmationsOf, feeOf, isActive, type MempoolEntry, tip } from './chain-state.ts';
@@ -41,7 +41,7 @@ export type Method = (node: SimulatedNode, params: Params) => Json;
 const NOT_FOUND = 'No such mempool or blockchain transaction. Use gettransaction for wallet transactions.';
 const GENESIS_COINBASE = 'The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved';
 
-/** The mempool as this node admits to it. */
+/** The mempool as this node reports it. */
 function* admitted(state: ChainState): Generator<MempoolEntry> {
   for (const entry of state.mempool.values()) if (!state.denied.has(entry.transaction.txid)) yield entry;
 }
@@ -259,11 +259,11 @@ const METHODS: Readonly<Record<string, Method>> = {
   invalidateblock: invalidateBlock,
 };
 
-/** The method of this name; null when this coin's node has none. */
+/** The method with this name; null when this currency's node has none. */
 export function methodNamed(dialect: Dialect, name: string): Method | null {
   const own = OWN_METHODS[dialect.code];
   if (own !== undefined && Object.hasOwn(own, name)) return own[name] as Method;
   return Object.hasOwn(METHODS, name) && !dialect.rpc.without.includes(name) ? (METHODS[name] as Method) : null;
 }
-/** Whether a call sends money: the faults that concern sending count these. */
+/** Whether a call sends money: the faults about sending count these. */
 export const sendsMoney = (name: string): boolean => name === 'sendrawtransaction';

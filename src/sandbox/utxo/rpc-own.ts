@@ -1,5 +1,4 @@
-// Methods that only one coin's node has: Dash Core's locks, BCHN's double-spend proofs and fee estimate, Dogecoin Core's old ones. Called through
-// the method table.
+// Methods that only one currency's node has: Dash Core's locks, BCHN's double-spend proofs and fee estimate, Dogecoin Core's old ones.
 import type { UtxoCode } from '../../core/currency.ts';
 import { tip } from './chain-state.ts';
 import { amount, type Json } from './rpc-answers.ts';
@@ -35,7 +34,7 @@ function getTransactionChainLocks({ state }: SimulatedNode, params: Params): Jso
   });
 }
 
-/** No proof ever: whoever double-spends here does it by a control, between two looks of the node. */
+/** Never a proof: a double spend here comes from a control, between two looks at the node. */
 function getDoubleSpendProof(_: SimulatedNode, params: Params): Json {
   hash(params, 0, 'dspid or txid');
   return null;

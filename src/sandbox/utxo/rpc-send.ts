@@ -1,5 +1,5 @@
-// The calls of the simulated RPC that change something: sending a transaction (with the faults that concern sending), trying one, and
-// regtest's own ways to make and unmake blocks. Called through the method table.
+// The calls of the simulated RPC that change something: sending a transaction (with the faults about sending), testing one, and regtest's
+// own ways to make and unmake blocks.
 
 import { mulDivUp, parseAmount } from '../../core/money.ts';
 import { feeOf, isActive, tip } from './chain-state.ts';
@@ -27,19 +27,22 @@ import { scriptOf } from './scripts.ts';
 import type { SimulatedNode } from './simulated-node.ts';
 import { readTransaction, type Transaction } from './transaction.ts';
 
-/** 0.10 coins per 1,000 virtual bytes: what sendrawtransaction pays at most unless it is told otherwise. */
+/** 0.10 per 1,000 virtual bytes: the most that sendrawtransaction pays unless a parameter allows more. */
 const MAX_FEE_PER_KVB = 10_000_000n;
 
 function decoded(dialect: Dialect, hex: string): Transaction {
   const transaction = readTransaction(hex);
-  // a node without segwit does not know that form of bytes either
+  // a node without segwit does not know that form of bytes
   if (transaction === null || (!dialect.segwit && transaction.inputs.some((input) => input.witness.length > 0))) {
     throw new RpcError(RPC_DESERIALIZATION, 'TX decode failed. Make sure the tx has at least one input.');
   }
   return transaction;
 }
 
-/** The limit of the second parameter in minor units per 1,000 virtual bytes; null = none (0, or Dogecoin Core, whose limit is 100 coins in all). */
+/**
+ * The limit of the second parameter in minor units per 1,000 virtual bytes; null = none (0, or Dogecoin Core, whose limit is 100 DOGE in
+ * all).
+ */
 function maxFeeRate({ dialect }: SimulatedNode, params: Params): bigint | null {
   if (dialect.smallOutputMinor > 0n) return null;
   // older nodes take `allowhighfees` there

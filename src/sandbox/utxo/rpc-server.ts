@@ -1,5 +1,5 @@
-// The HTTP manner of bitcoind's JSON-RPC in front of a simulated node: Basic authentication, 1.0 and 2.0, batches, statuses, and the troubles
-// that /sandbox/node can make. Mounted by the sandbox's server below /node/<coin>.
+// The HTTP side of bitcoind's JSON-RPC for a simulated node: Basic authentication, 1.0 and 2.0, batches, statuses, and the faults that
+// /sandbox/node sets.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './rpc-answers.ts';
@@ -11,7 +11,7 @@ const HANG_MS = 60_000;
 
 type Answered = { readonly status: number; readonly body: Json; readonly sent: boolean };
 
-/** Status of bitcoind's httprpc.cpp for an error in 1.0 manner. */
+/** The status that bitcoind's httprpc.cpp gives an error of a 1.0 request. */
 function statusOf(code: number): number {
   if (code === RPC_INVALID_REQUEST) return 400;
   return code === RPC_METHOD_NOT_FOUND ? 404 : 500;
@@ -37,7 +37,7 @@ function answerOne(node: SimulatedNode, request: unknown): Answered {
     return { status: 200, body: second ? { jsonrpc: '2.0', result, id } : { result, error: null, id }, sent: sendsMoney(name) };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    // nodes before Bitcoin Core 24 had no number of its own for a wrong type
+    // nodes before Bitcoin Core 24 had no separate number for a wrong type
     const code = error.code === RPC_TYPE && !node.dialect.rpc.modern ? RPC_MISC : error.code;
     const shown = { code, message: error.message };
     const body = second ? { jsonrpc: '2.0', error: shown, id } : { result: null, error: shown, id };
@@ -62,7 +62,7 @@ function answerText(node: SimulatedNode, text: string): Answered {
   return { status: 200, body: answers.map((answer) => answer.body), sent: answers.some((answer) => answer.sent) };
 }
 
-/** One of the calls that a fault is for has been made. */
+/** Counts one of the calls that a fault lasts for. */
 function countDown(node: SimulatedNode): void {
   const { trouble } = node.state;
   if (trouble.left === null) return;

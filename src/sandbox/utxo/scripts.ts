@@ -1,5 +1,4 @@
-// Output scripts and the addresses that stand for them (BIP173, BIP350, base58check, CashAddr), by the parameters of the coin's row. Called by the RPC
-// when it describes outputs and by the controls that give out or take addresses.
+// Output scripts and their addresses (BIP173, BIP350, base58check, CashAddr), by the parameters of the currency's row.
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import type { AddressParameters } from '../../core/currencies/utxo.ts';
 import { sha256 } from './bytes.ts';
@@ -24,7 +23,7 @@ export type ScriptKind =
   | 'nulldata'
   | 'nonstandard';
 
-/** What Bitcoin Core calls the form of a script. */
+/** Bitcoin Core's name for the form of a script. */
 export function kindOf(bytes: Buffer): ScriptKind {
   const { length } = bytes;
   const [first, second] = bytes;

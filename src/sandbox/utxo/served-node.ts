@@ -1,5 +1,4 @@
-// One simulated node behind a server of its own: what tests of the node's clients talk to. The sandbox serves all its nodes at one address
-// instead.
+// One simulated node behind its own server, for tests of the node's clients. The sandbox serves all its nodes at one address instead.
 import { createServer } from 'node:http';
 import { closeServer, listen, sandboxHandler } from '../server.ts';
 import { openAnnouncer } from './announcer.ts';

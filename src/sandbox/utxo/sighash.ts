@@ -1,5 +1,5 @@
-// What the signatures of the simulated coins sign, and whether they are valid: BIP143 for witnesses, the digest before segwit, and Bitcoin
-// Cash's (BIP143 with SIGHASH_FORKID, ECDSA or its own Schnorr). Only SIGHASH_ALL. Called by the faucet's key and by the mempool's policy.
+// What the signatures of the simulated currencies sign, and whether they are valid: BIP143 for witnesses, the digest before segwit, and
+// Bitcoin Cash's (BIP143 with SIGHASH_FORKID, ECDSA or its own Schnorr). Only SIGHASH_ALL.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { hash160, hash256, i32, sha256, u32, u64, withLength } from './bytes.ts';
 import type { Dialect } from './dialects.ts';
@@ -13,7 +13,7 @@ const NO_SCRIPT = Buffer.alloc(0);
 /** The output that an input spends, as far as its signature covers it. */
 export type Spent = { readonly keyHash: Buffer; readonly minor: bigint };
 
-/** The last byte of a coin's signatures. */
+/** The last byte of a currency's signatures. */
 export const sighashType = (dialect: Dialect): number =>
   dialect.sighash === 'forkid' ? SIGHASH_ALL | SIGHASH_FORKID : SIGHASH_ALL;
 
@@ -60,7 +60,7 @@ function itemsOf(input: Input, witness: boolean): readonly Buffer[] | null {
   return items;
 }
 
-/** Whether an input holds a valid signature of SIGHASH_ALL and the key of the key hash. */
+/** Whether an input holds the key of the key hash and its valid signature of SIGHASH_ALL. */
 export function isSigned(dialect: Dialect, parts: Parts, index: number, spent: Spent, witness: boolean): boolean {
   const [signature, publicKey, ...rest] = itemsOf(parts.inputs[index] as Input, witness) ?? [];
   if (signature === undefined || publicKey === undefined || rest.length > 0 || publicKey.length !== 33) return false;

@@ -1,5 +1,5 @@
-// One simulated coin: its chain, the journal it lives in, and its moves. Everything that a move changes is on disk before the move answers.
-// Made by the sandbox for each coin, and by tests; the JSON-RPC in front of it is node-rpc.
+// One simulated currency: its chain, the journal that stores it, and its moves. Everything that a move changes is on disk before the move
+// answers. rpc-server.ts serves its JSON-RPC.
 import { join } from 'node:path';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Block } from './block.ts';
@@ -29,7 +29,7 @@ export type NodeOptions = {
   readonly folder: string | null;
   /** Milliseconds on the sandbox's clock. */
   readonly now: () => number;
-  /** Called when a move could not be finished: memory and disk may differ now, and the node must not be used any more. */
+  /** Called when a move failed halfway: memory and disk may differ now, and the node must not be used any more. */
   readonly onBroken?: (error: Error) => void;
 };
 
@@ -39,38 +39,38 @@ export type SimulatedNode = {
   readonly state: ChainState;
   /** Milliseconds on its clock. */
   readonly now: () => number;
-  /** Pays these outputs out of the faucet into the mempool; null when the faucet has not so much. */
+  /** Pays these outputs from the faucet into the mempool; null when the faucet does not have enough. */
   pay(outputs: readonly Output[]): Transaction | null;
-  /** Replaces a mempool transaction of the faucet, whatever the node's relay policy says; null when that cannot be done. */
+  /** Replaces a mempool transaction of the faucet, whatever the node's relay policy says; null when that is impossible. */
   replace(original: Transaction, outputs: readonly Output[]): Transaction | null;
-  /** Puts a transaction into the mempool that the caller has checked; what it conflicts with leaves. */
+  /** Puts a transaction that the caller has checked into the mempool; conflicting ones leave. */
   enter(transaction: Transaction, options: { readonly denied: boolean }): void;
-  /** Makes the node deny a mempool transaction, or know it again. */
+  /** Makes the node deny a mempool transaction, or admit it again. */
   deny(transaction: Transaction, denied: boolean): void;
-  /** Mines so many blocks; the last one. */
+  /** Mines this many blocks; returns the last one. */
   mine(blocks: number, options?: MineOptions): Block;
   /** Replaces the top `depth` blocks (less than its height) by `depth + 1` empty ones; the new tip. */
   reorg(depth: number, options: { readonly drop: boolean }): Block;
-  /** Takes the top `depth` blocks away and puts nothing in their place (invalidateblock). */
+  /** Removes the top `depth` blocks without a replacement (invalidateblock). */
   rewind(depth: number): void;
-  /** Takes the faucet's coins in these mempool transactions back; the conflicting transactions. */
+  /** Takes back the faucet's outputs that these mempool transactions spend; returns the conflicting transactions. */
   doubleSpend(originals: readonly Transaction[]): readonly Transaction[];
-  /** Drops these from the mempool without a conflict, with what spends them; what was dropped. */
+  /** Drops these from the mempool without a conflict, with what spends them; returns what was dropped. */
   evict(originals: readonly Transaction[]): readonly Transaction[];
-  /** Sends these evicted transactions again; those that could come back. */
+  /** Sends these evicted transactions again; returns those that could come back. */
   sendAgain(evicted: readonly Transaction[]): readonly Transaction[];
   setTrouble(trouble: Trouble): void;
-  /** The index of a new place of the outside world. */
+  /** The index of a new address of the outside world. */
   nextOutsideIndex(): number;
   received(script: string): readonly Received[];
-  /** From now on it tells of each move when it is on disk, and says that it publishes there. */
+  /** From now on it reports each move once that is on disk, and gives this address as where it publishes. */
   announce(address: string, onMove: (effects: readonly Effect[]) => void): void;
   /** Where it publishes (`tcp://host:port`); null = nowhere. */
   publishesAt(): string | null;
   close(): void;
 };
 
-/** Opens a coin's chain, or makes it with its first blocks. */
+/** Opens a currency's chain, or creates it with its first blocks. */
 export function openSimulatedNode(options: NodeOptions): SimulatedNode {
   const dialect = DIALECTS.get(options.currency);
   if (dialect === undefined) throw new Error(`no chain of ${options.currency} is simulated`);

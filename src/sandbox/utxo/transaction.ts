@@ -1,5 +1,4 @@
-// A transaction of the simulated chains: its parts, its bytes (BIP144) and its ids. Made by the faucet and the miner, read back from the
-// journal and from sendrawtransaction.
+// A transaction of the simulated chains: its parts, its bytes (BIP144) and its ids.
 import {
   type Cursor,
   compactSize,
@@ -19,7 +18,7 @@ import {
 } from './bytes.ts';
 
 export type Input = {
-  /** Shown form. */
+  /** Display form. */
   readonly txid: string;
   readonly vout: number;
   readonly scriptSig: Buffer;
@@ -38,7 +37,7 @@ export type Transaction = Parts & {
   readonly txid: string;
   /** Hash with the witness (BIP141); equal to txid without one. */
   readonly wtxid: string;
-  /** The bytes with the witness where there is one. */
+  /** The bytes, with the witness if it has one. */
   readonly raw: Buffer;
   readonly strippedSize: number;
   readonly weight: number;
@@ -51,7 +50,7 @@ const SEGWIT_MARK = Buffer.from([0, 1]);
 export const RBF_SEQUENCE = 0xfffffffd;
 export const FINAL_SEQUENCE = 0xffffffff;
 
-/** The name of an output in maps: `txid:vout`. */
+/** The key of an output in maps: `txid:vout`. */
 export const outpointKey = (input: { readonly txid: string; readonly vout: number }): string => `${input.txid}:${input.vout}`;
 
 export const outpointBytes = (input: { readonly txid: string; readonly vout: number }): Buffer =>
@@ -60,7 +59,7 @@ export const outputBytes = (output: Output): Buffer => Buffer.concat([u64(output
 
 const hasWitness = (parts: Parts): boolean => parts.inputs.some((input) => input.witness.length > 0);
 
-/** The bytes of a transaction; without the witness they are what the txid is the hash of. */
+/** The bytes of a transaction; its txid is the hash of those without the witness. */
 export function transactionBytes(parts: Parts, withWitness: boolean): Buffer {
   const segwit = withWitness && hasWitness(parts);
   return Buffer.concat([
@@ -120,7 +119,7 @@ const times = <T>(count: number, make: () => T): T[] => Array.from({ length: cou
 
 /**
  * Reads one transaction in hex.
- * @returns null for what is not exactly one transaction with at least one input (a node answers -22 then)
+ * @returns null for anything but exactly one transaction with at least one input (a node answers -22 then)
  */
 export function readTransaction(hex: string): Transaction | null {
   if (hex.length === 0 || hex.length % 2 === 1 || !/^[0-9a-fA-F]+$/.test(hex)) return null;
