@@ -10,8 +10,9 @@ import { setAside } from '../store/transactions/set-aside.ts';
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;
 const PAYMENTS_TOGETHER = 2_000;
-/** Of a transaction with very many payments something is noted of so many in one database transaction. */
-const PORTION = 1_000;
+/** Of a transaction with very many payments something is noted of so many in one database transaction: of fewer where that takes long. */
+const PORTION = { least: 100, most: 1_000 };
+const LONG_MS = 400;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
@@ -38,20 +39,29 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
   }
 
   const known = createKnownCases();
+  let portion = PORTION.most;
 
   /** Decides a portion of one that has very many payments; whether it was. Where much has changed that is read before any row is locked. */
   async function judgePortion(id: string): Promise<boolean> {
-    const options = { known: known.of(id), portion: PORTION, most: 2 * PORTION };
+    const payments = known.of(id);
     try {
       for (;;) {
+        const options = { known: payments, portion, most: 2 * PORTION.most };
+        const began = performance.now();
         const answer = await ctx.db
           .transaction((sql) => attempt(sql, (watched) => decidePortion(ctx, watched, id, options)))
           .catch((error) => {
             if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;
             throw error;
           });
-        if (answer !== null) return answer;
-        await readAhead(ctx.db, id, options.known);
+        if (answer !== null) {
+          portion =
+            performance.now() - began > LONG_MS
+              ? Math.max(PORTION.least, Math.floor(portion / 2))
+              : Math.min(PORTION.most, portion * 2);
+          return answer;
+        }
+        await readAhead(ctx.db, id, payments);
       }
     } catch (error) {
       known.forget(id);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { confirmationsToReach, finalDepth, reaches, requiredDepth } from '../../src/core/confirmations.ts';
+import { confirmationsToReach, finalDepth, reaches, requiredDepth, requiredDepthsOfTiers } from '../../src/core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../src/core/currency.ts';
 
 /** The table of the specification: below 100, 1,000, 10,000 USD and above, then final. */
@@ -129,6 +129,19 @@ describe('reaching a depth', () => {
       expect(reaches(currency, { confirmations: maturity, coinbase: true, lock: null }, required)).toBe(true);
     }
   });
+
+  it.each(CURRENCY_CODES)(
+    'of %s asks for nothing more once it is final, whatever locks it and whatever it is worth',
+    (currency) => {
+      for (const lock of [null, 'instantsend', 'chainlock'] as const) {
+        for (const coinbase of [false, true]) {
+          const final = confirmationsToReach(currency, { confirmations: 0, coinbase, lock }, finalDepth(currency));
+          for (const tier of requiredDepthsOfTiers(currency))
+            expect(confirmationsToReach(currency, { confirmations: 0, coinbase, lock }, tier)).toBeLessThanOrEqual(final);
+        }
+      }
+    },
+  );
 
   it('stays reached as confirmations grow', () => {
     fc.assert(

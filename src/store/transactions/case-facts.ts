@@ -64,7 +64,7 @@ export function rateAt(currency: string, at: string): string {
     (select h.usd::text from rate_history h where h.currency = ${currency} and h.at > ${at} order by h.at limit 1))`;
 }
 
-export const COIN_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
+export const PAYMENT_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
   p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid, p.noticed_at, p.present, p.on_time_minor, p.value_rate,
   p.judged_block_hash, p.generation, p.credited, p.suspended, p.fee, p.in_available, p.in_suspense, p.in_refund, p.sent_back, p.owed, p.owed_fee,
   p.was_lost, p.counted, p.deposit_key, p.due_height, p.due_at`;
@@ -104,7 +104,7 @@ export async function readChainFacts(
     name: 'read_chain_facts',
     text: `
       with payments as materialized (
-        select ${COIN_COLUMNS}, ${ARRIVED_AT} as arrived_at
+        select ${PAYMENT_COLUMNS}, ${ARRIVED_AT} as arrived_at
           from payments p where p.transaction_id = any ($1)),
       rates as materialized (
         select a.currency, a.arrived_at, ${rateAt('a.currency', 'a.arrived_at')} as arrival_rate

@@ -7,8 +7,8 @@ import { inParts } from '../postgres/in-parts.ts';
 import {
   ARRIVED_AT,
   type ChainFacts,
-  COIN_COLUMNS,
   NOTHING,
+  PAYMENT_COLUMNS,
   type PaymentRow,
   paymentOf,
   rateAt,
@@ -26,7 +26,7 @@ type Known = {
   payment: Payment;
 };
 /** By payment id. */
-export type KnownPayments = Map<bigint, Known>;
+export type KnownPayments = Map<number, Known>;
 
 /** The largest number of payments in one statement: more would occupy this process for long when they arrive. */
 const READ_AT_ONCE = 1_000;
@@ -52,9 +52,9 @@ export async function readKnown(
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
     const { views, versions } = await readVersions(sql, transactionId);
     const changed = changedSince(known, versions);
-    if (changed.length > (options.most ?? changed.length)) throw new MuchChanged(`${changed.length} payments have changed`);
+    if (changed.size > (options.most ?? changed.size)) throw new MuchChanged(`${changed.size} payments have changed`);
     // a row that changed between the two statements is newer than the rest: everything is asked again
-    if (!(await readChanged(sql, known, { changed, versions }))) continue;
+    if (!(await readChanged(sql, known, changed))) continue;
     const payments = await paymentsAt(sql, known);
     return { ...toldViews(views, options.contestedLimitMinor), payments: new Map([[transactionId, payments]]) };
   }
@@ -64,55 +64,65 @@ export async function readKnown(
 /** Reads what is not known yet in advance, so that little is left to read under a lock. */
 export async function readAhead(sql: Sql, transactionId: string, known: KnownPayments): Promise<void> {
   const { versions } = await readVersions(sql, transactionId);
-  await readChanged(sql, known, { changed: changedSince(known, versions), versions });
+  await readChanged(sql, known, changedSince(known, versions));
 }
 
-type Versions = ReadonlyMap<bigint, number>;
+/** An id takes eight bytes and the version four. */
+const PACKED = { version: 8, length: 12 };
 
 async function readVersions(
   sql: Sql,
   transactionId: string,
-): Promise<{ readonly views: readonly ToldView[]; readonly versions: Versions }> {
+): Promise<{ readonly views: readonly ToldView[]; readonly versions: Buffer }> {
   const { rows } = await sql.query<{ views: readonly ToldView[] | null; versions: Buffer | null }>({
     name: 'read_payment_versions',
     text: `select (${VIEWS}) as views,
                   (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p where p.transaction_id = $1) as versions`,
     values: [transactionId],
   });
-  const versions = new Map<bigint, number>();
-  const packed = rows[0]?.versions ?? Buffer.alloc(0);
-  for (let at = 0; at < packed.length; at += 12) versions.set(packed.readBigInt64BE(at), packed.readUInt32BE(at + 8));
-  return { views: rows[0]?.views ?? [], versions };
+  return { views: rows[0]?.views ?? [], versions: rows[0]?.versions ?? Buffer.alloc(0) };
 }
 
-/** Forgets the payments that are no more; the ids of those that have another version than is known. */
-function changedSince(known: KnownPayments, versions: Versions): readonly bigint[] {
-  for (const id of known.keys()) if (!versions.has(id)) known.delete(id);
-  return [...versions].flatMap(([id, version]) => (known.get(id)?.version === version ? [] : [id]));
+/** Removes payments that no longer exist; returns the versions, by id, of those whose known version is another one. */
+function changedSince(known: KnownPayments, versions: Buffer): ReadonlyMap<number, number> {
+  const changed = new Map<number, number>();
+  let found = 0;
+  for (let at = 0; at < versions.length; at += PACKED.length) {
+    const id = versions.readUInt32BE(at) * 2 ** 32 + versions.readUInt32BE(at + 4);
+    const version = versions.readUInt32BE(at + PACKED.version);
+    const one = known.get(id);
+    if (one !== undefined) found += 1;
+    if (one?.version !== version) changed.set(id, version);
+  }
+  if (found < known.size) forgetOthers(known, versions);
+  return changed;
 }
 
-/** Brings the known payments to these versions; false when a payment has changed again by now. */
-async function readChanged(
-  sql: Sql,
-  known: KnownPayments,
-  { changed, versions }: { readonly changed: readonly bigint[]; readonly versions: Versions },
-): Promise<boolean> {
+function forgetOthers(known: KnownPayments, versions: Buffer): void {
+  const there = new Set<number>();
+  for (let at = 0; at < versions.length; at += PACKED.length) there.add(Number(versions.readBigInt64BE(at)));
+  for (const id of known.keys()) if (!there.has(id)) known.delete(id);
+}
+
+/** Reads the payments that have these versions, by id; false when one has changed again by now, or is gone. */
+async function readChanged(sql: Sql, known: KnownPayments, changed: ReadonlyMap<number, number>): Promise<boolean> {
   const shared = sharedTexts();
   let isSame = true;
-  await inParts(changed, READ_AT_ONCE, async (part) => {
+  await inParts([...changed.keys()], READ_AT_ONCE, async (part) => {
     const { rows } = await sql.query<PaymentRow & { version: string; arrival: string }>({
       name: 'read_changed_payments',
-      text: `select p.xmin::text as version, p.currency || ' ' || (${ARRIVED_AT})::text as arrival, ${COIN_COLUMNS}
+      text: `select p.xmin::text as version, p.currency || ' ' || (${ARRIVED_AT})::text as arrival, ${PAYMENT_COLUMNS}
                from payments p where p.id = any ($1)`,
       values: [part],
     });
     for (const row of rows) {
+      const id = Number(row.id);
       const version = Number(row.version);
-      if (version !== versions.get(row.id)) isSame = false;
+      if (version !== changed.get(id)) isSame = false;
       row.txid = shared(row.txid);
       if (row.block_hash !== null) row.block_hash = shared(row.block_hash);
       if (row.judged_block_hash !== null) row.judged_block_hash = shared(row.judged_block_hash);
-      known.set(row.id, { version, arrival: shared(row.arrival), payment: paymentOf(row, null) });
+      known.set(id, { version, arrival: shared(row.arrival), payment: paymentOf(row, null) });
     }
     isSame = isSame && rows.length === part.length;
   });
@@ -138,13 +148,14 @@ async function paymentsAt(sql: Sql, known: KnownPayments): Promise<readonly Paym
     sql,
     all.map(({ payment }) => payment),
   );
-  for (const one of all) {
-    const { payment } = one;
+  const payments = all.map((one) => {
     const arrivalRate = rates.get(one.arrival) ?? null;
-    const spent = spends.get(payment.txid) ?? NOTHING;
-    if (payment.arrivalRate !== arrivalRate || payment.spends !== spent) one.payment = { ...payment, arrivalRate, spends: spent };
-  }
-  return all.map(({ payment }) => payment).sort(bySight);
+    const spent = spends.size === 0 ? NOTHING : (spends.get(one.payment.txid) ?? NOTHING);
+    if (one.payment.arrivalRate !== arrivalRate || one.payment.spends !== spent)
+      one.payment = { ...one.payment, arrivalRate, spends: spent };
+    return one.payment;
+  });
+  return payments.sort(bySight);
 }
 
 async function readRates(sql: Sql, arrivals: readonly string[]): Promise<ReadonlyMap<string, Rate | null>> {
@@ -170,7 +181,8 @@ const KEPT = 100_000;
 /** The known payments of the transactions that were decided last. */
 export type KnownCases = { of(transactionId: string): KnownPayments; forget(transactionId: string): void };
 
-export function createKnownCases(): KnownCases {
+/** @param most the number of payments for which it is kept */
+export function createKnownCases(most = KEPT): KnownCases {
   const cases = new Map<string, KnownPayments>();
   return {
     of(transactionId) {
@@ -179,7 +191,7 @@ export function createKnownCases(): KnownCases {
       let kept = 0;
       for (const [id, one] of [...cases].reverse()) {
         kept += one.size;
-        if (kept + known.size > KEPT) cases.delete(id);
+        if (kept + known.size > most) cases.delete(id);
       }
       cases.set(transactionId, known);
       return known;
