@@ -55,7 +55,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
       ? [`there is no key to receive ${keyless.join(', ')} with: ${KEY_WANTED}`]
       : []),
     ...(receiving.size === 0 ? [] : signerProblems(signer)),
-    ...skipped.map(describeSkipped),
+    ...skipped.filter(({ currency }) => configured.includes(currency)).map(describeSkipped),
     ...chainProblems(configured, chains, nowMs),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),

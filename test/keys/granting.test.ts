@@ -4,7 +4,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { UtxoCode } from '../../src/core/currency.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { readReadiness } from '../../src/flow/readiness.ts';
 import { JUMP } from '../../src/signer/granting.ts';
 import { openJournal } from '../../src/signer/journal.ts';
 import { type AddressRange, askForRange, takeRange } from '../../src/store/chain/range-requests.ts';
@@ -80,7 +83,13 @@ describe('an address is given once', () => {
     expect(skipped).toMatchObject([{ currency: 'BTC', cause: 'database_behind' }]);
     for (const index of lost) expect(index).toBeGreaterThanOrEqual(skipped[0]!.firstIndex);
     for (const index of lost) expect(index).toBeLessThan(skipped[0]!.endIndex);
-    expect(again.told).toEqual([expect.stringMatching(/^BTC: address indexes \d+ to \d+ are passed over: they were given out/)]);
+    const passedOver = /^BTC: address indexes \d+ to \d+ are passed over: they were given out/;
+    expect(again.told).toEqual([expect.stringMatching(passedOver)]);
+    // what is wrong with the service is told of the coins that it has a node of
+    const problems = async (coins: UtxoCode[]) =>
+      (await readReadiness({ ...keyContext(restored, 'regtest'), network: 'regtest' } as Context, coins)).problems;
+    expect(await problems(['BTC'])).toContainEqual(expect.stringMatching(passedOver));
+    expect(await problems([])).not.toContainEqual(expect.stringMatching(passedOver));
   });
 
   it('after a failover to a replica that lost the last grant only, with API processes that go on with what they have', async () => {
