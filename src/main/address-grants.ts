@@ -1,7 +1,6 @@
 // Makes the signer's process give out address indexes for as long as it runs: woken by each request, one signer at a time per database,
 // with a new comparison whenever the database may have been replaced meanwhile.
-import type { UtxoCode } from '../core/currency.ts';
-import { createGranting } from '../signer/granting.ts';
+import { createGranting, type GrantingOptions } from '../signer/granting.ts';
 import type { Journal } from '../signer/journal.ts';
 import { SIGNER_LOCK, WANTED } from '../store/chain/range-requests.ts';
 import type { Database } from '../store/postgres/connect.ts';
@@ -18,7 +17,7 @@ const MARK_MS = 3_600_000;
 export async function grantAddresses(
   db: Database,
   journal: Journal,
-  options: { readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>; readonly tell: (line: string) => void },
+  options: Pick<GrantingOptions, 'owns' | 'tell' | 'now'>,
 ): Promise<{ close(): Promise<void> }> {
   let comparedMs: number | null = null;
   let wanted = false;

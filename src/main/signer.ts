@@ -38,7 +38,8 @@ async function start({ config, database }: Opened): Promise<Running> {
     applicationName: 'bursar signer',
   });
   if (accounts !== null) await confirmStoredKeys(db, accounts, options.folder);
-  const grants = await grantAddresses(db, await openJournal(options.folder), { owns: ownsKeys(keyring), tell: say });
+  const now = (): number => Date.now();
+  const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), tell: say, now });
   const socket = signerSocket(dataFolder);
   const server = await serveSigner(socket, keyring, (error) => say((error as Error).message));
   return {

@@ -26,6 +26,8 @@ export type Granting = {
 export type GrantingOptions = {
   readonly db: Database;
   readonly journal: Journal;
+  /** The system's clock. */
+  readonly now: () => number;
   /** Whether a key that the database calls the signer's really is. */
   readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>;
   /** Receives what an operator must know. */
@@ -34,12 +36,21 @@ export type GrantingOptions = {
 
 /** How many indexes are passed over when the journal was lost or is an older copy: more than can have been given out since. */
 export const JUMP = 1_000_000;
+/**
+ * Every start of a signer passes over so many indexes and one for each second since the journal was written, or four times the usual number
+ * where that is more. Journal and database may both be copies from one moment (a data folder put back, a machine set back to a snapshot),
+ * which nothing inside them shows: what was given out after that moment lies in what is passed over.
+ */
+const START_JUMP = 1_000;
+const TIMES_USUAL = 4;
+const PER_SECOND_AT_LEAST = 1;
 /** BIP32 defines no higher index. */
 const END_OF_INDEXES = 2 ** 31;
 const TRIES = 5;
 
 export function createGranting(options: GrantingOptions): Granting {
-  const { db, journal, owns, tell } = options;
+  const { db, journal, owns, tell, now } = options;
+  let started = false;
 
   /** What is wrong with the journal, as far as the database shows; null = nothing. */
   async function faultOfJournal(): Promise<Exclude<SkippedCause, 'database_behind'> | null> {
@@ -58,14 +69,27 @@ export function createGranting(options: GrantingOptions): Granting {
     return last.end === journal.end(key.xpub) && (await isOpen(db, last.request));
   }
 
+  /** How far the first comparison of this process jumps, with a journal that an earlier process has written. */
+  function jumpAtStart(): number {
+    const pace = journal.pace();
+    if (started || journal.found !== 'kept') return 0;
+    if (pace === null) return START_JUMP;
+    const seconds = Math.max(0, (now() - pace.writtenAtMs) / 1000);
+    const usual = Math.max(PER_SECOND_AT_LEAST, TIMES_USUAL * pace.perSecond);
+    return Math.min(JUMP, START_JUMP + Math.ceil(seconds * usual));
+  }
+
   async function compare(): Promise<void> {
     const fault = await faultOfJournal();
+    const atStart = jumpAtStart();
     const mark = await readJournalMark(db);
     const changes: { key: StoredKey; to: number; cause: SkippedCause | null }[] = [];
     for (const key of await listKeys(db)) {
       const given = Math.max(key.nextIndex, journal.end(key.xpub));
-      const to = fault === null ? given : Math.min(given + JUMP, END_OF_INDEXES);
-      const cause = fault ?? ((await isLostOnTheWay(key)) ? null : 'database_behind');
+      const jump = fault === null ? (given === 0 ? 0 : atStart) : JUMP;
+      const to = Math.min(given + jump, END_OF_INDEXES);
+      const isBehind = given > key.nextIndex && !(await isLostOnTheWay(key));
+      const cause = fault ?? (isBehind ? 'database_behind' : null);
       changes.push({ key, to, cause });
     }
     const given = changes.map(({ key, to }) => ({ xpub: key.xpub, first: key.nextIndex, end: to }));
@@ -77,6 +101,7 @@ export function createGranting(options: GrantingOptions): Granting {
     });
     for (const { key, to, cause } of raised)
       if (cause !== null) tell(describeSkipped({ currency: key.currency, firstIndex: key.nextIndex, endIndex: to, cause }));
+    started = true;
   }
 
   /** False when the key's counter has changed meanwhile. */

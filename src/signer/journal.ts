@@ -17,6 +17,8 @@ export type Journal = {
   counter(): number;
   /** The first index of this key that was never given out; 0 for an unknown key. */
   end(xpub: string): number;
+  /** When it was written last, and how many indexes a second were asked for on average since it was begun (over a day at least); null in a new one. */
+  pace(): { readonly writtenAtMs: number; readonly perSecond: number } | null;
   /** What was given last, and for which request; null before the first. */
   last(): (Given & { readonly request: string }) | null;
   /**
@@ -34,6 +36,10 @@ type Content = {
   readonly counter: number;
   readonly ends: Readonly<Record<string, number>>;
   readonly last: (Given & { readonly request: string }) | null;
+  readonly beganAtMs?: number;
+  readonly writtenAtMs?: number;
+  /** How many indexes were given for requests, without what was passed over. */
+  readonly requested?: number;
 };
 
 const FILE = 'given-addresses.json';
@@ -42,8 +48,9 @@ const WHAT = 'how far the address indexes of each account key were given out; ne
 /**
  * Opens the journal of a signer's folder; the first write creates it. A damaged one is kept beside it under another name.
  * @param folder the signer's own
+ * @param now the system's clock
  */
-export async function openJournal(folder: string): Promise<Journal> {
+export async function openJournal(folder: string, now: () => number): Promise<Journal> {
   const path = join(folder, FILE);
   const read = await readContent(path);
   if (read === 'damaged') await rename(path, `${path}.damaged-${randomBytes(4).toString('hex')}`);
@@ -60,8 +67,9 @@ export async function openJournal(folder: string): Promise<Journal> {
     counter: () => content.counter,
     end: (xpub) => content.ends[xpub] ?? 0,
     last: () => content.last,
+    pace: () => paceOf(content),
     write(change) {
-      const mine = turn.then(() => replace(changed(content, change)));
+      const mine = turn.then(() => replace(changed(content, change, now())));
       turn = mine.catch(() => undefined);
       return mine;
     },
@@ -72,12 +80,21 @@ function emptyContent(): Content {
   return { version: 1, what: WHAT, lineage: randomBytes(8).toString('hex'), counter: 0, ends: {}, last: null };
 }
 
-function changed(before: Content, change: Parameters<Journal['write']>[0]): Content {
+const A_DAY_S = 86_400;
+
+function paceOf({ beganAtMs, writtenAtMs, requested = 0 }: Content): ReturnType<Journal['pace']> {
+  if (beganAtMs === undefined || writtenAtMs === undefined) return null;
+  return { writtenAtMs, perSecond: requested / Math.max(A_DAY_S, (writtenAtMs - beganAtMs) / 1000) };
+}
+
+function changed(before: Content, change: Parameters<Journal['write']>[0], nowMs: number): Content {
   const ends: Record<string, number> = { ...before.ends };
   for (const { xpub, end } of change.given) ends[xpub] = Math.max(ends[xpub] ?? 0, end);
   const [first] = change.given;
   const last = first === undefined || change.request === undefined ? before.last : { ...first, request: change.request };
-  return { ...before, counter: Math.max(before.counter + 1, change.counter ?? 0), ends, last };
+  const requested = (before.requested ?? 0) + (last === before.last || first === undefined ? 0 : first.end - first.first);
+  const times = { beganAtMs: before.beganAtMs ?? nowMs, writtenAtMs: nowMs, requested };
+  return { ...before, counter: Math.max(before.counter + 1, change.counter ?? 0), ends, last, ...times };
 }
 
 async function readContent(path: string): Promise<Content | 'new' | 'damaged'> {

@@ -40,8 +40,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function signerOn(db: Database, where = folder): Promise<RunningSigner> {
-  const signer = await openSigner(db, { folder: where });
+async function signerOn(db: Database, where = folder, now = Date.now): Promise<RunningSigner> {
+  const signer = await openSigner(db, { folder: where, now });
   let open: (() => Promise<void>) | null = signer.close;
   const close = async (): Promise<void> => {
     const closing = open;
@@ -156,6 +156,29 @@ describe('an address is given once', () => {
     expect(third.told).toEqual([expect.stringMatching(/the signer's journal is an older copy/)]);
   });
 
+  it.each([
+    ['a minute', 60_000, 20],
+    ['a day in which the shop sold as usual', 86_400_000, 3_000],
+  ])('when folder and database were both put back by %s: a machine set back to a snapshot', async (_, backMs, orders) => {
+    let nowMs = Date.parse('2026-01-01T00:00:00Z');
+    const first = await signerOn(world.db, folder, () => nowMs);
+    const before = await take(poolOn(world.db, 500), 1_500);
+    await first.close();
+    const old = await readFile(join(folder, 'given-addresses.json'));
+    const dump = await copyOf();
+    const second = await signerOn(world.db, folder, () => nowMs);
+    nowMs += backMs;
+    const lost = await take(poolOn(world.db, 500), orders);
+    await second.close();
+    await writeFile(join(folder, 'given-addresses.json'), old);
+    const restored = await dump.restore();
+    const third = await signerOn(restored, folder, () => nowMs);
+    const after = await take(poolOn(restored, 500), 100);
+    expect(new Set([...before, ...lost, ...after]).size).toBe(before.length + orders + 100);
+    expect(third.told).toEqual([]);
+    expect(await readSkipped(restored)).toEqual([]);
+  });
+
   it('when folder and database are both old and the folder is the older one', async () => {
     const first = await signerOn(world.db);
     await take(poolOn(world.db), 5);
@@ -215,7 +238,7 @@ describe('an address is given once', () => {
     await first.close();
     expect(await askForRange(world.db, { id: 'asked', currency: 'BTC', size: 10 })).toBe(true);
     const from = (await nextIndex(world.db)) as number;
-    await (await openJournal(folder)).write({ given: [{ xpub: BTC, first: from, end: from + 10 }], request: 'asked' });
+    await (await openJournal(folder, Date.now)).write({ given: [{ xpub: BTC, first: from, end: from + 10 }], request: 'asked' });
     const second = await signerOn(world.db);
     expect(second.told).toEqual([]);
     const taken = await takeRange(world.db, 'asked');

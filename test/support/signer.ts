@@ -17,11 +17,17 @@ export type RunningSigner = {
 /** @param options.folder keeps the journal when the signer is closed */
 export async function openSigner(
   db: Database,
-  options: { readonly folder?: string; readonly owns?: (currency: string, xpub: string) => Promise<boolean> } = {},
+  options: {
+    readonly folder?: string;
+    readonly owns?: (currency: string, xpub: string) => Promise<boolean>;
+    readonly now?: () => number;
+  } = {},
 ): Promise<RunningSigner> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'bursar-signer-')));
   const told: string[] = [];
-  const grants = await grantAddresses(db, await openJournal(folder), {
+  const now = options.now ?? Date.now;
+  const grants = await grantAddresses(db, await openJournal(folder, now), {
+    now,
     owns: options.owns ?? (async () => true),
     tell: (line) => told.push(line),
   });
