@@ -8,7 +8,7 @@ export type Rate = bigint;
 const RATE_DECIMALS = 8;
 const RATE_UNIT = 10n ** 8n;
 const CENTS_PER_USD = 100n;
-/** Of each currency: so many units of amount times rate are one USD. */
+/** Of each currency: how many units of amount times rate are one USD. */
 const COIN_UNITS = Object.fromEntries(
   CURRENCY_CODES.map((code) => [code, RATE_UNIT * 10n ** BigInt(CURRENCIES[code].decimals)]),
 ) as Readonly<Record<CurrencyCode, bigint>>;

@@ -90,13 +90,13 @@ export async function decideTogether(ctx: Context, sql: Sql, ids: readonly strin
 }
 
 /**
- * Decides one transaction of very many payments inside one open database transaction, a portion of it: of some payments something is noted, and
- * where others are left it is due again at once. It waits for no row, and lets others in this process go on in between.
- * @param options.known what is known of its payments: only what is not known is read
- * @param options.portion of so many payments at most something is noted
- * @param options.most so many payments are read at most
- * @throws MuchChanged when more have changed than are read: then they must be read before
- * @returns false when somebody else holds its row or its merchant's balance: it is still due
+ * Decides a portion of one transaction of very many payments inside one open database transaction: when some are left, it is due again at
+ * once. It waits for no row, and yields to other work of this process.
+ * @param options.known the payments read so far: only the missing and changed ones are read
+ * @param options.portion the largest number of payments to handle
+ * @param options.most the largest number of payments to read
+ * @throws MuchChanged when more have changed: then they must be read first
+ * @returns false when another session holds its row or its merchant's balance: it is still due
  */
 export async function decidePortion(
   ctx: Context,

@@ -10,10 +10,10 @@ import type { SignInContext, TokenPair } from './token-pair.ts';
 const WINDOW_MS = 15 * 60_000;
 
 /**
- * {@link signIn}, unless this place and username had too many failures in the 15 minutes that the first of them opened.
+ * {@link signIn}, unless this place and username had too many failures in the 15 minutes that the first of them opened. Refused: as signIn
+ * does, and `rate_limited` with the seconds until the window has passed.
  * @param from.place where the call comes from, such as "192.0.2.1"
- * @param from.allowed how many failures are answered as `invalid_credentials` Refused: as signIn does, and `rate_limited` with the seconds
- * until the window has passed.
+ * @param from.allowed how many failures are answered as `invalid_credentials`
  */
 export async function guardedSignIn(
   ctx: SignInContext,

@@ -42,9 +42,9 @@ export function decideOn(ctx: Context, facts: Facts, balances: Balances | null):
 const TURN_MS = 20;
 
 /**
- * As {@link decideOn}, letting others go on in between: for one that may have very many payments.
- * @param options.decision what the merchant says, with all that is due decided before
- * @param options.portion of so many payments at most something is noted, what is left is due again; left out: of all
+ * As {@link decideOn}, yielding to other work in between: for transactions that may have very many payments.
+ * @param options.decision the merchant's decision, applied after everything that was due
+ * @param options.portion the largest number of payments to handle, the others are due again; absent: all
  */
 export async function decideInTurns(
   ctx: Context,
@@ -74,7 +74,7 @@ async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
 
 type Turns = { pass(): Promise<void> };
 
-/** Lets others in this process go on whenever work has taken its time. */
+/** Lets other work of this process run whenever ours has taken its turn's time. */
 function createTurns(): Turns {
   let began = performance.now();
   return {
@@ -107,7 +107,10 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POS
   };
 }
 
-/** Whether anything but {@link isLookedAt} is not as it was of what the judge writes of a payment. Spelt out: there may be very many. */
+/**
+ * Whether anything that the judge writes of a payment has changed, except what {@link isLookedAt} compares. Written out, because there may
+ * be very many payments.
+ */
 function isPlaced(a: Payment, b: Payment): boolean {
   return (
     a.classified !== b.classified ||
@@ -130,7 +133,7 @@ function isPlaced(a: Payment, b: Payment): boolean {
   );
 }
 
-/** Whether the next time to look, or whether it is shown as counted, is not as it was. */
+/** Whether the next time to look, or whether the payment is shown as counted, has changed. */
 function isLookedAt(a: Payment, b: Payment): boolean {
   return a.counted !== b.counted || a.dueHeight !== b.dueHeight || a.dueAtMs !== b.dueAtMs;
 }

@@ -22,11 +22,11 @@ const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
 ]);
 
 /**
- * Runs `work` unless this key was answered before.
+ * Runs `work` unless this key was answered before. Refused: request_in_progress (the first request is still running), idempotency_conflict
+ * (another body), and whatever `work` refuses.
  * @param work gets a context inside the transaction and returns the text of a 2xx answer
  * @param refusalText the answer's text for a refusal about a state, which is stored too
- * @returns the answer, new or stored Refused: request_in_progress (the first request is still running), idempotency_conflict (another
- * body), and whatever `work` refuses.
+ * @returns the answer, new or stored
  */
 export async function once(
   ctx: Context,

@@ -10,13 +10,13 @@ import { setAside } from '../store/transactions/set-aside.ts';
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;
 const PAYMENTS_TOGETHER = 2_000;
-/** Of a transaction with very many payments something is noted of so many in one database transaction: of fewer where that takes long. */
+/** How many payments of a large transaction one database transaction handles: fewer when that takes long. */
 const PORTION = { least: 100, most: 1_000 };
 const LONG_MS = 400;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
-/** @param onLeft told when something is due that nobody could decide just now: somebody else holds it */
+/** @param onLeft called when something is due that could not be decided just now: another session holds it */
 export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () => void = () => undefined): () => Promise<boolean> {
   /** Decides these in one database transaction; returns whether any was decided. */
   async function judge(ids: readonly string[]): Promise<boolean> {
@@ -41,7 +41,10 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
   const known = createKnownCases();
   let portion = PORTION.most;
 
-  /** Decides a portion of one that has very many payments; whether it was. Where much has changed that is read before any row is locked. */
+  /**
+   * Decides a portion of one that has very many payments; returns whether it was. Where much has changed that is read before any row is
+   * locked.
+   */
   async function judgePortion(id: string): Promise<boolean> {
     const payments = known.of(id);
     try {

@@ -14,7 +14,7 @@ function rejectCode(reason: string): number {
   return /^(?:dust|scriptpubkey|version)/.test(reason) ? NONSTANDARD : INVALID;
 }
 
-/** The refusal as this coin's node would write it. */
+/** The refusal as this currency's node would write it. */
 export function worded(dialect: Dialect, refusal: RpcError): RpcError {
   const { rejectCodes } = dialect.rpc;
   if (rejectCodes === 'none') return refusal;

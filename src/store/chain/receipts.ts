@@ -11,7 +11,7 @@ export type Reconciled = {
   /** The last block that was read, with its hash. */
   readonly height: number;
   readonly hash: string;
-  /** Why it cannot be read on although the node can be asked; null while it can. */
+  /** Why the second reading cannot continue although the node answers; null while it can. */
   readonly trouble: string | null;
 };
 export type Receipt = {
@@ -36,7 +36,7 @@ export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reco
   return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash, trouble: row.trouble };
 }
 
-/** Records why the second reading cannot go on, or (null) that it can. */
+/** Records why the second reading cannot continue, or (null) that it can. */
 export async function setReconciledTrouble(sql: Sql, currency: UtxoCode, trouble: string | null): Promise<void> {
   await sql.query({
     name: 'set_reconciled_trouble',

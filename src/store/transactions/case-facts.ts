@@ -140,7 +140,7 @@ export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigin
   };
 }
 
-/** What a payment spends of which nobody asks. */
+/** What a payment spends, where that is not needed. */
 export const NOTHING: readonly string[] = [];
 /** Most amounts of most payments are zero: one bigint for all of them. */
 const minor = (text: string): bigint => (text === '0' ? 0n : BigInt(text));

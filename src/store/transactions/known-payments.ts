@@ -36,11 +36,11 @@ const MOST_READINGS = 5;
 export class MuchChanged extends Error {}
 
 /**
- * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` tells them. What is known already is
- * not read again.
+ * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` returns them. Payments known already
+ * are not read again.
  * @param known what was read before; it is brought up to date
  * @param options.contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
- * @param options.most so many payments are read at most; left out: all that have changed
+ * @param options.most the largest number of payments to read; absent: all that have changed
  * @throws MuchChanged when more have changed
  */
 export async function readKnown(
@@ -67,7 +67,7 @@ export async function readAhead(sql: Sql, transactionId: string, known: KnownPay
   await readChanged(sql, known, changedSince(known, versions));
 }
 
-/** An id takes eight bytes and the version four. */
+/** Deletes the payments that no longer exist; returns the ids of those whose version is not the known one. */
 const PACKED = { version: 8, length: 12 };
 
 async function readVersions(
@@ -104,7 +104,7 @@ function forgetOthers(known: KnownPayments, versions: Buffer): void {
   for (const id of known.keys()) if (!there.has(id)) known.delete(id);
 }
 
-/** Reads the payments that have these versions, by id; false when one has changed again by now, or is gone. */
+/** One string for equal texts: thousands of payments have the same txid and block. */
 async function readChanged(sql: Sql, known: KnownPayments, changed: ReadonlyMap<number, number>): Promise<boolean> {
   const shared = sharedTexts();
   let isSame = true;

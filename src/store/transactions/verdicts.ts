@@ -9,7 +9,7 @@ import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { LockedTransaction } from './cases.ts';
 
-/** So many rows are written in one statement: more would hold this process, and whoever waits for the statement, for long. */
+/** The largest number of rows in one statement: more would occupy this process, and whoever waits for the statement, for long. */
 const ROWS_AT_ONCE = 2_000;
 
 export type Judged = {
