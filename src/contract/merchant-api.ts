@@ -122,7 +122,7 @@ export const MERCHANT_API = {
     path: '/request_payout',
     subject: 'payouts',
     summary: 'Request a payout',
-    about: 'The rails of payouts are not built in this version: well-formed requests are answered 503 currency_unavailable.',
+    about: 'Payouts are not built in this version: well-formed requests are answered 503 currency_unavailable.',
     access: needs('payouts'),
     limit: { perMinute: 20 },
     keyKept: 'for ever',

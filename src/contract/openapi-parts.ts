@@ -13,7 +13,7 @@ export const HEADERS: Node = {
   RateLimit: text('What is left of it: `"name";r=calls;t=seconds`.'),
   RateLimitLimit: whole('Calls a minute.'),
   RateLimitRemaining: whole('Calls left now.'),
-  RateLimitReset: whole('Seconds until the full number is there again.'),
+  RateLimitReset: whole('Seconds until the full number is available again.'),
   RetryAfter: whole('Seconds to wait.'),
   IdempotentReplayed: text('`true` when this is the stored answer to an earlier request with the same key.'),
 };
@@ -48,7 +48,7 @@ export function refusalResponses(refusals: readonly RefusalCode[], headers: Node
 
 function refusalResponse(status: number, listed: readonly RefusalCode[], headers: Node, schema: Node): Node {
   const waits = status === 429 || status === 503 ? { 'Retry-After': ref('headers', 'RetryAfter') } : {};
-  const allow = status === 405 ? { Allow: text('The method that this path takes.') } : {};
+  const allow = status === 405 ? { Allow: text('The method that this path accepts.') } : {};
   const examples = listed.map((code) => [code, { value: { error: code, message: REFUSALS[code][1] } }]);
   return {
     description: listed.map((code) => `\`${code}\`: ${REFUSALS[code][1]}`).join('\n\n'),

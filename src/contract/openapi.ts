@@ -22,7 +22,7 @@ const BEARER = {
   scheme: 'bearer',
   bearerFormat: 'JWT',
   description:
-    'The access token of `/auth`, valid for 15 minutes. Every operation takes it as the field `access_token` of the body too, which is where the contract has it: one of the two places is enough, and two different tokens are refused (400 `conflicting_credentials`).',
+    'The access token of `/auth`, valid for 15 minutes. Every operation takes it as the field `access_token` of the body too, which is its place in the contract: one of the two places is enough, and two different tokens are refused (400 `conflicting_credentials`).',
 };
 const ABOUT =
   'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).';
@@ -50,7 +50,12 @@ export function openApiDocument(options: DocumentOptions): Node {
     ...Object.entries(SUBJECTS).map(([name, description]) => ({ name, description })),
     { name: 'system', description: 'Health and documents.' },
     ...(options.sandbox
-      ? [{ name: 'sandbox', description: 'Controls of the simulated world; they exist in the sandbox only, and want no token.' }]
+      ? [
+          {
+            name: 'sandbox',
+            description: 'Controls of the simulated nodes and exchanges; they exist in the sandbox only, and need no token.',
+          },
+        ]
       : []),
   ];
   return {

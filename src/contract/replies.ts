@@ -15,7 +15,7 @@ const currency = shape.named('Currency', shape.word('Code of a currency that has
 const rateInfo = shape.named(
   'Rate',
   shape.object({
-    usd: amount('USD for one coin.', '65000.00'),
+    usd: amount('USD for one unit.', '65000.00'),
     at: time('When the sources were asked for it.'),
     sources: shape.list(
       'The sources that were used.',
@@ -49,7 +49,7 @@ const expansions = {
             'Id of the transaction on its chain.',
             '82f33bcc7168481c89b4df851d39bf44a646d5dd957a5df3258c9c90cda26e86',
           ),
-          amount: amount('In the currency of the coin that was paid.', '0.00038462'),
+          amount: amount('In the currency that was paid.', '0.00038462'),
           confirmations: shape.whole('Blockchain confirmations.', 1),
           seen_at: time('When it was first seen.'),
           counted: shape.flag('Whether it counts towards the amount due.', true),
@@ -92,7 +92,7 @@ const created = {
   ),
   crypto_amount: amount('Amount of cryptocurrency requested.', '0.00038462'),
   usd_amount: amount('USD amount.', '25.00'),
-  exchange_rate: amount('USD for one coin, exactly the number used.', '65000.00'),
+  exchange_rate: amount('USD for one unit, exactly the number used.', '65000.00'),
   expires_at: time('End of the payment window.', '2026-11-22T10:15:00.000Z'),
 };
 const checked = {

@@ -44,17 +44,17 @@ const notSimulated = 'Not simulated in this version: 409 `currency_unavailable`.
 
 export const SANDBOX_API: Readonly<Record<string, Control>> = {
   pay: {
-    summary: 'Pay a transaction in coins',
+    summary: 'Pay a transaction on its chain',
     about: 'Answers when the node has the payment; the service sees it within a second. Default is what is still due.',
     fields: {
       transaction_id: transactionId,
       amount: may(
-        'In coins, a decimal string above zero.',
+        'In whole units of the currency, a decimal string above zero.',
         { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,18})?$' },
         '0.00038462',
       ),
-      currency: may('Another coin to the same address.', text, 'LTC'),
-      split: may('One transaction with so many outputs to it.', whole(1, 500), 2),
+      currency: may('Another currency to the same address.', text, 'LTC'),
+      split: may('One transaction with this many outputs to it.', whole(1, 500), 2),
       replace: may('A fee replacement of this payment.', { type: 'string', pattern: '^[0-9a-f]{64}$' }, TXID),
       kind: may(
         'An unusual payment.',
@@ -100,7 +100,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   node: {
     summary: 'Give a node trouble',
-    about: '`down` cuts only the connection to the service; a fault lasts for `for` calls, or until it is taken back by null.',
+    about: '`down` cuts only the connection to the service; a fault lasts for `for` calls, or until null ends it.',
     fields: {
       currency,
       down: may('Whether the service reaches it.', flag, true),
@@ -120,7 +120,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   address: {
     summary: 'An address of the outside world',
-    about: 'A place to send coins to.',
+    about: 'An address to send payments to.',
     fields: { currency },
     reply: shape.object({ address: shape.string('It.', 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') }),
   },
@@ -129,12 +129,12 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
     about: 'At an address of `/sandbox/address`.',
     fields: { currency, address: needs('Which.', text, 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') },
     reply: shape.object({
-      received: shape.string('In coins.', '0.00038462'),
+      received: shape.string('In whole units of the currency.', '0.00038462'),
       payments: shape.list(
         'Each of them.',
         shape.object({
           txid: shape.string('Its transaction.', TXID),
-          amount: shape.string('In coins.', '0.00038462'),
+          amount: shape.string('In whole units of the currency.', '0.00038462'),
           confirmations: shape.whole('Blocks on it.', 1),
         }),
       ),
@@ -153,7 +153,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
       CURRENCY_CODES.map((code) => [
         code,
         may(
-          'USD for one coin.',
+          'USD for one unit.',
           { type: ['string', 'null', 'array'], items: price, minItems: 4, maxItems: 4 },
           code === 'USDT' ? '1.00' : '80.00',
         ),
@@ -162,7 +162,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
     reply: shape.object({
       rates: shape.byName(
         CURRENCY_CODES,
-        shape.list('One of each exchange; null where it is down.', shape.nullable(shape.string('USD for one coin.', '80.00'))),
+        shape.list('One of each exchange; null where it is down.', shape.nullable(shape.string('USD for one unit.', '80.00'))),
       ),
     }),
   },

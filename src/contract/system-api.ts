@@ -18,7 +18,7 @@ const chain = shape.named(
     reason: shape.nullable(shape.string('Why, in words.', 'the node does not answer')),
     height: shape.nullable(shape.whole('Height of its best block.', 874_000)),
     contested: shape.nullable(
-      shape.string('Why the nodes of this chain do not tell the same history; null while they do.', 'different blocks at 874000'),
+      shape.string('Why the nodes of this chain do not agree; null while they do.', 'different blocks at 874000'),
     ),
     node: shape.nullable(
       shape.string('Which of several nodes is read, as host:port; null where there is only one.', '10.0.0.5:8332'),
@@ -33,9 +33,9 @@ const chain = shape.named(
 
 const rateSource = shape.object({
   source: shape.string('Name of an exchange.', 'kraken'),
-  state: shape.word('`silent`: it answers, and has no usable price of any currency.', ['answers', 'silent', 'unreachable']),
+  state: shape.word('`silent`: it answers without a usable price of any currency.', ['answers', 'silent', 'unreachable']),
   reason: shape.nullable(shape.string('Why it cannot be reached.', 'timeout')),
-  since: time('Since when it is so.'),
+  since: time('Since when it is in this state.'),
   checked_at: time('When it was asked.'),
 });
 
@@ -44,16 +44,16 @@ export const readiness = shape.named(
   shape.object({
     status: shape.constant('ready'),
     problems: shape.list(
-      'What keeps a coin with a node from being sold, or payouts from going on; empty while all is well.',
+      'What makes a currency with a node unavailable, or stops payouts; empty while all is well.',
       shape.string('A sentence.', 'BTC: the node is syncing'),
     ),
     currencies: shape.byName(CURRENCY_CODES, chain),
     rates: shape.object({
       prices: shape.list('Currencies that have a price now.', shape.word('Its code.', CURRENCY_CODES)),
-      sources: shape.list('What each price source last said of itself.', rateSource),
+      sources: shape.list('The last state of each price source.', rateSource),
     }),
     breakers: shape.list(
-      'What a red audit has stopped until an operator lets it go on; empty while all is well.',
+      'What a red audit has stopped until an operator lets it continue; empty while all is well.',
       shape.object({
         name: shape.string('What is stopped.', 'payouts'),
         tripped_by: shape.list('The invariants that an audit found red.', shape.string('Its id.', 'BOOK-1')),

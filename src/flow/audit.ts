@@ -80,6 +80,6 @@ async function addressAnswer(ctx: Context): Promise<Answer> {
   const findings = wrong.map(
     ({ transactionId, currency, address }) => `${transactionId}: no key of ${currency} gives ${address}`,
   );
-  const says = `the newest ${ADDRESSES} addresses are those that second libraries derive`;
+  const says = `the newest ${ADDRESSES} addresses are those that other libraries derive`;
   return { id: 'KEY-7', says, findings: findings.slice(0, SHOWN), more: findings.length > SHOWN };
 }

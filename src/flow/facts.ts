@@ -34,7 +34,7 @@ export async function readFacts(
     if (blocks === null) continue;
     return locked.map((one, n) => ({ locked: one, payments: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
   }
-  throw new Error(`the chain turned back ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
+  throw new Error(`the chain reorganised ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }
 
 /** The statuses from which one verdict can reach rule 4. */

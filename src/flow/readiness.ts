@@ -66,10 +66,11 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
 
 function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string[] {
   const without = waiting.length === 0 ? '' : `, and ${waiting.join(', ')} wait for new ones`;
-  if (!runs) return [`no signer runs: only addresses that lie ready are given out${without}; start one with "bursar signer"`];
+  if (!runs)
+    return [`no signer runs: only addresses that are ready already are given out${without}; start one with "bursar signer"`];
   if (waitingSinceMs === null) return [];
   return [
-    `the signer does not answer: ${waiting.join(', ')} wait for new addresses since ${new Date(waitingSinceMs).toISOString()}`,
+    `the signer does not answer: ${waiting.join(', ')} have waited for new addresses since ${new Date(waitingSinceMs).toISOString()}`,
   ];
 }
 
@@ -83,7 +84,7 @@ function blockage(
   if (receiving.size === 0) return `there is no key to receive with: ${KEY_WANTED}`;
   const foreign = chains.filter(({ currency, state }) => configured.includes(currency) && state === 'wrong_network');
   if (foreign.length === 0 || foreign.length < configured.length) return null;
-  return `every node is of another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
+  return `every node is on another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
 }
 
 function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainStatus[], nowMs: number): string[] {

@@ -69,7 +69,8 @@ export async function createTransaction(
     // the price or the node has changed since it was read
     const now = await quoteNow(ctx, input.method, input.usdMinor);
     unchanged = now.rate === priced.rate ? unchanged + 1 : 0;
-    if (unchanged === MAX_UNCHANGED) throw new Error(`nothing was written for merchant ${input.merchantId}: has it settings?`);
+    if (unchanged === MAX_UNCHANGED)
+      throw new Error(`nothing was written for merchant ${input.merchantId}: does it have settings?`);
     priced = now;
   }
   return {

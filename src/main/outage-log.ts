@@ -58,7 +58,7 @@ export function createOutageLog(db: Pick<Database, 'query'>, log: Log): OutageLo
         return;
       }
       outage = { sinceMs: nowMs, lastMs: nowMs, failures: 1 };
-      log.error({ reason }, 'the database cannot be used: what needs it waits and goes on by itself');
+      log.error({ reason }, 'the database cannot be used: everything that needs it waits and continues by itself');
       timer = setTimeout(() => void look(), LOOK_EVERY_MS).unref();
     },
     close() {

@@ -84,7 +84,7 @@ function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): strin
     const chain = answer.currencies?.[code];
     return chain?.state === 'wrong_network' ? [`${code}: ${chain.reason}`] : [];
   });
-  if (foreign.length > 0) return `a node is of another network: ${foreign.join('; ')}`;
+  if (foreign.length > 0) return `a node is on another network: ${foreign.join('; ')}`;
   const late = waitedMs < LOOKED_WITHIN_MS ? unseen(answer, waiting) : [];
   return late.length === 0 ? '' : `the first look at the nodes of ${late.join(', ')} is waited for`;
 }

@@ -51,7 +51,7 @@ function lnurlProblem(network: Network, text: string): string | null {
   if (bytes === undefined || bytes === null) return 'the checksum or the characters of this LNURL are wrong';
   const url = URL.parse(new TextDecoder().decode(bytes));
   const plain = url?.protocol === 'http:' && (chainNetwork(network) === 'regtest' || url.hostname.endsWith('.onion'));
-  return url?.protocol === 'https:' || plain ? null : 'what this LNURL holds is no https URL';
+  return url?.protocol === 'https:' || plain ? null : 'this LNURL does not contain an https URL';
 }
 
 const INVOICE_PREFIX = { mainnet: 'bc', testnet: 'tb', regtest: 'bcrt' } as const;

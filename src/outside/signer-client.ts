@@ -64,7 +64,7 @@ export function createSignerClient(
   }
   function take(frame: SignerReplyFrame): void {
     if (frame.id === null) {
-      fail(frame.ok ? 'the signer answered nobody' : frame.message);
+      fail(frame.ok ? 'the signer sent an answer without a request' : frame.message);
       return;
     }
     const found = settle(frame.id);

@@ -48,7 +48,7 @@ function usualAmount(context: ControlContext, asked: PayableTransaction): bigint
 /** `total` in n outputs to one script; the first also gets the remainder. */
 function inParts(total: bigint, n: number, script: Buffer): readonly Output[] {
   const each = mulDivDown(total, 1n, BigInt(n));
-  if (each === 0n) throw bad('split', 'makes outputs of nothing: the amount has fewer units');
+  if (each === 0n) throw bad('split', 'would make empty outputs: the amount has fewer units');
   const outputs = Array.from({ length: n }, () => ({ minor: each, script }));
   const rest = minus(total, sum(outputs.map((output) => output.minor)));
   return [{ minor: plus(each, rest), script }, ...outputs.slice(1)];
@@ -76,7 +76,7 @@ export async function payTransaction(
   const outputs = inParts(amount ?? (original === null ? usualAmount(context, asked) : paidTo(original, script)), parts, script);
   const paid = made(node, outputs, { original, coinbase: kind === 'coinbase' });
   if (paid !== null) return { answer: { txid: paid.txid }, node };
-  throw new ControlRefusal(409, 'faucet_empty', `the faucet has not so much ${code}: amount is too large`, 'amount');
+  throw new ControlRefusal(409, 'faucet_empty', `the faucet does not have that much ${code}: amount is too large`, 'amount');
 }
 
 function made(
@@ -94,8 +94,8 @@ const paidTo = (transaction: Transaction, script: Buffer): bigint =>
 /** The mempool transaction that a fee replacement replaces; 409 for one that is mined, unknown, or pays another address. */
 function replaceable(node: SimulatedNode, txid: string, script: Buffer): Transaction {
   const known = node.state.alive.get(txid);
-  if (known === undefined) throw impossible(`replace: ${node.dialect.code} knows no such transaction in its mempool`);
-  if (known.block !== null) throw impossible('replace: this transaction is mined, it cannot be replaced any more');
+  if (known === undefined) throw impossible(`replace: ${node.dialect.code} has no such transaction in its mempool`);
+  if (known.block !== null) throw impossible('replace: this transaction is mined and can no longer be replaced');
   if (paidTo(known.transaction, script) === 0n)
     throw impossible('replace: this transaction does not pay the address of transaction_id');
   return known.transaction;

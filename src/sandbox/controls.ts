@@ -83,7 +83,7 @@ async function trouble(context: ControlContext, body: Body): Promise<unknown> {
     );
   }
   if (fault === 'no_locks' && !node.dialect.quorums) throw bad('fault', 'no_locks is for DASH only');
-  if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is taken back');
+  if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is ended');
   if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
   const before = node.state.trouble;
   const left = count ?? (fault === 'reject' ? 1 : null);
@@ -101,7 +101,7 @@ async function advanceClock(context: ControlContext, body: Body): Promise<unknow
   const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
   if (!(await context.service.untilRead(readable, READ_MS))) {
     throw impossible(
-      `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, ask again when it has`,
+      `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, try again later`,
     );
   }
   context.clock.advance(seconds * 1000);

@@ -65,7 +65,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
 }
 
 function openNodes({ folder, clock, onEnd }: SandboxOptions): ReadonlyMap<UtxoCode, SimulatedNode> {
-  const onBroken = (error: Error): void => onEnd(`the sandbox cannot keep a chain: ${error.message}`);
+  const onBroken = (error: Error): void => onEnd(`the sandbox cannot store a chain: ${error.message}`);
   const open = (currency: UtxoCode): [UtxoCode, SimulatedNode] => [
     currency,
     openSimulatedNode({ currency, folder, now: () => clock.now(), onBroken }),
@@ -126,7 +126,7 @@ async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
 const told =
   (log: (line: string) => void) =>
   (error: Error): false => {
-    log(`sandbox: the service did not look: ${error.message}`);
+    log(`sandbox: the service did not read the chain: ${error.message}`);
     return false;
   };
 

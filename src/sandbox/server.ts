@@ -44,7 +44,7 @@ async function answerControl(
   response: ServerResponse,
 ): Promise<void> {
   const text = await bodyOf(request, MOST_CONTROL_BYTES);
-  if (request.method !== 'POST') return refuse(response, 405, 'method_not_allowed', 'Controls take POST.');
+  if (request.method !== 'POST') return refuse(response, 405, 'method_not_allowed', 'Controls accept POST.');
   if (text === null) return refuse(response, 413, 'payload_too_large', `The body may have at most ${MOST_CONTROL_BYTES} bytes.`);
   if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
     return refuse(response, 415, 'unsupported_media_type', 'The body must be sent as application/json.');

@@ -145,7 +145,7 @@ export function createGranting(options: GrantingOptions): Granting {
         if (!moved) return;
         if (answered.size > 0) attempt = 0;
       }
-      throw new Error('the counters of the account keys are moved by somebody else: does another signer run on this database?');
+      throw new Error('another process changes the counters of the account keys: does another signer run on this database?');
     },
   };
 }

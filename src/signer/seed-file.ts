@@ -124,7 +124,7 @@ export async function openSeed(folder: string, network: Network, passphrase: Pas
 export function alreadyThere(folder: string): SeedTrouble {
   return new SeedTrouble(
     'exists',
-    `there is a seed in ${folder} already: it is never overwritten, because coins may lie on its addresses`,
+    `there is a seed in ${folder} already: it is never overwritten, because its addresses may have been paid`,
   );
 }
 
@@ -160,7 +160,7 @@ function keyOf(passphrase: string, header: Header): Promise<Buffer> {
 /** The generated passphrase of this folder; creates it when there is none. */
 async function generatedPassphrase(folder: string): Promise<string> {
   const content = [
-    '# Opens the seed beside it. Generated, because this is a test network whose coins are worth nothing.',
+    '# Opens the seed beside it. Generated, because this is a test network whose currencies are worth nothing.',
     '# On testnet and mainnet the operator sets BURSAR_SIGNER_PASSPHRASE instead, and no such file exists.',
     randomBytes(32).toString('hex'),
     '',

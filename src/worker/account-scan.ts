@@ -100,7 +100,7 @@ async function readChain(port: ChainPort, look: Looked, options: ScanOptions, to
       const end = Math.min(toHeight, height + FILTERED_AT_ONCE - 1);
       const hashes = await port.blocksPaying?.(look.scripts, height, end);
       if (hashes === undefined || hashes === null)
-        throw new ScanRefused(`the node of ${port.currency} stopped answering for its filters`);
+        throw new ScanRefused(`the node of ${port.currency} stopped answering requests for its filters`);
       for (const hash of hashes) await port.readBlock(hash, look.watch);
       onProgress?.(end, toHeight);
     }
@@ -140,6 +140,6 @@ export function describeUse(currency: UtxoCode, use: AccountUse): readonly strin
   const found = receive === null && change === null ? 'was never paid' : `was paid up to index ${receive ?? 'none'}`;
   return [
     `The chain of ${currency} was asked, blocks ${fromHeight} to ${toHeight} (${how}) and the mempool: the account ${found}${change === null ? '' : `, its change up to ${change}`}.`,
-    `It cannot show addresses that were given out and never paid${fromHeight > 0 ? `, payments before block ${fromHeight}` : ''}, nor what lies more than ${gap} unused addresses further: if you know better, say --start.`,
+    `It does not show addresses that were given out and never paid${fromHeight > 0 ? `, payments before block ${fromHeight}` : ''}, nor what lies more than ${gap} unused addresses further: if there are any, use --start.`,
   ];
 }

@@ -15,6 +15,6 @@ export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<
   const proven = await port.doubleSpendProofs([...new Set(waiting.map((one) => one.txid))]);
   const alarms = waiting
     .filter((one) => proven.has(one.txid))
-    .map((one) => `payment ${one.txid} of ${one.transactionId}: our node has proof that its coins were signed for twice`);
+    .map((one) => `payment ${one.txid} of ${one.transactionId}: our node has proof that its inputs were signed for twice`);
   return { waiting: true, alarms };
 }

@@ -148,7 +148,7 @@ export function tokenNotices(block: BlockFacts): string[] {
   return block.touched.flatMap(({ txid, tokenOutputs = [] }) =>
     tokenOutputs.map(
       ({ vout, category, tokens, nft, amountMinor }) =>
-        `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (category ${category}, ${tokens} units${nft ? ' and an NFT' : ''}, on ${amountMinor} base units): not money here, nothing is booked`,
+        `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (category ${category}, ${tokens} units${nft ? ' and an NFT' : ''}, on ${amountMinor} base units): not a payment, nothing is booked`,
     ),
   );
 }

@@ -64,7 +64,7 @@ function refuseUnfit(currency: UtxoCode, fromHeight: number, toHeight: number, c
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
   if (fromHeight > toHeight) {
     throw new RescanRefused(
-      `${currency} was read up to block ${toHeight}: block ${fromHeight} and what follows is read by the worker`,
+      `${currency} was read up to block ${toHeight}: block ${fromHeight} and those after it are read by the worker`,
     );
   }
   if (condition.height < toHeight) {

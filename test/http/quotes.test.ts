@@ -108,5 +108,5 @@ test('a merchant without settings is a fault of ours that is told, and no loop',
   expect(kept).toHaveLength(1);
   const { status } = await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' }, {}, 'other');
   expect(status).toBe(500);
-  expect(String(api.bugs.pop())).toContain('has it settings?');
+  expect(String(api.bugs.pop())).toContain('does it have settings?');
 });

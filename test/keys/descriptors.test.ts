@@ -159,7 +159,7 @@ test('keys verify says who was asked, and answers without a signer and without i
   const text = await runCli(['keys', 'verify'], here);
   expect(text).toMatchObject({ code: 0 });
   expect(text.out).toMatch(/its seed, opened here: no signer runs on this data folder/);
-  expect(text.out).toMatch(/No signer is at work on this database: only addresses that lie ready are given out/);
+  expect(text.out).toMatch(/No signer runs on this database: only addresses that are ready already are given out/);
   await rm(join(folder, 'signer', 'seed.json'));
   const blind = await askCli<Verified>(['keys', 'verify'], here, 1);
   expect(blind).toMatchObject({ ok: false, signer: { runs: false, asked: null } });

@@ -65,7 +65,7 @@ describe.each([
     expect(await importing()).toMatchObject({ next_index: 13 });
     const told = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey], here);
     expect(told.out).toMatch(/blocks 0 to 102 .* and the mempool: the account was paid up to index 12, its change up to 30/);
-    expect(told.out).toMatch(/It cannot show addresses that were given out and never paid/);
+    expect(told.out).toMatch(/It does not show addresses that were given out and never paid/);
   });
 
   test('looks on behind what it found, also for what was paid before that', async () => {

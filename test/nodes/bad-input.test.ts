@@ -105,7 +105,7 @@ describe('a block', () => {
   });
   test('that pays more than can exist', async () => {
     liar.lie = ofBlock(amountAs(owed, '0140075af0750700'));
-    await survives(owed, /an amount above all money/, mined);
+    await survives(owed, /an amount above MAX_MONEY/, mined);
   });
   test('that pays more than was paid', async () => {
     liar.lie = ofBlock(amountAs(owed, 'ffffff0000000000'));

@@ -255,7 +255,7 @@ describe.each(CODES)('a form that nobody knows yet (%s)', (code) => {
     const node = await nodeOf(code, telling(made, [told], first));
     await expect(node.readBlock(made.hash, watch)).rejects.toMatchObject({
       state: 'bad_answer',
-      message: expect.stringMatching(/block [0-9a-f]{64} cannot be read: .*by its words: the transaction hashes to/),
+      message: expect.stringMatching(/block [0-9a-f]{64} cannot be read: .*from its decoded answer: the transaction hashes to/),
     });
   });
 

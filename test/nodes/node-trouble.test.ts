@@ -275,7 +275,10 @@ describe('what it says of blocks and transactions', () => {
       touched: [],
       missing: [],
       unread: [
-        { txid: TIP, reason: expect.stringMatching(/cannot be read: the transaction hashes to [0-9a-f]{64}; by its words: /) },
+        {
+          txid: TIP,
+          reason: expect.stringMatching(/cannot be read: the transaction hashes to [0-9a-f]{64}; from its decoded answer: /),
+        },
       ],
     });
   });

@@ -110,7 +110,7 @@ describe('the second reading', () => {
     await forget(made.txid);
     const says = (await bursar.findings()).filter((finding) => finding.startsWith('RECON-1'));
     expect(says).toEqual([
-      expect.stringMatching(/ is no payment any more, though the ledger has booked it: its row was deleted/),
+      expect.stringMatching(/ is no longer a payment, though the ledger has booked it: its row was deleted/),
     ]);
     const booked = async () => (await run('select count(*) as n, sum(amount * amount) as s from ledger.posting')).rows;
     const before = await booked();

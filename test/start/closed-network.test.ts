@@ -145,7 +145,7 @@ test('on mainnet a start with a node of another network waits too', { timeout: T
   const nodes = { BURSAR_BTC_RPC_URL: bitcoind.url, BURSAR_LTC_RPC_URL: down };
   const service = startService({ dataFolder: folder, environment: { ...settings, ...nodes } });
   await eventually('the line of the start', () =>
-    /^not ready: a node is of another network: BTC: .*127\.0\.0\.1:\d+/m.test(service.output()),
+    /^not ready: a node is on another network: BTC: .*127\.0\.0\.1:\d+/m.test(service.output()),
   );
   expect(service.output()).not.toMatch(/^ready /m);
   expect(await service.stop()).toBe(0);

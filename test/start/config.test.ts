@@ -125,7 +125,7 @@ test('on mainnet every coin with a node has three live sources that nobody on th
   const sources = (BURSAR_RATE_SOURCES: string) => problems({ ...mainnet, BURSAR_RATE_SOURCES });
   expect(sources('kraken,coinbase,bitfinex')).toEqual([]);
   expect(sources('kraken,coinbase,bitstamp')).toEqual([
-    'BURSAR_RATE_SOURCES: DASH is traded by 2 of them only; accepted on mainnet are 3 or more for each coin',
+    'BURSAR_RATE_SOURCES: DASH is traded by 2 of them only; accepted on mainnet are 3 or more for each currency',
   ]);
   expect(sources('kraken,coinbase=http://127.0.0.1:9/c,bitfinex=https://proxy.example.org')).toEqual([]);
   expect(sources('kraken,coinbase,bitfinex=http://proxy.example.org')).toEqual([

@@ -24,7 +24,7 @@ test('a killed database is told once by each process, without a stack, and that 
   for (const name of ['worker', 'api']) {
     const own = lines.filter((line) => line.includes(`"name":"${name}"`)).map((line) => JSON.parse(line) as { msg: string });
     expect(own.map(({ msg }) => msg)).toEqual([
-      'the database cannot be used: what needs it waits and goes on by itself',
+      'the database cannot be used: everything that needs it waits and continues by itself',
       'the database can be used again',
     ]);
   }

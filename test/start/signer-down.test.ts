@@ -90,7 +90,7 @@ test('frozen: what lies ready goes out, then it is refused at once and said ever
     expect(later.status).toBe(503);
     expect(later.ms).toBeLessThan(1_000);
     expect((await create('LTC')).status).toBe(200);
-    const silent = expect.stringMatching(/^the signer does not answer: (BTC|BTC, LTC) wait for new addresses since /);
+    const silent = expect.stringMatching(/^the signer does not answer: (BTC|BTC, LTC) have waited for new addresses since /);
     await eventually('it is said', async () => (await problems()).some((one) => one.startsWith('the signer does not answer')));
     expect(await problems()).toContainEqual(silent);
     const status = await askCli<{ problems: string[] }>(['chain', 'status'], { BURSAR_DATA_DIR: place.folder });

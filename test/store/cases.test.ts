@@ -104,7 +104,7 @@ test('the status is guarded by the old one: a verdict on an old case is not writ
   const locked = await lock(transactionId);
   const before = { ...locked, transaction: { ...locked.transaction, status: 'pending' as const } };
   const stale = { before, transaction: it.transaction, payments: [], steps: [], verdict, nowMs: service.now(), more: false };
-  await expect(service.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no more pending');
+  await expect(service.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no longer pending');
 });
 
 test('the events are numbered without gaps, with what was before, and both statuses of a booking', async () => {

@@ -71,7 +71,7 @@ export function judge(it: Case): Verdict {
 export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
   it.more = false;
   for (let round = 0; yield* applyOne(it); round++) {
-    if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} do not come to rest`);
+    if (round === MAX_ROUNDS) throw new Error(`the rules of ${it.transaction.id} never end`);
   }
   const counting = countingPayments(it);
   noteCounting(it, counting);

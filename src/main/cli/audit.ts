@@ -41,14 +41,14 @@ export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
     .option('--full', 'first reads the chains again from our first block on')
     .option('--currency <code>', `with --full: only the chain of one of ${WATCHED_CODES.join(', ')}`, watchedCode)
-    .option('--clear', 'after a green full audit lets payouts go on that a red one has stopped')
+    .option('--clear', 'after a green full audit: lets payouts continue that a red one has stopped')
     .option(
       '--acknowledge <outpoint>',
-      'says that somebody has looked at what lay at an address before its transaction (txid:vout)',
+      'records that an operator has looked at an output that was at an address before its transaction (txid:vout)',
     )
     .action(async (options: Options) => {
       if (options.currency !== undefined && (options.full !== true || options.clear === true))
-        throw calledWrongly('--currency goes with --full only: everything else asks all chains');
+        throw calledWrongly('--currency goes with --full only: everything else covers all chains');
       const full = options.full === true || options.clear === true;
       const audited = await (full ? withNodes : withBooks)(async (ctx) => {
         if (options.acknowledge !== undefined) await acknowledge(ctx, options.acknowledge);
@@ -62,7 +62,7 @@ export function addAuditCommands(bursar: Command): void {
 async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
   const at = new Date(ctx.ports.clock.now());
   if (await acknowledgeEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at)) return;
-  throw new CommandFailed(`--acknowledge: ${outpoint} is not noted; accepted is the txid:vout that the audit names`);
+  throw new CommandFailed(`--acknowledge: ${outpoint} is not recorded; accepted is the txid:vout that the audit names`);
 }
 
 async function audit(ctx: Context, options: Options): Promise<Audited> {
@@ -185,7 +185,7 @@ export function breakerValue(one: Breaker): Record<string, unknown> {
 /** An open breaker in one line. */
 export function breakerLine({ name, trippedAtMs, trippedBy }: Breaker): string {
   const since = new Date(trippedAtMs).toISOString();
-  return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them go on once a full audit is green`;
+  return `${verdict(false, 'stopped')}  ${name} since ${since} (${trippedBy.join(', ')}); bursar audit --clear lets them continue once a full audit is green`;
 }
 
 /** Why the two differ although all is green: known payments that wait for their confirmations or their time. */

@@ -109,7 +109,7 @@ async function post<T>(base: string, path: string, body: Body, triesLeft = 4): P
   } catch (error) {
     const { cause } = error as { cause?: { code?: string } };
     throw new CommandFailed(
-      `nobody answers at ${base} (${cause?.code ?? (error as Error).message}): start the service with "npm start", or name it with --url`,
+      `no server answers at ${base} (${cause?.code ?? (error as Error).message}): start the service with "npm start", or name it with --url`,
     );
   }
   const text = await answer.text();

@@ -57,12 +57,12 @@ export async function showDescriptors({ json }: { readonly json?: boolean }): Pr
 const HOW = [
   'To watch: bitcoin-cli importdescriptors with the "import" list of --json, in a wallet without private keys (createwallet w true).',
   "To spend with the 24 words alone: a wallet that takes BIP39 words and this path, told to look as far as the ranges; or importdescriptors with the seed's",
-  'root xprv and the path in place of the public key, e.g. wpkh(xprv…/84h/0h/0h/0/*), and the same ranges. Coins of imported keys are spent where those keys are kept.',
-  'A timestamp is the time at which the key came into this database: set it earlier for an account that is older.',
+  'root xprv and the path in place of the public key, e.g. wpkh(xprv…/84h/0h/0h/0/*), and the same ranges. Payments to imported keys are spent where those keys are kept.',
+  'A timestamp is when the key was added to this database: set it earlier for an older account.',
 ];
 
 function rangeLine({ first, last, certain }: Range): string {
-  return `  indexes ${first} to ${last}${certain ? '' : ', of which nobody knows whether they were given out'}`;
+  return `  indexes ${first} to ${last}${certain ? '' : ', which may or may not have been given out'}`;
 }
 
 /**

@@ -47,7 +47,7 @@ export async function importXpub({ json, currency, xpub, ...options }: Options):
     };
     const said = {
       first: 'has its first key',
-      replaced: 'has a new key, running servers turn to it within 2 seconds',
+      replaced: 'has a new key, running servers use it within 2 seconds',
       in_use: 'used this key already',
     };
     const { purpose } = utxoRow(currency).utxo;
@@ -57,15 +57,15 @@ export async function importXpub({ json, currency, xpub, ...options }: Options):
       `${currency} ${said[imported.outcome]}; addresses go on at index ${imported.key.nextIndex} at the lowest.`,
       `Its first address is ${first}: compare it with your wallet's (type of m/${purpose}').`,
       ...(/^[yu]pub$/.test(key.form)
-        ? [`A ${key.form} wallet usually shows addresses of another type: it must be told to watch these too.`]
+        ? [`A ${key.form} wallet usually shows addresses of another type: make it watch these too.`]
         : []),
-      'Indexes are given out in ranges and can have gaps of thousands: "bursar keys show-descriptors" tells how far your wallet must look.',
+      'Indexes are given out in ranges and can have gaps of thousands: "bursar keys show-descriptors" shows how far your wallet must look.',
     ]);
   });
 }
 
 const NOT_ASKED =
-  'No node could be asked how far this account was used. On this network coins are worth nothing, so it begins at index 0.';
+  'No node could be asked how far this account was used. On this network currencies are worth nothing, so it begins at index 0.';
 
 function askedValue(use: AccountUse): Record<string, unknown> {
   return {
@@ -109,7 +109,7 @@ async function askChain(
 
 function unasked(currency: UtxoCode, why: string): CommandFailed {
   return new CommandFailed(
-    `the chain of ${currency} cannot be asked how far this account was used: ${why}. Say the first index that was never given out with --start (0 for a new account)`,
+    `the chain of ${currency} cannot be asked how far this account was used: ${why}. Give the first index that was never given out with --start (0 for a new account)`,
   );
 }
 

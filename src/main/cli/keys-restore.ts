@@ -41,7 +41,7 @@ export async function restoreSeed({ json }: { readonly json?: boolean }): Promis
     const own = keys.filter((key) => accounts.some(({ currency, xpub }) => key.currency === currency && key.xpub === xpub));
     if (own.length === 0 || keys.some((key) => key.retiredAt === null && !own.includes(key)))
       throw new CommandFailed(
-        'the database does not receive to the seed of these words: restore the database first, or spend its coins with another wallet; nothing was stored',
+        'the database does not receive to the seed of these words: restore the database first, or spend from it with another wallet; nothing was stored',
       );
     const highest = Math.max(...own.map(({ startIndex }) => startIndex));
     await storeSeed(folder, network, passphrase, entropy, () => countDatabasesUpTo(folder, highest));
@@ -49,7 +49,7 @@ export async function restoreSeed({ json }: { readonly json?: boolean }): Promis
     const currencies = own.filter((key) => key.retiredAt === null).map(({ currency }) => currency);
     print(json, { folder, currencies }, [
       `The seed of ${currencies.join(', ')} lies in ${folder}, sealed.`,
-      'Without its journal the signer goes on 1,000,000 addresses further, and says so: "bursar keys show-descriptors" has the ranges.',
+      'Without its journal the signer continues 1,000,000 indexes further, and logs that: "bursar keys show-descriptors" has the ranges.',
     ]);
   });
 }

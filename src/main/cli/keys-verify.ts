@@ -48,7 +48,7 @@ export async function verify({ json }: { readonly json?: boolean }): Promise<voi
       ...signerLines(asked, grants),
       ...verdicts.map(
         (one) =>
-          `${verdict(one.verdict === 'confirmed' || one.verdict === 'imported', one.verdict.padEnd(9))} ${one.currency.padEnd(5)} ${one.origin}${one.in_use ? '' : ', not in use any more'}`,
+          `${verdict(one.verdict === 'confirmed' || one.verdict === 'imported', one.verdict.padEnd(9))} ${one.currency.padEnd(5)} ${one.origin}${one.in_use ? '' : ', no longer in use'}`,
       ),
       `${addresses.checked} addresses derived again, ${addresses.wrong.length} wrong`,
       ...addresses.wrong.map((one) => `  ${one.transactionId}: no key of ${one.currency} gives ${one.address}`),
@@ -75,7 +75,7 @@ function signerLines({ by }: Asked, { runs }: SignerStatus): string[] {
         : 'nobody';
   const grants = runs
     ? []
-    : ['No signer is at work on this database: only addresses that lie ready are given out. Start one with "bursar signer".'];
+    : ['No signer runs on this database: only addresses that are ready already are given out. Start one with "bursar signer".'];
   return [`Asked for the signer's keys: ${who}.`, ...grants];
 }
 

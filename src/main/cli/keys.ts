@@ -36,13 +36,13 @@ export function addKeyCommands(bursar: Command): void {
   leaf(
     keys,
     'restore',
-    'Puts the seed of this database back from its 24 words, read from standard input, where the folder of the signer was lost.',
+    'Puts the seed of this database back from its 24 words, read from standard input, after the folder of the signer was lost.',
   ).action(restoreSeed);
-  leaf(keys, 'show-xpubs', 'Shows the account keys in use, and those before them.').action(showXpubs);
+  leaf(keys, 'show-xpubs', 'Shows the account keys in use, and earlier ones.').action(showXpubs);
   leaf(
     keys,
     'show-descriptors',
-    'Shows where the coins lie: output descriptors with the ranges that were given out, for a wallet.',
+    'Shows the output descriptors of our addresses with the ranges that were given out, for a wallet.',
   ).action(showDescriptors);
   leaf(keys, 'import-xpub', 'Receives a currency to a key that is kept elsewhere, from now on.')
     .requiredOption('--currency <code>', `one of ${ACCOUNT_CODES.join(', ')}`, utxoCode)
@@ -52,12 +52,12 @@ export function addKeyCommands(bursar: Command): void {
       'the first index to give out; without it the chain is asked how far the account was used',
       wholeNumber,
     )
-    .option('--from <height>', 'the block from which on the chain is asked (default 0)', wholeNumber)
+    .option('--from <height>', 'the first block to search (default 0)', wholeNumber)
     .action(importXpub);
   leaf(
     keys,
     'verify',
-    'Asks the signer for each key, and derives the newest addresses again by second libraries; exit code 1 when one is wrong.',
+    'Asks the signer for each key, and derives the newest addresses again with other libraries; exit code 1 when one is wrong.',
   ).action(verify);
 }
 

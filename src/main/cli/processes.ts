@@ -24,7 +24,7 @@ export function addProcessCommands(bursar: Command): void {
       process.exitCode = EXIT.running;
     });
   }
-  leaf(bursar, 'migrate', "Brings the database to today's schema.").action(async ({ json }: JsonOption) => {
+  leaf(bursar, 'migrate', 'Brings the database to the current schema.').action(async ({ json }: JsonOption) => {
     const applied = await migrateNow();
     print(json, { applied }, applied.length === 0 ? ['The schema is up to date.'] : applied.map((name) => `applied ${name}`));
   });

@@ -12,7 +12,7 @@ const LISTED = 1_000;
 export function addReviewCommands(bursar: Command): void {
   const review = group(bursar, 'review', 'Transactions that wait for a decision.');
   leaf(review, 'list', 'Lists transactions in review, the oldest first.')
-    .option('--declined', 'also declined ones that have coins in suspense')
+    .option('--declined', 'also declined ones that have payments in suspense')
     .action(async ({ json, declined }: JsonOption & { declined?: boolean }) => {
       const reviews = await withBooks((ctx) => listReviews(ctx.db, { declined: declined === true, limit: LISTED }));
       const head = ['transaction', 'merchant', 'status', 'asked', 'received', 'suspense', 'reason'];
@@ -27,10 +27,10 @@ export function addReviewCommands(bursar: Command): void {
       ]);
       print(json, { data: reviews.map(onTheWire) }, rows.length === 0 ? ['Nothing is in review.'] : table(head, rows));
     });
-  leaf(review, 'accept <transaction_id>', 'Credits the coins in suspense to the merchant.')
+  leaf(review, 'accept <transaction_id>', 'Credits the payments in suspense to the merchant.')
     .addOption(new Option('--part <part>', 'only what is in suspense, the status stays').choices(['excess']))
     .action((id: string, options: JsonOption & { part?: 'excess' }) => resolve(id, 'accept', options));
-  leaf(review, 'decline <transaction_id>', 'Refuses the transaction; its coins stay in suspense.').action(
+  leaf(review, 'decline <transaction_id>', 'Refuses the transaction; its payments stay in suspense.').action(
     (id: string, options: JsonOption) => resolve(id, 'decline', options),
   );
 }

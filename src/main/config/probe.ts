@@ -62,7 +62,7 @@ async function probeDatabase(
 async function probeNodes(config: Config): Promise<readonly Probe[]> {
   if (config.network === 'sandbox') return [fine('nodes and price sources', 'simulated: the sandbox brings its own')];
   const urls = [...configuredNodes(config)].flatMap(([currency, list]) => list.map((url) => ({ currency, url })));
-  if (urls.length === 0) return [wrong('nodes', 'none is configured: no coin can be sold (BURSAR_BTC_RPC_URL …)')];
+  if (urls.length === 0) return [wrong('nodes', 'none is configured: no currency is available (BURSAR_BTC_RPC_URL …)')];
   return Promise.all(
     urls.map(async ({ currency, url }) => {
       const node = createUtxoNode({ currency, url, network: config.network, clock: systemClock });
@@ -97,7 +97,7 @@ async function probeRates(config: Config): Promise<readonly Probe[]> {
         const missing = coins.filter((code) => !samples.some(({ currency }) => currency === code));
         const said = samples.map(({ currency, bid }) => `${currency} ${formatRate(bid)}`).join(', ');
         return samples.length === 0
-          ? wrong(what, 'it answers, and has no usable price')
+          ? wrong(what, 'it answers without a usable price')
           : fine(what, `${said}${missing.length === 0 ? '' : `; none of ${missing.join(', ')}`}`);
       } catch (error) {
         return wrong(what, (error as Error).message);

@@ -44,7 +44,7 @@ export function urls(...schemes: readonly string[]): Reader<readonly string[]> {
   const read = url(...schemes);
   return (text) => {
     const list = text.split(',').map((one) => read(one.trim()));
-    if (new Set(list).size < list.length) throw new Error('a list in which no URL stands twice');
+    if (new Set(list).size < list.length) throw new Error('a list without duplicate URLs');
     return list;
   };
 }

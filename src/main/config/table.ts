@@ -154,21 +154,16 @@ export const VARIABLES = {
   rateSources: optional(
     'BURSAR_RATE_SOURCES',
     rateSources,
-    'exchanges to ask, separated by commas; each may name another address to ask it at, which must answer as it does: kraken,coinbase=https://proxy.example.org/coinbase; default: kraken, coinbase, bitstamp and bitfinex at their public addresses',
+    'exchanges to ask, separated by commas; each may have another address, which must answer as the exchange does: kraken,coinbase=https://proxy.example.org/coinbase; default: kraken, coinbase, bitstamp and bitfinex at their public addresses',
   ),
   fixedRates: optional(
     'BURSAR_FIXED_RATES',
     fixedRates,
-    'prices in USD that stand for the exchanges where nobody can be asked: BTC=65000.00,USDT=1.00; regtest and testnet only',
+    'prices in USD to use where no exchange can be asked: BTC=65000.00,USDT=1.00; regtest and testnet only',
   ),
 
   ...inSection('The business'),
-  feeBps: required(
-    'BURSAR_FEE_BPS',
-    '0',
-    integer(0, 10_000),
-    'own fee on what a merchant is credited, in hundredths of a percent',
-  ),
+  feeBps: required('BURSAR_FEE_BPS', '0', integer(0, 10_000), 'fee of the service on credits, in hundredths of a percent'),
   settlementSeconds: required(
     'BURSAR_SETTLEMENT_SECONDS',
     '86400',
@@ -185,7 +180,7 @@ export const VARIABLES = {
     'BURSAR_CONTESTED_LIMIT_USD',
     '1000',
     dollars,
-    'while the nodes of a coin contradict each other, nothing worth more dollars than this is booked on it',
+    'while the nodes of a currency contradict each other, payments in it that are worth more dollars than this are not booked',
   ),
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 
@@ -234,8 +229,8 @@ export const TABLE: readonly Variable<unknown>[] = rows;
 /** The text of .env.example: every variable with its default, by sections. */
 export function envExample(): string {
   const parts = [
-    '# Every setting, with its default. Copy to .env beside package.json, which every command and process reads; what the environment says wins.',
-    '# A value with white space before a # stands in quotation marks. A relative path begins at the folder of this file.',
+    '# Every setting, with its default. Copy to .env beside package.json, which every command and process reads; the environment takes precedence.',
+    '# Put a value with white space before a # in quotation marks. A relative path starts at the folder of this file.',
   ];
   let title = '';
   for (const row of TABLE) {

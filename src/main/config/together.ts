@@ -24,7 +24,7 @@ export function contradictions(config: Config): string[] {
     for (const code of configuredNodes(config).keys()) {
       const trading = sources.filter(([name]) => RATE_SOURCES[name].trades.includes(code));
       if (trading.length >= LEAST_SOURCES) continue;
-      const accepted = `accepted on mainnet are ${LEAST_SOURCES} or more for each coin`;
+      const accepted = `accepted on mainnet are ${LEAST_SOURCES} or more for each currency`;
       found.push(`BURSAR_RATE_SOURCES: ${code} is traded by ${trading.length} of them only; ${accepted}`);
     }
     for (const [name, url] of sources.filter(([, one]) => !isSafe(new URL(one))))

@@ -90,7 +90,7 @@ export async function makeCluster({ place, durable }: ClusterOptions): Promise<b
     const why = failure.trim().split('\n').slice(-3).join(' ');
     if (why.includes('could not look up effective user ID')) {
       throw new StartRefused(
-        `PostgreSQL wants a user with a name, and uid ${process.getuid?.()} has none: start as another user, or set DATABASE_URL`,
+        `PostgreSQL needs a user with a name, and uid ${process.getuid?.()} has none: start as another user, or set DATABASE_URL`,
       );
     }
     throw new StartRefused(`PostgreSQL's initdb failed in ${making}: ${why}`);

@@ -40,7 +40,7 @@ export function readCount(cursor: Cursor): number {
     least = 0x1_0000;
   } else throw new Malformed(`a count above 2^32 at byte ${at}`);
   if (value < least) throw new Malformed(`a count that is not in its shortest form at byte ${at}`);
-  if (value > bytes.length) throw new Malformed(`a count of ${value} at byte ${at} is more than there are bytes`);
+  if (value > bytes.length) throw new Malformed(`a count of ${value} at byte ${at} is more than the bytes that are left`);
   return value;
 }
 

@@ -210,7 +210,7 @@ async function blockByWords(
 
 /** Why the bytes could not be read, and why the node's decoded answer did not help. */
 function bothReasons(bytes: Error, words: Error): string {
-  return words.message === bytes.message ? words.message : `${bytes.message}; by its words: ${words.message}`;
+  return words.message === bytes.message ? words.message : `${bytes.message}; from its decoded answer: ${words.message}`;
 }
 
 async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {
@@ -220,7 +220,7 @@ async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promi
     if (!(cause instanceof RpcRefusal)) throw cause;
     const about = what === '' ? '' : ` (${what})`;
     if (PRUNED.test(cause.message)) {
-      const reason = `${rpc.name}: it is pruned and no longer has what we need${about}; give it more room (prune=…), or another node`;
+      const reason = `${rpc.name}: it is pruned and no longer has what we need${about}; give it more space (prune=…), or another node`;
       throw new NodeTrouble('pruned', reason, { cause });
     }
     throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}${about}`, { cause });

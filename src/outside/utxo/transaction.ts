@@ -218,7 +218,7 @@ export function factsOf(scan: Scan, txid: string): TransactionFacts {
   const pay = (output: OutputFacts): void => {
     // MoneyRange, the rule of every node of the family: an impossible value is no amount
     if (output.amountMinor < 0n) throw new Malformed('a negative amount');
-    if (output.amountMinor > features.maxMoney) throw new Malformed('an amount above all money');
+    if (output.amountMinor > features.maxMoney) throw new Malformed('an amount above MAX_MONEY');
     (isProtected(features, output.script) ? outputs : unprotectedOutputs).push(output);
   };
   const leaves = scan.hogEx ? ({ pegOut: true } as const) : {};

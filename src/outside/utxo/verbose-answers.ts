@@ -30,7 +30,7 @@ export async function readBlockByWords(
       const txid = error instanceof Unreadable ? txids[error.index] : undefined;
       if (txid === undefined || told.has(txid)) throw error;
       const raw = fromHex(await askFor(rpc, txid, hash, 0));
-      if (raw === null) throw new Malformed(`the node does not tell the bytes of transaction ${txid}`);
+      if (raw === null) throw new Malformed(`the node does not give the bytes of transaction ${txid}`);
       const facts = factsOfWords(await askFor(rpc, txid, hash, 1), txid, features, watch);
       told.set(txid, { raw, facts });
     }
@@ -69,10 +69,10 @@ type Output = { readonly minor: bigint; readonly script: Buffer };
  * @param words `getrawtransaction <txid> 1`
  */
 function factsOfWords(words: unknown, txid: string, features: Features, watch: Watched): TransactionFacts | null {
-  if (words instanceof RpcRefusal) throw new Malformed(`the node does not tell transaction ${txid}: ${words.message}`);
+  if (words instanceof RpcRefusal) throw new Malformed(`the node does not give transaction ${txid}: ${words.message}`);
   const told = (words ?? {}) as Record<string, unknown>;
   if (told.txid !== txid || !Array.isArray(told.vin) || !Array.isArray(told.vout))
-    throw new Malformed(`the node tells another transaction than ${txid}`);
+    throw new Malformed(`the node gives another transaction than ${txid}`);
   // entries of Litecoin's extension among them have neither a script nor an outpoint
   const inputs = told.vin.map(inputOf).filter((one) => one !== null);
   const outputs = told.vout.map(outputOf).filter((one) => one !== null);
@@ -114,20 +114,20 @@ function outputOf(output: unknown): Output | null {
 /** An amount as the node writes it, in whole units with up to eight decimals; a JSON number where it is whole. */
 function minorOf(value: unknown): bigint {
   const parts = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(String(value));
-  if (parts === null) throw new Malformed(`the node tells an amount of ${String(value)}`);
+  if (parts === null) throw new Malformed(`the node gives an amount of ${String(value)}`);
   const [, sign, whole, part = ''] = parts;
   return BigInt(`${sign}${whole}${part.padEnd(8, '0')}`);
 }
 
 function wholeOf(value: unknown): number {
-  if (typeof value !== 'number') throw new Malformed(`the node tells ${String(value)} where a number belongs`);
+  if (typeof value !== 'number') throw new Malformed(`the node gives ${String(value)} instead of a number`);
   return value;
 }
 
 function bytesOf(hex: unknown): Buffer {
   if (hex === '') return Buffer.alloc(0);
   const bytes = fromHex(hex);
-  if (bytes === null) throw new Malformed('the node tells a script that is no hex');
+  if (bytes === null) throw new Malformed('the node gives a script that is no hex');
   return bytes;
 }
 

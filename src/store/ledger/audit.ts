@@ -46,7 +46,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'BOOK-2',
-    says: 'what lies in suspense is what the payments of the transaction say',
+    says: 'suspense holds what the payments of the transaction say',
     text: `select coalesce(s.code, p.code) || ' holds ' || coalesce(s.amount, 0) || ', its payments say ' || coalesce(p.amount, 0) as what
              from (select code, amount from ledger.account_balance where kind = 'suspense' and amount <> 0) s
              full join (select 'suspense:' || transaction_id || ':' || currency as code, sum(in_suspense) as amount from payments
@@ -166,7 +166,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'BOOK-9',
-    says: 'an unpaid transaction holds nothing of the merchant in its own coin, and a payment that is booked owes nothing',
+    says: 'an unpaid transaction holds nothing of the merchant in its own currency, and a payment that is booked owes nothing',
     text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
              from payments p join transactions t on t.id = p.transaction_id
             where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
@@ -206,7 +206,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'CHAIN-2',
-    says: 'every mined payment lies in a block of the best chain as it was read',
+    says: 'every mined payment is in a block of the best chain as it was read',
     // payments that a rescan found below the watchers' first block are compared with the second reading only
     text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' is said to be in block ' || p.height
                   || case when b.hash is null then ', which was not read' else ', which is another one' end as what

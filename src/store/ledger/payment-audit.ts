@@ -4,7 +4,7 @@ import type { Question } from './audit.ts';
 export const OF_PAYMENTS: readonly Question[] = [
   {
     id: 'INV-7',
-    says: 'the coins that the ledger holds on a chain are the payments that are booked',
+    says: 'what the ledger holds on a chain is the sum of its booked payments',
     text: `select coalesce(l.currency, p.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payments ' || coalesce(p.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_chain' group by currency) l
              full join (select currency, sum(amount) as amount from payments where deposit_key is not null group by currency) p on p.currency = l.currency
@@ -12,7 +12,7 @@ export const OF_PAYMENTS: readonly Question[] = [
   },
   {
     id: 'INV-8',
-    says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not taken back its payment',
+    says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not reversed its payment',
     text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what
              from payments p left join ledger.part d on d.key = p.deposit_key
             where p.deposit_key is not null and (d.key is null or exists (select 1 from ledger.part r where r.reverses = d.key))
@@ -28,7 +28,7 @@ export const OF_PAYMENTS: readonly Question[] = [
   },
   {
     id: 'INV-9',
-    says: 'no payment is credited twice, and what is taken back is what was booked',
+    says: 'no payment is credited twice, and what is reversed is what was booked',
     text: `select min(d.key) || ' is booked ' || count(*) || ' times' as what from ledger.part d
             where d.key like 'dep:%' and not exists (select 1 from ledger.part r where r.reverses = d.key)
             group by split_part(d.key, '#', 1) having count(*) > 1
@@ -38,7 +38,7 @@ export const OF_PAYMENTS: readonly Question[] = [
   },
   {
     id: 'BOOK-1',
-    says: 'no unit of a payment lies in two places, and none is nowhere',
+    says: 'every unit of a payment is in exactly one place',
     text: `select 'payment ' || txid || ':' || vout || ' of ' || amount || ' is booked as ' || (in_available + in_suspense + in_refund + sent_back) as what
              from payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
   },
@@ -50,7 +50,7 @@ export const OF_PAYMENTS: readonly Question[] = [
   },
   {
     id: 'BOOK-12',
-    says: 'the coins of every deposit, and of every loss, are those of its payments',
+    says: 'the amount of every deposit, and of every loss, is that of its payments',
     text: `select e.kind || ' ' || e.key || ' moves ' || coalesce(c.coins, 0) || ', its payments are ' || coalesce(d.parts, 0) as what
              from ledger.entry e
              left join (select p.entry_id, sum(p.amount) as coins from ledger.posting p join ledger.account a on a.id = p.account_id

@@ -41,10 +41,10 @@ export const RECONCILIATION: readonly Question[] = [
   },
   {
     id: 'RECON-1',
-    says: 'every coin that our addresses received on the chain is a payment, in the same block and of the same amount',
+    says: 'every output that our addresses received on the chain is a payment, in the same block and of the same amount',
     text: `select ${NAME} || case
                     when p.id is null and exists (select 1 from ledger.part d where d.key = 'dep:' || lower(r.currency) || ':' || r.txid || ':' || r.vout)
-                    then ' is no payment any more, though the ledger has booked it: its row was deleted, restore it from a backup'
+                    then ' is no longer a payment, though the ledger has booked it: its row was deleted, restore it from a backup'
                     when p.id is null then ' is no payment (bursar chain rescan --currency ' || r.currency || ' --from ' || r.height || ' finds it)'
                     when p.amount <> r.amount then ' is recorded as ' || p.amount
                     when p.transaction_id <> r.transaction_id then ' is recorded for ' || p.transaction_id
@@ -58,7 +58,7 @@ export const RECONCILIATION: readonly Question[] = [
   },
   {
     id: 'RECON-2',
-    says: 'every payment that is said to be that deep is on the chain, and none is booked that is nowhere',
+    says: 'every payment recorded at that depth is on the chain, and no booked payment is missing',
     text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is said to be in block ' || p.height || ' and is not there' as what
              from ${STANDS} join payments p on p.currency = c.currency and p.height <= c.height and p.height > greatest(c.from_height, c.height - $1::int)
             where not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)
@@ -72,7 +72,7 @@ export const RECONCILIATION: readonly Question[] = [
   },
   {
     id: 'RECON-3',
-    says: 'every coin that deep lies in the ledger with its amount, unless its transaction still waits for more',
+    says: 'every output at that depth is in the ledger with its amount, unless its transaction still waits for more',
     text: `select ${NAME} || ' is booked as ' || coalesce(l.amount, 0) || ' while the transaction is ' || t.status as what
              from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
              join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
@@ -89,7 +89,7 @@ export const RECONCILIATION: readonly Question[] = [
   },
   {
     id: 'EARLY-1',
-    says: 'no coin lay at an address before its transaction was made, or an operator has looked at it',
+    says: 'no output was at an address before its transaction was created, or an operator has looked at it',
     text: `select o.currency || ' ' || o.txid || ':' || o.vout || ' of ' || o.amount || coalesce(' in block ' || o.height, ' in the mempool') || ' was there before '
                   || o.transaction_id || ' was made: its address was given out twice, nothing is booked (bursar audit --acknowledge ' || o.txid || ':' || o.vout || ')' as what
              from early_coins o where o.acknowledged_at is null`,

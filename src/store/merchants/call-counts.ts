@@ -48,7 +48,7 @@ export async function takeCalls(sql: Sql, askings: readonly Asking[]): Promise<r
   const given = new Map(rows.map((row) => [row.bucket, { left: row.granted, tokens: row.tokens, atMs: row.at_ms }]));
   return askings.map(({ bucket }) => {
     const row = given.get(bucket);
-    if (row === undefined) throw new Error(`the bucket ${bucket} was not answered`);
+    if (row === undefined) throw new Error(`the bucket ${bucket} returned no row`);
     row.left -= 1;
     return { granted: row.left >= 0, tokens: row.tokens, atMs: row.atMs };
   });

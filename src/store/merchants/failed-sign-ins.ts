@@ -32,6 +32,6 @@ export async function countFailure(
     values: [key, new Date(at.nowMs), new Date(at.endsAtMs)],
   });
   const row = rows[0];
-  if (row === undefined) throw new Error('a counted failure answered no row');
+  if (row === undefined) throw new Error('counting a failure returned no row');
   return { failures: row.failures, endsAtMs: row.ends_at.getTime() };
 }

@@ -144,7 +144,7 @@ async function updateTransactions(sql: Sql, all: readonly Judged[]): Promise<voi
   if (rows.length === all.length) return;
   const written = new Set(rows.map((row) => row.id));
   const stale = all.find(({ transaction }) => !written.has(transaction.id));
-  throw new Error(`the status of ${stale?.transaction.id} is no more ${stale?.before.transaction.status}`);
+  throw new Error(`the status of ${stale?.transaction.id} is no longer ${stale?.before.transaction.status}`);
 }
 
 /** The largest number of ids that fit into one notification (8,000 bytes). */
