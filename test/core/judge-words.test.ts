@@ -55,12 +55,17 @@ describe('cancel (rule 20)', () => {
     expect([world.transaction.merchantDecision, world.status]).toEqual(['cancelled', 'review']);
   });
 
-  test('twice is the same, also when payments in flight have led to review meanwhile', () => {
+  test('twice is the same while it is cancelled, and refused once payments in flight have led to review', () => {
+    const unpaid = REACH.started!();
+    unpaid.cancel();
+    const steps = unpaid.steps.length;
+    unpaid.cancel();
+    expect([unpaid.steps.length, unpaid.status]).toEqual([steps, 'cancelled']);
     const world = REACH.pending!();
     world.cancel();
-    const steps = world.steps.length;
-    world.cancel();
-    expect([world.steps.length, world.status]).toEqual([steps, 'review']);
+    const refused = refusal(world.cancel);
+    expect([refused.code, world.status]).toEqual(['transaction_not_cancellable', 'review']);
+    expect(refused.message).toContain('review');
     world.mine();
     expect([world.status, world.suspense()]).toEqual(['review', HALF]);
   });

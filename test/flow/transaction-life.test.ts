@@ -148,12 +148,12 @@ describe('from started to settled', () => {
 });
 
 describe('the merchant’s word', () => {
-  test('cancel: twice is the same, and coins in flight go to review', async () => {
+  test('cancel: payments in flight go to review, and then it cannot be cancelled again', async () => {
     const { transactionId } = await service.create();
     await service.pay(transactionId, 50_000n);
     const answer = { transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
     expect(await cancel(transactionId)).toEqual(answer);
-    expect(await cancel(transactionId)).toEqual(answer);
+    await expect(cancel(transactionId)).rejects.toMatchObject({ code: 'transaction_not_cancellable' });
     expect(await service.path(transactionId)).toEqual(['started', 'pending', 'cancelled', 'review']);
   });
 

@@ -161,7 +161,7 @@ test('a change of status is told to those who wait, once it is committed', async
   await stop();
 });
 
-test('the rate of arrival is the last one before, at most ten minutes old, else the first one after', async () => {
+test('the rate of arrival is the last one before, at most five minutes old, else the first one after', async () => {
   await service.rate('90000.00');
   const { transactionId } = await service.create();
   await service.pay(transactionId, 5_000n);
@@ -177,11 +177,11 @@ test('the rate of arrival is the last one before, at most ten minutes old, else 
   const [after] = await coinsOf(transactionId);
   expect(after!.arrivalRate).toBe(70_000n * 10n ** 8n);
   await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
-    new Date(service.now() - 9 * MINUTE),
+    new Date(service.now() - 4 * MINUTE),
   ]);
   const [before] = await coinsOf(transactionId);
   expect(before!.arrivalRate).toBe(60_000n * 10n ** 8n);
-  await service.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(service.now() - 11 * MINUTE)]);
+  await service.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(service.now() - 6 * MINUTE)]);
   expect((await coinsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
@@ -209,6 +209,6 @@ test('dates of blocks are told for the heights that are asked, and of late ones 
   expect(await rates(0, timeMs - 1)).toBeNull();
   expect(await rates(30 * MINUTE, timeMs)).toBeNull();
   expect(await rates(20 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
-  expect(await rates(-11 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
-  expect(await rates(-9 * MINUTE, timeMs - 1)).toBe(99_991n * 10n ** 8n);
+  expect(await rates(-6 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
+  expect(await rates(-4 * MINUTE, timeMs - 1)).toBe(99_991n * 10n ** 8n);
 });

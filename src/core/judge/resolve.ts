@@ -13,8 +13,7 @@ import { applyEvent } from './steps.ts';
 /** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. A second cancel changes nothing. */
 export function cancel(it: Case): void {
   const { transaction } = it;
-  if (transaction.merchantDecision === 'cancelled' && (transaction.status === 'cancelled' || transaction.status === 'review'))
-    return;
+  if (transaction.status === 'cancelled') return;
   const confirmed = it.payments.some(
     (payment) => inQuotedCurrency(it, payment) && isLive(payment) && confirmationsOf(it, payment) > 0,
   );

@@ -68,6 +68,7 @@ export const RECONCILIATION: readonly Question[] = [
              join chain_cursors k on k.currency = p.currency join chain_cursors kt on kt.currency = t.currency
             where p.deposit_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
               and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)
+              and (p.due_at is null or p.due_at > k.caught_up_at)
               and not exists (select 1 from due_marks m where m.transaction_id = t.id)`,
   },
   {

@@ -50,7 +50,7 @@ export type PaymentRow = {
 /** A node gives the time of a transaction or block in whole seconds, so the real time may be up to this much later. */
 const DATED_WITHIN = '1 second';
 /** How old the rate of a moment may be. */
-const RATE_AGE = '10 minutes';
+const RATE_AGE = '5 minutes';
 
 /**
  * SQL for the rate of a currency at a moment: the last one before it, or the first one after it where that is too old; null when there is
