@@ -1,6 +1,6 @@
 #!/bin/sh
 # The first lines of every npm script: has the host's Node (18 or newer) install what is missing, and then becomes the Node 24 that runs
-# everything, so that no process of ours stands between npm and the program. `sh bin/launch.sh start|test|bench|check|simulate|cli [arguments]`
+# everything, so that no process of ours stands between npm and the program. `sh bin/launch.sh start|test|bench|check|simulate|mutate|cli [arguments]`
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 command=${1:-start}
 [ $# -eq 0 ] || shift
@@ -13,9 +13,9 @@ case $command in
   # an API, a worker or a signer that runs alone would keep up to 48 MB for what is young
   cli) packages=service program=src/main/cli.ts flags=--max-semi-space-size=4 ;;
   bench) program=bench/run.ts ;;
-  test | check | simulate) program=bin/$command.mjs ;;
+  test | check | simulate | mutate) program=bin/$command.mjs ;;
   *)
-    echo "launch: unknown command $command; known are start, cli, bench, test, check, simulate" >&2
+    echo "launch: unknown command $command; known are start, cli, bench, test, check, simulate, mutate" >&2
     exit 1
     ;;
 esac

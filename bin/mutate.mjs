@@ -1,0 +1,173 @@
+// `npm run mutate [-- <path of a file>]`: breaks one comparison, operator, number or statement of the money code at a time and runs the tests
+// that must notice. Each mutant that survives is printed; it wants a test, or a line in test/mutants.json that says why it changes nothing.
+// Works in a copy of the repository. Not part of `npm test`: a whole run takes hours.
+import { cpSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseSync, Visitor } from 'oxc-parser';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Which tests answer for which code; the cheapest first, since the first failure ends a run. */
+const AREAS = [
+  { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
+  {
+    code: /^src\/core\/(money|rate|rate-median)\.ts$/,
+    tests: ['test/core/money', 'test/core/rate', 'test/core/judge', 'test/rates/'],
+  },
+  {
+    code: /^src\/flow\/(decide|judging|facts)\.ts$/,
+    tests: ['test/flow/judge', 'test/flow/transaction', 'test/store/cases', 'test/simulation/credit'],
+  },
+  {
+    code: /^src\/store\/ledger\/(ledger|balances)\.ts$/,
+    tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/judge-together', 'test/flow/audit'],
+  },
+  {
+    code: /^src\/store\/chain\/(payment-facts|sightings|sighting-plan)\.ts$/,
+    tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
+  },
+];
+const SWAPS = {
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  '===': '!==',
+  '!==': '===',
+  '&&': '||',
+  '||': '&&',
+  '??': '&&',
+  '+': '-',
+  '-': '+',
+};
+const CALLS = { plus: 'minus', minus: 'plus', least: 'greatest', greatest: 'least', some: 'every', every: 'some' };
+/** SQL stands in templates: what decides there is swapped by its words. */
+const SQL = [
+  [/ <> /, ' = '],
+  [/ <= /, ' < '],
+  [/ >= /, ' > '],
+  [/ and not exists /, ' and exists '],
+  [/ for (?:no key )?update\b/, ' '],
+  [/ order by id\b/, ' '],
+  [/ is not null\b/, ' is null'],
+];
+const RUN_WITHIN_MS = 120_000;
+
+/** Every mutant of a text: where it begins and ends, and what stands there instead. */
+function mutantsOf(path, text) {
+  const found = [];
+  const put = (start, end, to) => found.push({ start, end, to });
+  const { program } = parseSync(path, text);
+  const swap = ({ left, right, operator }) => {
+    const at = text.indexOf(operator, left.end);
+    if (SWAPS[operator] !== undefined && at >= 0 && at < right.start) put(at, at + operator.length, SWAPS[operator]);
+  };
+  new Visitor({
+    BinaryExpression: swap,
+    LogicalExpression: swap,
+    UnaryExpression: ({ operator, start, argument }) => operator === '!' && put(start, argument.start, ''),
+    IfStatement: ({ test }) => put(test.start, test.end, 'false'),
+    ConditionalExpression: ({ test }) => put(test.start, test.end, 'true'),
+    CallExpression: ({ callee }) => {
+      const name = callee.type === 'MemberExpression' ? callee.property : callee;
+      if (Object.hasOwn(CALLS, name.name ?? '')) put(name.start, name.end, CALLS[name.name]);
+    },
+    ExpressionStatement: ({ start, end, expression }) =>
+      ['CallExpression', 'AssignmentExpression', 'AwaitExpression'].includes(expression.type) && put(start, end, ';'),
+    Literal: ({ start, end, value, raw }) => {
+      if (typeof value === 'boolean') put(start, end, String(!value));
+      else if (typeof value === 'bigint') put(start, end, value === 0n ? '1n' : '0n');
+      else if (typeof value === 'number' && !raw.startsWith('0x')) put(start, end, String(value + 1));
+    },
+    TemplateElement: ({ start, end }) => {
+      for (const [words, to] of SQL) {
+        for (const match of text.slice(start, end).matchAll(new RegExp(words, 'g')))
+          put(start + match.index, start + match.index + match[0].length, to);
+      }
+    },
+  }).visit(program);
+  return found.sort((a, b) => a.start - b.start);
+}
+
+/** What a mutant is called, in the output and in test/mutants.json: its line as it stands, and as it would stand. */
+function nameOf(text, { start, end, to }) {
+  const from = text.lastIndexOf('\n', start - 1) + 1;
+  const until = text.indexOf('\n', end);
+  const trim = (line) => line.trim().replace(/\s+/g, ' ');
+  return `${trim(text.slice(from, until))}  =>  ${trim(text.slice(from, start) + to + text.slice(end, until))}`;
+}
+
+/** Ends what hangs: a mutant may never come to an end, and no test's time limit can stop it. */
+function endWorkers() {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const [, , , parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        .replace(/\(.*\)/, '')
+        .split(/\s+/);
+      if (Number(parent) === process.pid && readlinkSync(`/proc/${pid}/exe`) === process.execPath)
+        process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // it has ended by itself
+    }
+  }
+}
+
+const wanted = process.argv.slice(2);
+const copy = mkdtempSync(join(tmpdir(), 'bursar-mutate-'));
+for (const name of readdirSync(root).filter((one) => !['node_modules', '.git', 'data'].includes(one)))
+  cpSync(join(root, name), join(copy, name), { recursive: true });
+symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+process.chdir(copy);
+const equivalent = JSON.parse(readFileSync(join(root, 'test/mutants.json'), 'utf8'));
+const { createVitest } = await import(pathToFileURL(join(root, 'node_modules/vitest/dist/node.js')).href);
+const vitest = await createVitest('test', { root: copy, watch: false, bail: 1, reporters: [{}], silent: true, retry: 0 });
+await vitest.standalone?.();
+
+const specs = new Map();
+async function failedTests(tests) {
+  if (!specs.has(tests)) specs.set(tests, await vitest.globTestSpecifications(tests.map((one) => join(copy, one))));
+  const watchdog = setTimeout(endWorkers, RUN_WITHIN_MS);
+  try {
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specs.get(tests), true);
+    return unhandledErrors.length + testModules.filter((module) => !module.ok()).length;
+  } finally {
+    clearTimeout(watchdog);
+  }
+}
+
+let killed = 0;
+let excused = 0;
+const survivors = [];
+const files = readdirSync(join(copy, 'src'), { recursive: true, encoding: 'utf8' })
+  .map((name) => `src/${name}`)
+  .sort();
+for (const path of files) {
+  const area = AREAS.find(({ code }) => code.test(path));
+  if (area === undefined || (wanted.length > 0 && !wanted.some((one) => path.includes(one)))) continue;
+  const text = readFileSync(join(copy, path), 'utf8');
+  const mutants = mutantsOf(path, text);
+  console.log(`${path}: ${mutants.length} mutants`);
+  if ((await failedTests(area.tests)) > 0) throw new Error(`the tests of ${path} fail without a mutant`);
+  for (const mutant of mutants) {
+    const name = nameOf(text, mutant);
+    if (equivalent[path]?.[name] !== undefined) {
+      excused += 1;
+      continue;
+    }
+    writeFileSync(join(copy, path), text.slice(0, mutant.start) + mutant.to + text.slice(mutant.end));
+    vitest.invalidateFile(join(copy, path));
+    if ((await failedTests(area.tests)) > 0) killed += 1;
+    else {
+      survivors.push(`${path}:${text.slice(0, mutant.start).split('\n').length}  ${name}`);
+      console.log(`  SURVIVES ${survivors.at(-1)}`);
+    }
+  }
+  writeFileSync(join(copy, path), text);
+  vitest.invalidateFile(join(copy, path));
+}
+await vitest.close();
+rmSync(copy, { recursive: true, force: true });
+console.log(`${killed} killed, ${excused} equivalent, ${survivors.length} survive`);
+process.exitCode = survivors.length === 0 ? 0 : 1;
