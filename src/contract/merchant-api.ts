@@ -1,5 +1,6 @@
 // The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/merchant-handlers.ts), and
 // nothing about an endpoint is written anywhere else.
+import { MINUTE_MS, WINDOW_MS } from '../core/judge/case.ts';
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
@@ -69,7 +70,7 @@ export const MERCHANT_API = {
     path: '/create_transaction',
     subject: 'transactions',
     summary: 'Create a payment transaction',
-    about: 'Priced in USD, paid in a cryptocurrency within 15 minutes.',
+    about: `Priced in USD, paid in a cryptocurrency within ${WINDOW_MS / MINUTE_MS} minutes.`,
     access: needs('payments'),
     limit: { perMinute: 120, burst: 60 },
     keyKept: 'a day',

@@ -1,10 +1,10 @@
 // The environment as the service reads it: everything that is wrong is told at once, in one line each, and .env.example names every variable.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/config.ts';
-import { envExample, TABLE } from '../../src/main/config/table.ts';
+import { envExample, TABLE, VARIABLES } from '../../src/main/config/table.ts';
 
 function problems(environment: Record<string, string>): string[] {
   try {
@@ -27,6 +27,23 @@ test('.env.example taken as .env changes nothing', () => {
 test('every default is accepted by its own variable, and nothing has to be set', () => {
   expect(problems({})).toEqual([]);
   for (const { read, fallback } of TABLE) if (fallback !== null) expect(() => read(fallback)).not.toThrow();
+});
+
+test('every setting that is not said to be unused is read somewhere', () => {
+  const root = resolve(import.meta.dirname, '../..');
+  const code = ['src', 'scripts']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+    )
+    .filter((name) => /\.(ts|sh)$/.test(name) && name !== 'src/main/config/table.ts')
+    .map((name) => readFileSync(join(root, name), 'utf8'))
+    .join('\n');
+  const isRead = (key: string) =>
+    new RegExp(`\\.${key}\\b|\\{[^{}]*\\b${key}\\b[^{}]*\\}(?: =|: )|VARIABLES\\.${key}\\b`).test(code) || key.endsWith('RpcUrl');
+  const unread = Object.entries(VARIABLES).filter(
+    ([key, row]) => row.unused === null && !isRead(key) && !code.includes(row.name),
+  );
+  expect(unread.map(([, row]) => row.name)).toEqual([]);
 });
 
 test('an unknown BURSAR_ variable is refused and the nearest known one named', () => {

@@ -1,6 +1,7 @@
 // A subscriber of ZeroMQ's wire protocol (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, SUB socket), by which full nodes publish. It
 // reconnects by itself, again and again.
 import { connect, type Socket } from 'node:net';
+import { COMMAND, frame, GREETING, GREETING_BYTES, LONG, MORE, pong, ready as readyFrame } from '../../core/zmtp-frames.ts';
 
 export type SubscriberOptions = {
   /** `tcp://host:port` (an IPv6 host in brackets) or `ipc://path`. */
@@ -21,15 +22,11 @@ export type Subscription = {
 /** A block of 32 MB, and a margin. */
 const LARGEST_FRAME = 40 * 1024 * 1024;
 const MOST_PARTS = 16;
-const GREETING_BYTES = 64;
 const FIRST_PAUSE_MS = 100;
+const READY = readyFrame('SUB');
 const LONGEST_PAUSE_MS = 5_000;
 const CONNECT_WITHIN_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
-
-const MORE = 1;
-const LONG = 2;
-const COMMAND = 4;
 
 class NotZmtp extends Error {}
 
@@ -122,7 +119,7 @@ function createReader(
       onReady();
     } else if (name === 'PING') {
       // two bytes of time-to-live, then a context that is sent back
-      socket.write(frame(COMMAND, Buffer.concat([named('PONG'), body.subarray(7)])));
+      socket.write(pong(body));
     } else if (name === 'ERROR') throw new NotZmtp('refused by the publisher');
   }
 
@@ -201,21 +198,3 @@ function checkGreeting(greeting: Buffer): void {
   const isZmtp = greeting[0] === 0xff && greeting[9] === 0x7f && (greeting[10] as number) >= 3;
   if (!isZmtp || greeting.toString('latin1', 12, 32).replace(/\0+$/, '') !== 'NULL') throw new NotZmtp('another protocol');
 }
-
-function named(name: string): Buffer {
-  return Buffer.concat([Buffer.of(name.length), Buffer.from(name, 'latin1')]);
-}
-
-function frame(flags: number, body: Buffer): Buffer {
-  if (body.length < 256) return Buffer.concat([Buffer.of(flags, body.length), body]);
-  const head = Buffer.alloc(9);
-  head[0] = flags | LONG;
-  head.writeBigUInt64BE(BigInt(body.length), 1);
-  return Buffer.concat([head, body]);
-}
-
-/** Signature, version 3.0, mechanism NULL, not a server. */
-const GREETING = Buffer.alloc(GREETING_BYTES);
-GREETING.set([0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0]);
-GREETING.write('NULL', 12, 'latin1');
-const READY = frame(COMMAND, Buffer.concat([named('READY'), named('Socket-Type'), Buffer.of(0, 0, 0, 3), Buffer.from('SUB')]));

@@ -1,6 +1,7 @@
 // The announcements of a simulated node (bitcoind's -zmqpubrawtx and -zmqpubhashblock, both at one address): a publisher of ZeroMQ's wire
 // protocol (ZMTP 3.0, RFC 23 of ZeroMQ: NULL mechanism, PUB socket).
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { COMMAND, frame, GREETING, GREETING_BYTES, LONG, MORE, pong, ready } from '../../core/zmtp-frames.ts';
 import type { Effect } from './chain-effects.ts';
 import { tip } from './chain-state.ts';
 import type { SimulatedNode } from './simulated-node.ts';
@@ -11,10 +12,7 @@ export type Announcer = {
   close(): Promise<void>;
 };
 
-const MORE = 1;
-const LONG = 2;
-const COMMAND = 4;
-const GREETING_BYTES = 64;
+const READY = ready('PUB');
 const LARGEST_FRAME = 1_024;
 /** A subscriber that does not read loses messages while this many bytes wait for it. */
 const MOST_WAITING_BYTES = 32 * 1024 * 1024;
@@ -97,7 +95,7 @@ function createReader(socket: Socket, prefixes: Set<string>): (chunk: Buffer) =>
     if (name === 'READY') {
       isReady = true;
       socket.write(READY);
-    } else if (name === 'PING') socket.write(frame(COMMAND, Buffer.concat([named('PONG'), body.subarray(7)])));
+    } else if (name === 'PING') socket.write(pong(body));
     else if (name === null && isReady && body[0] === 1) prefixes.add(body.toString('latin1', 1));
     else if (name === null && isReady && body[0] === 0) prefixes.delete(body.toString('latin1', 1));
     else socket.destroy();
@@ -122,21 +120,3 @@ function createReader(socket: Socket, prefixes: Set<string>): (chunk: Buffer) =>
     }
   };
 }
-
-function named(name: string): Buffer {
-  return Buffer.concat([Buffer.of(name.length), Buffer.from(name, 'latin1')]);
-}
-
-function frame(flags: number, body: Buffer): Buffer {
-  if (body.length < 256) return Buffer.concat([Buffer.of(flags, body.length), body]);
-  const head = Buffer.alloc(9);
-  head[0] = flags | LONG;
-  head.writeBigUInt64BE(BigInt(body.length), 1);
-  return Buffer.concat([head, body]);
-}
-
-/** Signature, version 3.0, mechanism NULL, not a server. */
-const GREETING = Buffer.alloc(GREETING_BYTES);
-GREETING.set([0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0]);
-GREETING.write('NULL', 12, 'latin1');
-const READY = frame(COMMAND, Buffer.concat([named('READY'), named('Socket-Type'), Buffer.of(0, 0, 0, 3), Buffer.from('PUB')]));

@@ -1,7 +1,9 @@
 // What the watchers compare every output and input with: the scripts of payable transactions and the outpoints that payments spend. Rows
 // are read in packs of bytes, and new ones by the id of the database transaction that wrote them, so that none is missed whatever the order
 // of commits.
+
 import type { UtxoCode } from '../../core/currency.ts';
+import { WINDOW_MS } from '../../core/judge/case.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** Scripts, each after one byte of its length. */
@@ -52,7 +54,7 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
     text: `select ${PACKED} as pack from transactions
              where created_at < $1 and script is not null
                and id in (select transaction_id from payments where state <> 'mined' or due_height is not null union all
-                          select id from transactions where status = 'started' and due_at <= $1::timestamptz + interval '15 minutes')`,
+                          select id from transactions where status = 'started' and due_at <= $1::timestamptz + interval '${WINDOW_MS} ms')`,
     values: [new Date(sinceMs)],
   });
   return rows[0]?.pack ?? null;

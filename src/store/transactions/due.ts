@@ -82,7 +82,7 @@ export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<Wa
              coalesce((select min(b.height) from blocks b where b.currency = c.currency and b.time >= w.oldest - interval '2 hours'), c.height) as from_height,
              exists (select 1 from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and not ${RESTS('t.id')}) as is_judging
         from chain_cursors c cross join (
-          select array_agg(id) as ids, array_agg(script) as scripts, min(window_ends_at) - interval '15 minutes' as oldest
+          select array_agg(id) as ids, array_agg(script) as scripts, min(created_at) as oldest
             from transactions where currency = $1 and lookup_wanted and status = 'timedout' and script is not null) w
        where c.currency = $1 and w.ids is not null`,
     values: [currency],
