@@ -318,6 +318,7 @@ create table public.node_conditions (
   others text[] default '{}'::text[] not null,
   contested text,
   outage boolean default false not null,
+  looked_at timestamp with time zone default clock_timestamp() not null,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
 

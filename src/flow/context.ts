@@ -1,6 +1,6 @@
 // What every operation gets first: the database and the ports to the outside. Made once per process. `within` makes the same context for
 // work that must share an open transaction (idempotency keys).
-import type { Network } from '../core/currency.ts';
+import type { Network, UtxoCode } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 import { type TransactionBatches, transactionBatchesWithin } from './transaction-batches.ts';
@@ -9,6 +9,8 @@ export type Context = {
   readonly db: Database;
   readonly ports: Ports;
   readonly network: Network;
+  /** The currencies that have a node in this configuration. */
+  readonly coins: readonly UtxoCode[];
   /** The service's own fee in basis points (BURSAR_FEE_BPS). */
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */

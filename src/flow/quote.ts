@@ -5,7 +5,7 @@ import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCH
 import { formatMinor } from '../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
-import { type QuoteFacts, USABLE_NODE_STATES } from '../store/transactions/quote-facts.ts';
+import { type QuoteFacts, UNWATCHED, USABLE_NODE_STATES } from '../store/transactions/quote-facts.ts';
 import type { Context } from './context.ts';
 
 const MIN_USD_MINOR = 50n;
@@ -22,7 +22,7 @@ export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly
  * @throws Refusal lightning_unavailable, currency_unavailable, amount_below_minimum, amount_above_maximum, rate_unavailable
  */
 export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
-  const currency = watched(method);
+  const currency = watched(ctx, method);
   const remembered = ctx.batches.rememberedFacts();
   const priced = remembered === null ? null : quoteBy(remembered, ctx.ports.clock.now(), currency, usdMinor);
   return priced === null || priced instanceof Refusal ? quoteNow(ctx, method, usdMinor) : priced;
@@ -30,7 +30,7 @@ export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigin
 
 /** A quote from the current prices. Refused as {@link quote} does. */
 export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
-  const currency = watched(method);
+  const currency = watched(ctx, method);
   const priced = quoteBy(await ctx.batches.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
   if (priced instanceof Refusal) throw priced;
   return priced;
@@ -39,9 +39,8 @@ export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bi
 function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor: bigint): Quote | Refusal {
   const state = facts.nodes.get(currency);
   if (state === undefined || !USABLE_NODE_STATES.includes(state)) {
-    return new Refusal('currency_unavailable', {
-      message: `${currency} is not available right now: its node is ${state ?? 'not connected'}.`,
-    });
+    const reason = state === UNWATCHED ? 'nobody watches its chain' : `its node is ${state ?? 'not connected'}`;
+    return new Refusal('currency_unavailable', { message: `${currency} is not available right now: ${reason}.` });
   }
   const outOfBounds = outOfBoundsRefusal(usdMinor, MIN_USD_MINOR, MAX_USD_MINOR);
   if (outOfBounds !== null) return outOfBounds;
@@ -51,10 +50,11 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
   return dustRefusal(currency, amountDue) ?? { currency, rate: rate.usd, amountDue };
 }
 
-/** The currency of a payment method whose chain we watch. */
-function watched(method: PaymentMethod): UtxoCode {
+/** The currency of a payment method that has a node here: a chain without one is watched by nobody, whatever was written about it before. */
+function watched({ coins }: Context, method: PaymentMethod): UtxoCode {
   if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
-  if (!isWatched(method)) throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
+  if (!isWatched(method) || !coins.includes(method))
+    throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
   return method;
 }
 

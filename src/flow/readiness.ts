@@ -2,7 +2,7 @@
 // for /readyz, the start and `bursar chain status`.
 import type { UtxoCode } from '../core/currency.ts';
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
-import { type ChainStatus, readChainStatus } from '../store/chain/node-conditions.ts';
+import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
@@ -13,6 +13,8 @@ import { getRates } from './rates.ts';
 export type Readiness = {
   /** The condition of every chain that a watcher has read. */
   readonly chains: readonly ChainStatus[];
+  /** Without a node in this configuration, and transactions of theirs are open. */
+  readonly abandoned: readonly UtxoCode[];
   readonly breakers: readonly Breaker[];
   /** Prices at most 5 min old. */
   readonly rates: Partial<Record<string, LatestRate>>;
@@ -26,18 +28,17 @@ export type Readiness = {
 
 /** How many of the transactions that cannot be decided are named. */
 const SET_ASIDE_TOLD = 5;
-/** A watcher looks at its node every few seconds: a record older than this means that no watcher runs. */
-export const LOOKED_RECENTLY_MS = 60_000;
 const SKIPPED_TOLD_DAYS = 7;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
  * Throws when the database cannot be reached or is not migrated. A node that is down, or a breaker that is open, leaves the API ready.
- * @param configured the currencies that have a node
+ * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, breakers, rates, rateSources, receiving, signer, skipped, setAside] = await Promise.all([
+  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, setAside] = await Promise.all([
     readChainStatus(ctx.db),
+    readAbandoned(ctx.db, ctx.coins),
     openBreakers(ctx.db),
     getRates(ctx),
     readRateSources(ctx.db),
@@ -46,7 +47,6 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
     readSetAside(ctx.db, SET_ASIDE_TOLD + 1),
   ]);
-  const nowMs = ctx.ports.clock.now();
   const keyless = configured.filter((code) => !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
   const problems = [
@@ -56,12 +56,13 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
       : []),
     ...(receiving.size === 0 ? [] : signerProblems(signer)),
     ...skipped.filter(({ currency }) => configured.includes(currency)).map(describeSkipped),
-    ...chainProblems(configured, chains, nowMs),
+    ...chainProblems(configured, chains),
+    ...abandoned.map((code) => `${code}: transactions are open, and no node is configured: nobody sees their payments`),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
     ...setAsideProblems(setAside),
   ];
-  return { chains, breakers, rates, rateSources, signer, problems, blocked };
+  return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
 }
 
 function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string[] {
@@ -87,11 +88,11 @@ function blockage(
   return `every node is on another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
 }
 
-function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainStatus[], nowMs: number): string[] {
+function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainStatus[]): string[] {
   return configured.flatMap((code) => {
     const chain = chains.find(({ currency }) => currency === code);
     if (chain === undefined) return [`${code}: no worker has looked at its node yet`];
-    if (nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS) {
+    if (chain.lookedAgoMs > LOOKED_RECENTLY_MS) {
       return [`${code}: no worker has looked at its node since ${new Date(chain.checkedAtMs).toISOString()}`];
     }
     const { state, reason, contested, others } = chain;

@@ -1,7 +1,7 @@
 // What the HTTP server is created with, and what all its routes share: calls counted by address, the requirement of TLS, the answers to
 // errors.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Network, UtxoCode } from '../core/currency.ts';
+import type { Network } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Context } from '../flow/context.ts';
 import type { Authenticator } from '../flow/sign-in.ts';
@@ -26,8 +26,6 @@ export type ServerOptions = {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
   readonly statusNotifier: StatusNotifier;
   readonly network: Network;
-  /** The currencies that have a node. */
-  readonly coins: readonly UtxoCode[];
   /** Where clients reach this server, without a slash at the end; null: the address that they called. */
   readonly publicUrl: string | null;
   /** Multiplies every limit. */

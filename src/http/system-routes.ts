@@ -15,7 +15,7 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   // callers during one reading share its result: any number of probes cost the database one reading at a time
   let finding: Promise<Readiness> | null = null;
   const readiness = (): Promise<Readiness> => {
-    finding ??= readReadiness(context.ctx, context.coins).finally(() => {
+    finding ??= readReadiness(context.ctx, context.ctx.coins).finally(() => {
       finding = null;
     });
     return finding;

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
-import { configuredCoins } from './config/nodes.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
@@ -46,7 +45,6 @@ async function start({ config, database }: Opened): Promise<Running> {
     authenticator,
     statusNotifier,
     network,
-    coins: configuredCoins(config),
     rateLimitScale,
     sharedLimits,
     trustedProxies: trustedProxies ?? [],

@@ -25,8 +25,8 @@ type Waiting = {
 };
 
 const READY_WITHIN_MS = 80_000;
-/** A node that has not answered after this time counts as down. */
-const LOOKED_WITHIN_MS = 20_000;
+/** A node that has not answered after this time counts as down; where coins are worth nothing, no start waits that long. */
+const LOOKED_WITHIN_MS = { mainnet: 20_000, regtest: 3_000, testnet: 3_000, sandbox: 0 } as const;
 const TOLD_AFTER_MS = 2_000;
 const TOLD_WITHIN_MS = 30_000;
 
@@ -77,15 +77,18 @@ async function ask(base: string): Promise<{ readonly status: number; readonly an
 /** What is missing, according to the API; empty when it is only not there yet. */
 const wanted = ({ error, message }: Answer): string => (error === 'currency_unavailable' ? (message ?? '') : '');
 
-/** The nodes on another network, and for a while those that were not looked at yet; empty when there is neither. */
+/**
+ * On mainnet the nodes of another network, and for a while those that were not looked at yet: after a longer pause nothing of theirs can be
+ * sold before that. Empty when there is neither.
+ */
 function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): string {
-  if (waiting.config.network !== 'mainnet') return '';
+  const { network } = waiting.config;
   const foreign = configuredCoins(waiting.config).flatMap((code) => {
     const chain = answer.currencies?.[code];
-    return chain?.state === 'wrong_network' ? [`${code}: ${chain.reason}`] : [];
+    return network === 'mainnet' && chain?.state === 'wrong_network' ? [`${code}: ${chain.reason}`] : [];
   });
   if (foreign.length > 0) return `a node is on another network: ${foreign.join('; ')}`;
-  const late = waitedMs < LOOKED_WITHIN_MS ? unseen(answer, waiting) : [];
+  const late = waitedMs < LOOKED_WITHIN_MS[network] ? unseen(answer, waiting) : [];
   return late.length === 0 ? '' : `the first look at the nodes of ${late.join(', ')} is waited for`;
 }
 

@@ -14,6 +14,7 @@ import { systemRng } from '../outside/rng.ts';
 import { createAddressDerivers } from '../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../store/chain/range-requests.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
+import { configuredCoins } from './config/nodes.ts';
 import type { Config } from './config/table.ts';
 import { clockFile } from './sandbox/place.ts';
 
@@ -91,6 +92,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     db,
     ports,
     network: config.network,
+    coins: configuredCoins(config),
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,

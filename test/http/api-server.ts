@@ -54,7 +54,16 @@ async function context(network: Network, now: () => number) {
     WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
   );
   const batches = createTransactionBatches(db, async (currency) => pools.get(currency)!.next());
-  const ctx: Context = { db, ports, network, feeBps: 0, settlementSeconds: 86_400, contestedLimitMinor: 1_000_00n, batches };
+  const ctx: Context = {
+    db,
+    ports,
+    network,
+    coins: ['BTC', 'LTC'],
+    feeBps: 0,
+    settlementSeconds: 86_400,
+    contestedLimitMinor: 1_000_00n,
+    batches,
+  };
   const signer = await openSigner(db);
   const drop = async () => {
     await signer.close();
@@ -115,7 +124,6 @@ export async function makeApi(options: ApiOptions = {}) {
     statusNotifier,
     network,
     publicUrl: null,
-    coins: ['BTC', 'LTC'],
     rateLimitScale: options.rateLimitScale ?? 10_000,
     sharedLimits: options.sharedLimits ?? NOT_SHARED,
     trustedProxies: options.trustedProxies ?? [],

@@ -79,6 +79,49 @@ test('a node that has gone down refuses the next create, and one that is back or
   expect((await create()).status).toBe(200);
 });
 
+const lookedAt = (when: string): Promise<unknown> =>
+  api.sql(`update node_conditions set looked_at = ${when} where currency = 'BTC'`);
+
+test('a coin at which no worker looks any more is refused within a minute, with and without a key, told by /readyz, and sold from the next look on', async () => {
+  await lookedAt(`clock_timestamp() - interval '50 seconds'`);
+  expect((await create()).status).toBe(200);
+  await lookedAt(`clock_timestamp() - interval '61 seconds'`);
+  for (const headers of [{}, { 'idempotency-key': randomUUID() }]) {
+    const { status, json } = await create(headers as Record<string, string>);
+    expect([status, json.error]).toEqual([503, 'currency_unavailable']);
+    expect(json.message).toBe('BTC is not available right now: nobody watches its chain.');
+  }
+  const { json } = await api.send('/readyz', undefined, {}, 'GET');
+  expect(json.problems).toContainEqual(expect.stringMatching(/^BTC: no worker has looked at its node since /));
+  await node('ready');
+  expect((await create()).status).toBe(200);
+});
+
+test('neither a jump of the service’s clock nor a database clock that was set back makes a watched coin unavailable', async () => {
+  api.advance(30 * 86_400);
+  api.tokens.clear(); // they have expired
+  await price(BTC_RATE);
+  expect((await create()).status).toBe(200);
+  const { json } = await api.send('/readyz', undefined, {}, 'GET');
+  expect(json.problems.filter((one: string) => one.startsWith('BTC: no worker'))).toEqual([]);
+  await lookedAt(`clock_timestamp() + interval '1 day'`);
+  expect((await create()).status).toBe(200);
+});
+
+test('a coin without a node in this configuration is refused, whatever was written about it before', async () => {
+  const usd = parseRate('0.25')!;
+  const used = [{ source: 'kraken', usd, atMs: api.now() }];
+  await saveRates(api.ctx.db, [{ currency: 'DOGE', usd, used, leftOut: [] }] as never, api.now());
+  for (const headers of [{}, { 'idempotency-key': randomUUID() }]) {
+    const { status, json } = await api.call(
+      '/create_transaction',
+      { amount: '25.00', crypto_selected: 'DOGE' },
+      headers as never,
+    );
+    expect([status, json.error]).toEqual([503, 'currency_unavailable']);
+  }
+});
+
 test('a price that nobody has confirmed for five minutes is not sold, and is again once somebody has', async () => {
   api.advance(5 * 60);
   expect((await create()).status).toBe(200);

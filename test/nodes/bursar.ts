@@ -47,6 +47,7 @@ export async function openBursar(
     db,
     ports,
     network: 'regtest',
+    coins: [currency],
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -65,6 +65,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       db: database,
       ports,
       network: 'regtest',
+      coins: COINS,
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,

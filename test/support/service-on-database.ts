@@ -55,6 +55,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     db,
     ports,
     network: 'regtest',
+    coins: chains,
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { moveCursor } from '../../src/store/chain/blocks.ts';
 import { type ChainStatus, readChainStatus } from '../../src/store/chain/node-conditions.ts';
 import { areRead } from '../../src/store/transactions/due.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
@@ -53,6 +54,26 @@ test('a chain that is far behind is told as such, in the first pass too', async 
   expect(await areRead(chain.db, [{ currencies: ['BTC'], sinceMs }])).toEqual([false]);
   await chain.catchUp();
   expect(await status()).toEqual({ state: 'ready', reason: null, nodeHeight: tip, height: tip });
+});
+
+test('a pass tells that the node was looked at: with blocks, with nothing new, and with every block of a long one', async () => {
+  const age = async () => (await readChainStatus(chain.db))[0]!.lookedAgoMs;
+  const forget = () => chain.db.query({ text: `update node_conditions set looked_at = clock_timestamp() - interval '1 hour'` });
+  for (const blocks of [3, 0]) {
+    await forget();
+    expect(await age()).toBeGreaterThan(3_000_000);
+    node.mine(blocks);
+    await chain.watcher.pass();
+    expect(await age()).toBeLessThan(60_000);
+  }
+  await forget();
+  const { rows } = await chain.db.query<{ height: number; hash: string; epoch: bigint }>({
+    text: `select height, hash, epoch from chain_cursors where currency = 'BTC'`,
+  });
+  const from = rows[0]!;
+  const block = { height: from.height + 1, hash: '11'.repeat(32), previousHash: from.hash, timeMs: Date.now() };
+  await moveCursor(chain.db, 'BTC', { ...from, caughtUpAtMs: Date.now(), deepHeight: 0 }, block, Date.now());
+  expect(await age()).toBeLessThan(60_000);
 });
 
 test('a few new blocks are no news', async () => {

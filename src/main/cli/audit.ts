@@ -6,10 +6,9 @@ import { CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from 
 import { formatAmount } from '../../core/money.ts';
 import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../flow/audit.ts';
 import type { Context } from '../../flow/context.ts';
-import { LOOKED_RECENTLY_MS } from '../../flow/readiness.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { acknowledgeEarly } from '../../store/chain/early-coins.ts';
-import { readChainStatus } from '../../store/chain/node-conditions.ts';
+import { LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
@@ -91,12 +90,12 @@ async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
 /** Whether a worker runs: a hurried one looks at its nodes at once. */
 async function isWatched(ctx: Context): Promise<boolean> {
   const askedMs = ctx.ports.clock.now();
-  const lookedSince = async (sinceMs: number) => (await readChainStatus(ctx.db)).some((chain) => chain.checkedAtMs >= sinceMs);
-  if (!(await lookedSince(askedMs - LOOKED_RECENTLY_MS))) return false;
+  const looks = () => readChainStatus(ctx.db);
+  if (!(await looks()).some((chain) => chain.lookedAgoMs <= LOOKED_RECENTLY_MS)) return false;
   for (const deadline = performance.now() + LOOKS_WITHIN_MS; performance.now() < deadline; ) {
     await hurry(ctx.db);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    if (await lookedSince(askedMs)) return true;
+    if ((await looks()).some((chain) => chain.checkedAtMs >= askedMs)) return true;
   }
   return false;
 }

@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { Context } from '../../flow/context.ts';
-import { LOOKED_RECENTLY_MS, readReadiness } from '../../flow/readiness.ts';
+import { readReadiness } from '../../flow/readiness.ts';
 import { reconsider } from '../../flow/transaction-life.ts';
-import type { ChainStatus } from '../../store/chain/node-conditions.ts';
+import { type ChainStatus, LOOKED_RECENTLY_MS } from '../../store/chain/node-conditions.ts';
 import { describeUnprotected, readUnprotected, type UnprotectedCoin } from '../../store/chain/unprotected-coins.ts';
 import { beginAgain } from '../../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan-all.ts';
@@ -81,7 +81,7 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
 }
 
 async function showChains({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
-  const { chains, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
+  const { chains, abandoned, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
     async (ctx, config) => {
       const coins = configuredCoins(config).filter((code) => currency === undefined || code === currency);
       return {
@@ -93,7 +93,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
     },
   );
   const wanted = chains.filter((chain) => currency === undefined || chain.currency === currency);
-  const seen = wanted.map((chain) => ({ ...chain, stale: nowMs - chain.checkedAtMs > LOOKED_RECENTLY_MS }));
+  const seen = wanted.map((chain) => ({ ...chain, stale: chain.lookedAgoMs > LOOKED_RECENTLY_MS }));
   const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
   const rows = seen.map((chain) => [
     chain.currency,
@@ -103,7 +103,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
     String(behind(chain) ?? '-'),
     new Date(chain.checkedAtMs).toISOString(),
     chain.node ?? '-',
-    chain.stale ? 'no worker has looked for a while' : remarks(chain),
+    chain.stale ? 'no worker has looked since, so it is not sold' : remarks(chain),
   ]);
   const prices = { rates: pricesValue(rates), rate_sources: rateSources.map(sourceValue) };
   const stopped = { breakers: breakers.map(breakerValue), unprotected: unprotected.map(unprotectedValue) };
@@ -114,9 +114,11 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
     ...unprotected.map(describeUnprotected),
     ...problems.map((problem) => `${verdict(false, 'problem')}  ${problem}`),
   ]);
-  const well = seen.every(
-    (chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null,
-  );
+  // a coin that was given up, with nothing open, is no trouble
+  const due = seen.filter((chain) => configured.includes(chain.currency));
+  const well =
+    abandoned.length === 0 &&
+    due.every((chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null);
   const priced = configured.every((code) => rates[code] !== undefined);
   process.exitCode = seen.length > 0 && well && priced ? EXIT.done : EXIT.failed;
 }

@@ -51,8 +51,13 @@ export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, a
 export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'move_cursor',
-    text: `update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5, low_height = least(low_height, height, $3)
-             where currency = $1 and epoch = $2`,
+    // a pass of many blocks may take long: each block is a sign that somebody looks at the node
+    text: `
+      with moved as (
+        update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5, low_height = least(low_height, height, $3)
+          where currency = $1 and epoch = $2 returning currency),
+      looked as (update node_conditions n set looked_at = clock_timestamp() from moved where n.currency = moved.currency returning 1)
+      select from moved`,
     values: [currency, from.epoch, to.height, to.hash, new Date(atMs)],
   });
   if (rowCount !== 1) throw new CursorMoved(`the cursor of ${currency} has moved`);
@@ -121,7 +126,7 @@ export async function goOn(
     text: `
       with still as (
         update chain_cursors set caught_up_at = $3, updated_at = $3 where currency = $1 and epoch = $2 returning currency),
-      looked as (update node_conditions n set checked_at = $3 from still where n.currency = still.currency returning 1)
+      looked as (update node_conditions n set checked_at = $3, looked_at = clock_timestamp() from still where n.currency = still.currency returning 1)
       select exists (select 1 from still) as done, (select pg_notify('judge', $1) from still where $4)`,
     values: [currency, at.epoch, new Date(atMs), options.wakesJudge],
   });

@@ -4,6 +4,15 @@ import type { UtxoCode } from '../../core/currency.ts';
 import type { NodeAccord, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
+/**
+ * A worker looks at its nodes every few seconds and says so at least every ten: a record older than this means that no worker does. Measured
+ * on the database's own clock, since the service's may be set; a record dated in the future is recent.
+ */
+export const LOOKED_RECENTLY_MS = 60_000;
+/** SQL: whether a worker has looked at this node (a row of node_conditions) recently. */
+export const IS_LOOKED_AT = (row: string): string =>
+  `${row}.looked_at >= clock_timestamp() - interval '${LOOKED_RECENTLY_MS} milliseconds'`;
+
 /** A chain with more unread blocks than this is reported as behind. */
 export const FAR_BEHIND = 6;
 
@@ -30,10 +39,10 @@ export async function recordCondition(
     text: `
       with was as (select contested from node_conditions where currency = $1),
       now as (
-        insert into node_conditions (currency, state, reason, height, hash, checked_at, node, others, contested, outage)
-          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $2 <> 'ready' or $11::boolean)
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, looked_at, node, others, contested, outage)
+          values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, $8, $9, $2 <> 'ready' or $11::boolean)
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
-            hash = excluded.hash, checked_at = excluded.checked_at,
+            hash = excluded.hash, checked_at = excluded.checked_at, looked_at = excluded.looked_at,
             node = case when $2 = 'ready' then excluded.node else node_conditions.node end, others = excluded.others,
             contested = case when excluded.contested is not null then excluded.contested
                              when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
@@ -83,6 +92,8 @@ export type ChainStatus = {
   readonly caughtUpAtMs: number | null;
   readonly deepHeight: number | null;
   readonly checkedAtMs: number;
+  /** How long ago that was, whatever was done to the service's clock since; negative when the database's clock was set back. */
+  readonly lookedAgoMs: number;
   /** Which of several nodes is read. */
   readonly node: string | null;
   /** Why our nodes do not agree about the chain; null while they do. */
@@ -103,6 +114,7 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     caught_up_at: Date | null;
     deep_height: number | null;
     checked_at: Date;
+    looked_ago_ms: number;
     node: string | null;
     contested: string | null;
     others: string[];
@@ -111,6 +123,7 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     text: `select n.currency, n.state, n.height as node_height,
                   coalesce(n.reason, case when n.state = 'ready' and n.height - c.height > $1 then n.height - c.height || ' blocks are not read yet' end) as reason,
                   c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
+                  (extract(epoch from clock_timestamp() - n.looked_at) * 1000)::float8 as looked_ago_ms,
                   n.node, n.contested, n.others
              from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
     values: [FAR_BEHIND],
@@ -125,8 +138,27 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     caughtUpAtMs: row.caught_up_at?.getTime() ?? null,
     deepHeight: row.deep_height,
     checkedAtMs: row.checked_at.getTime(),
+    lookedAgoMs: row.looked_ago_ms,
     node: row.node,
     contested: row.contested,
     others: row.others,
   }));
+}
+
+/**
+ * The currencies without a node in this configuration whose chain something still waits for: a window, a confirmation, settlement.
+ * @param configured the currencies that have a node
+ */
+export async function readAbandoned(sql: Sql, configured: readonly UtxoCode[]): Promise<readonly UtxoCode[]> {
+  const { rows } = await sql.query<{ currency: UtxoCode }>({
+    name: 'read_abandoned',
+    text: `select c.currency from chain_cursors c
+            where c.currency <> all ($1::text[])
+              and (exists (select 1 from transactions t where t.currency = c.currency and t.due_at is not null)
+                or exists (select 1 from payments p where p.currency = c.currency and p.due_height is not null)
+                or exists (select 1 from payments p where p.currency = c.currency and p.state in ('mempool', 'gone')))
+            order by c.currency`,
+    values: [configured],
+  });
+  return rows.map(({ currency }) => currency);
 }

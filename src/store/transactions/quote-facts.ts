@@ -1,16 +1,20 @@
 // What a quote needs: current prices and the state of each node, in one statement for all concurrent callers.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
+import { IS_LOOKED_AT } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type QuoteFacts = {
   readonly rates: ReadonlyMap<CurrencyCode, { readonly usd: Rate; readonly atMs: number }>;
-  /** The last known state of each node; a currency without a row was never seen. */
+  /** The last known state of each node, {@link UNWATCHED} when no worker looks at it any more; a currency without a row was never seen. */
   readonly nodes: ReadonlyMap<CurrencyCode, string>;
 };
 
 /** A node that is only busy answers again in a moment; with any other state we could not see a payment. */
 export const USABLE_NODE_STATES: readonly string[] = ['ready', 'busy'];
+
+/** In the place of a node's state: what it was is too old to be relied on. */
+export const UNWATCHED = 'unwatched';
 
 /** Reads prices and node conditions as they are now. */
 export async function readQuoteFacts(sql: Sql): Promise<QuoteFacts> {
@@ -21,7 +25,8 @@ export async function readQuoteFacts(sql: Sql): Promise<QuoteFacts> {
     state: string | null;
   }>({
     name: 'read_quote_facts',
-    text: `select coalesce(r.currency, n.currency) as currency, r.usd::text as usd, (extract(epoch from r.at) * 1000)::float8 as at_ms, n.state
+    text: `select coalesce(r.currency, n.currency) as currency, r.usd::text as usd, (extract(epoch from r.at) * 1000)::float8 as at_ms,
+                  case when n.currency is null or ${IS_LOOKED_AT('n')} then n.state else '${UNWATCHED}' end as state
              from rates r full join node_conditions n on n.currency = r.currency`,
     values: [],
   });

@@ -2,6 +2,7 @@
 import type { CurrencyCode } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { IS_LOOKED_AT } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { USABLE_NODE_STATES } from './quote-facts.ts';
 
@@ -25,7 +26,7 @@ export type NewTransaction = {
 /**
  * Writes transactions with their first event, in one statement; tolerance and late policy are copied from the merchant's settings, the
  * rate's time and sources from the price in force. Returns for each whether it was written: not if the price has changed or its node cannot
- * be used, so that a caller with remembered prices cannot sell at an old one.
+ * be used or is not looked at, so that a caller with remembered prices cannot sell at an old one.
  */
 export async function insertTransactions(sql: Sql, rows: readonly NewTransaction[]): Promise<readonly boolean[]> {
   const column = <K extends keyof NewTransaction>(name: K) => rows.map((row) => row[name]);
@@ -45,6 +46,7 @@ export async function insertTransactions(sql: Sql, rows: readonly NewTransaction
                i.address_index, i.created_at, i.window_ends_at, i.window_ends_at, s.tolerance_bps, s.late_payments
           from timed i join merchant_settings s using (merchant_id) join rates r on r.currency = i.currency and r.usd = i.rate
                join node_conditions n on n.currency = i.currency and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
+                                     and ${IS_LOOKED_AT('n')}
         returning id, merchant_id, created_at
       )
       insert into events (merchant_id, object_id, sequence, type, status, reason, at)

@@ -134,7 +134,6 @@ export function refusesInTheEnd(world: RefusedCalls): void {
       authenticator,
       network: 'sandbox',
       publicUrl: null,
-      coins: ['BTC', 'LTC'],
       rateLimitScale: 1000,
       sharedLimits: NOT_SHARED,
       trustedProxies: [],
