@@ -1,5 +1,5 @@
-// A block as large as Bitcoin's usual ones, to be scanned: 2,200 transactions with one input and two outputs each (P2WPKH), a share of the
-// outputs to watched scripts. Only its hash and its Merkle root are right; scripts, keys and signatures are random. Called by bench/scan-node.ts.
+// A block as large as Bitcoin's usual ones, for the scanner: 2,200 transactions with one input and two outputs each (P2WPKH), some of the
+// outputs to watched scripts. Only its hash and its Merkle root are right; scripts, keys and signatures are random.
 import { createHash, randomBytes } from 'node:crypto';
 
 export const TRANSACTIONS = 2200;
@@ -64,7 +64,7 @@ function merkleRoot(txids: readonly Buffer[]): Buffer {
   return row[0] as Buffer;
 }
 
-/** @param watched scripts of which some are paid, evenly spread over the block */
+/** @param watched scripts of which some are paid, spread evenly over the block */
 export function makeBlock(watched: readonly Buffer[]): BenchBlock {
   const every = Math.floor(TRANSACTIONS / HITS);
   let hits = 0;

@@ -1,5 +1,5 @@
-// How fast the service's own watcher reads a chain that it is behind of, and a mempool for the first time: real watcher, real node adapter, real
-// database, a node in a process of its own that can deliver. Called by bench/run.ts and the quick test.
+// How fast the service's own watcher reads a chain that it is behind on, and a mempool for the first time: real watcher, real node adapter,
+// real database, and a fast node in its own process.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/outside/clock.ts';
@@ -13,13 +13,13 @@ import type { Figure } from './report.ts';
 type Behind = {
   /** A migrated database without transactions. */
   readonly databaseUrl: string;
-  /** How many blocks the node has, and how many transactions wait in its mempool. */
+  /** How many blocks the node has, and how many transactions are in its mempool. */
   readonly blocks: number;
   readonly waiting: number;
 };
 type CaughtUp = { readonly blocksRead: number; readonly passes: number; readonly seconds: number; readonly cpuMs: number };
 
-/** Lets a watcher begin, the node grow, and the watcher read all that is there. */
+/** Starts a watcher, lets the node grow, and waits until the watcher has read everything. */
 async function readToTheEnd({ databaseUrl, blocks, waiting }: Behind): Promise<CaughtUp> {
   const program = fileURLToPath(new URL('chain-node.ts', import.meta.url));
   const child = fork(program, [String(blocks), String(waiting)], { execArgv: [] });
@@ -73,7 +73,7 @@ export async function catchUp(databaseUrl: string, blocks: number): Promise<Figu
 
 /**
  * @param databaseUrl a migrated database without transactions
- * @param waiting how many transactions lie in the mempool that nobody has read yet, while a block comes every half second
+ * @param waiting how many unread transactions are in the mempool, while a block comes every half second
  */
 export async function firstReading(databaseUrl: string, waiting: number): Promise<Figure> {
   const { blocksRead, passes, seconds, cpuMs } = await readToTheEnd({ databaseUrl, blocks: 400, waiting });

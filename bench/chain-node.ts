@@ -1,6 +1,6 @@
-// A node that has a whole chain of full blocks ready, as fast as a local node can be: each block has the same 2,200 transactions under a header of
-// its own; or one whose mempool is full at once while a block comes every half second. Speaks as much of bitcoind's JSON-RPC as the watcher asks.
-// Started by bench/catch-up.ts with the number of blocks and of transactions in the mempool.
+// A node that has a whole chain of full blocks ready, as fast as a local node can be: each block has the same 2,200 transactions under its
+// own header; or one whose mempool is full at once while a block comes every half second. Implements as much of bitcoind's JSON-RPC as the
+// watcher uses. Arguments: the number of blocks, and of transactions in the mempool.
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { CURRENCIES } from '../src/core/currency.ts';

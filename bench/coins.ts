@@ -1,5 +1,5 @@
-// Reading a block of each chain against a watch list of 100,000 scripts: 2,200 transactions with what the chain has besides the plain ones,
-// and Bitcoin Cash's largest block (32 MB). Called by bench/run.ts; alone (`node bench/coins.ts`) it prints its figures.
+// Reading a block of each chain against a watch list of 100,000 scripts: 2,200 transactions with what the chain has besides plain ones, and
+// Bitcoin Cash's largest block (32 MB). `node bench/coins.ts` prints its figures.
 import { randomBytes } from 'node:crypto';
 import { CURRENCIES, type UtxoCode, utxoRow } from '../src/core/currency.ts';
 import { readBlockBytes } from '../src/outside/utxo/block.ts';

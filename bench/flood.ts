@@ -1,5 +1,5 @@
-// What a block costs the collector whose outputs somebody has made to fall into one place of a table whose hash has no key. Alone
-// (`node bench/flood.ts`) it prints its figure.
+// What a block costs the collector when its outputs were made to fall into one slot of a hash table without a key. `node bench/flood.ts`
+// prints its figure.
 
 import { createCollector } from '../src/worker/block-collector.ts';
 import { collidingScripts, randomScripts } from '../test/support/colliding-scripts.ts';

@@ -1,9 +1,9 @@
-// Fills the service's tables with old transactions by SQL, to see whether anything slows down when there are a million. Called by bench/run.ts.
+// Fills the service's tables with old transactions by SQL, to see whether anything slows down at a million.
 import pg from 'pg';
 
 const BATCH = 100_000;
 
-/** Adds rows until there are at least `rows` transactions, all of one merchant, made 31 to 396 days ago and over. */
+/** Adds rows until there are at least `rows` transactions, all of one merchant, created 31 to 396 days ago and finished. */
 export async function fillTransactions(databaseUrl: string, rows: number): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

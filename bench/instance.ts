@@ -1,5 +1,5 @@
-// The service that is measured: the whole group of `npm start` in a folder of its own, with the embedded PostgreSQL (fsync on), no rate limits
-// and no blocks but those asked for. Called by bench/run.ts.
+// The measured service: the whole group of `npm start` in its own folder, with the embedded PostgreSQL (fsync on), without rate limits, and
+// with blocks only on request.
 import { fork } from 'node:child_process';
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

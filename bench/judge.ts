@@ -1,5 +1,4 @@
-// What the judge costs for a payment of thousands of outputs that was replaced again and again. Called by bench/run.ts; alone
-// (`node bench/judge.ts`) it prints its figure.
+// What the judge costs for a payment of thousands of outputs that was replaced again and again. `node bench/judge.ts` prints its figure.
 import { judge } from '../src/core/judge/judge.ts';
 import { replacedCase } from '../test/support/one-case.ts';
 import { median } from './measure.ts';
@@ -9,7 +8,7 @@ const OUTPUTS = 3_000;
 const TIMES = 10;
 const ROUNDS = 15;
 
-/** The first verdict is told too: a process that has just started judges no slower than this. */
+/** The first verdict is reported too: a process that has just started is no slower than this. */
 export function judgeReplaced(): Figure {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {

@@ -1,4 +1,4 @@
-// Micro-batches for the limit server: what arrives while two statements are on their way goes into the next one, without a timer.
+// Micro-batches for the limit server: calls that arrive while two statements are under way go into the next one, without a timer.
 type Waiting<I, O> = { readonly item: I; readonly resolve: (output: O) => void; readonly reject: (error: unknown) => void };
 
 const MOST_ITEMS = 64;

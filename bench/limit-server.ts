@@ -1,6 +1,6 @@
-// The bare limit: a server that does only the work without which there is no answer (fastify with schemas, a map of known tokens, named
-// statements in micro-batches; for create also QR, derivation and the insert), and no business. The product is compared with it in the same run.
-// Started by bench/limit.ts.
+// The lower limit of cost: a server that does only the work without which there is no answer (fastify with schemas, a map of known tokens,
+// named statements in micro-batches; for create also QR, derivation and the insert), and no business logic. The product is compared with it
+// in the same run.
 import { randomBytes } from 'node:crypto';
 import fastify from 'fastify';
 import pg from 'pg';

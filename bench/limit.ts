@@ -1,4 +1,4 @@
-// Starts the limit server on a database of its own in the cluster that is measured, filled with rows to find. Called by bench/run.ts.
+// Starts the limit server on its own database in the measured cluster, filled with rows to find.
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { LimitStart } from './limit-server.ts';
 export type Limit = {
   readonly port: number;
   readonly pid: number;
-  /** What the server knows as a signed-in caller's token; as long as a real one. */
+  /** A token that the server accepts as a signed-in caller's; as long as a real one. */
   readonly token: string;
   /** Ids that it finds. */
   readonly ids: readonly string[];

@@ -1,5 +1,5 @@
-// What whole lives cost: unpaid to `timedout`, the last look after 24 h, paid to `succeeded`, in CPU of every process of the instance; and how
-// long sixteen payments of one block take to `succeeded`. What the instance costs at rest is measured before and taken off. Called by bench/run.ts.
+// What whole lives cost: unpaid to `timedout`, the last look after 24 h, paid to `succeeded`, in CPU of every process of the instance; and
+// how long sixteen payments of one block take to `succeeded`. The cost of the idle instance is measured before and subtracted.
 import { type Instance, PASSWORD } from './instance.ts';
 import { loadWell } from './measure.ts';
 import { commandLine, cpuMicros, postgresCpuMicros, treeOf } from './processes.ts';
@@ -37,7 +37,7 @@ async function spend(instance: Instance, work: () => Promise<unknown>): Promise<
   return { cpu: new Map([...after].map(([name, micros]) => [name, micros - (before.get(name) ?? 0)])), seconds };
 }
 
-/** Milliseconds of CPU for each of `count`, less what rest costs in that time and less a fixed part. */
+/** Milliseconds of CPU for each of `count`, less the idle cost for that time and less a fixed part. */
 function each(spent: Spent, rest: Spent, count: number, fixed: Spent | null = null): { total: number; parts: string } {
   const own = (one: Spent, name: string) => (one.cpu.get(name) ?? 0) - ((rest.cpu.get(name) ?? 0) * one.seconds) / rest.seconds;
   const parts = [...spent.cpu.keys()].map((name) => {
@@ -60,7 +60,7 @@ async function post<T>(instance: Instance, path: string, body: unknown): Promise
   return said;
 }
 
-/** Every token dies with the clock: each step signs in anew. */
+/** Every token expires when the clock moves: each step signs in again. */
 async function creating(instance: Instance, count: number): Promise<readonly string[]> {
   const token = await instance.token();
   const body = JSON.stringify({ access_token: token, amount: '25.00', crypto_selected: 'BTC', label: 'life {n}' });
@@ -79,7 +79,7 @@ async function expectAll(instance: Instance, ids: readonly string[], status: str
 const advance = (instance: Instance, seconds: number) => post(instance, '/sandbox/clock', { advance_seconds: seconds });
 
 async function unpaidLives(instance: Instance, rest: Spent, count: number): Promise<Figure[]> {
-  // what a step of the clock costs with nothing due is no transaction's
+  // the cost of a move of the clock with nothing due belongs to no transaction
   await advance(instance, 16 * MINUTE);
   const stepOfWindow = await spend(instance, () => advance(instance, 16 * MINUTE));
   const stepOfDay = await spend(instance, () => advance(instance, DAY));
@@ -98,7 +98,7 @@ async function unpaidLives(instance: Instance, rest: Spent, count: number): Prom
   });
 }
 
-/** Sixteen of one merchant: created and paid side by side, mined in one block, waited for until each has succeeded. */
+/** Sixteen of one merchant: created and paid at the same time, mined in one block, waited for until each has succeeded. */
 async function round(instance: Instance, token: string): Promise<readonly number[]> {
   const all = Array.from({ length: AT_ONCE });
   const create = { access_token: token, amount: '25.00', crypto_selected: 'BTC' };

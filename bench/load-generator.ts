@@ -1,5 +1,5 @@
-// The load: keep-alive connections that each send the next request when their answer is there. Written on bare sockets, because on two cores a
-// generator that costs as much as the server measures itself. Started by bench/load-job.ts.
+// The load: keep-alive connections that each send the next request when their answer has arrived. Written on bare sockets, because on two
+// cores a generator that costs as much as the server would measure itself.
 import { connect } from 'node:net';
 import type { LoadJob, LoadResult } from './load-job.ts';
 

@@ -1,5 +1,5 @@
-// A piece of load and what came of it: the words between the bench and its load generator, which runs as a process of its own so that its CPU
-// is not counted. Called by bench/run.ts.
+// A piece of load and its result: the messages between the bench and its load generator, which runs in its own process so that its CPU is
+// not counted.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -9,10 +9,10 @@ export type LoadJob = {
   /** Sent in turn; `{n}` in a body becomes the number of the request. */
   readonly bodies: readonly string[];
   readonly connections: number;
-  /** How many requests in all, or for how long. */
+  /** How many requests in all; otherwise for how long. */
   readonly requests?: number;
   readonly seconds?: number;
-  /** A member of each answer to bring home, for example `wallet_address`. */
+  /** A member to collect from each answer, for example `wallet_address`. */
   readonly collect?: string;
 };
 export type LoadResult = {

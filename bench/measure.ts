@@ -1,4 +1,4 @@
-// One row of the table: load on a server, with the CPU that the server and the database spent on it. Called by bench/run.ts.
+// One row of the table: load on a server, with the CPU that the server and the database spent on it.
 import { type LoadJob, type LoadResult, load } from './load-job.ts';
 import { cpuMicros, postgresCpuMicros } from './processes.ts';
 

@@ -1,7 +1,7 @@
-// What a call of the bench asks for: which parts, how large, and where the figures go. Read once, by bench/run.ts.
+// The options of a bench run: which parts, how large, and where the figures go.
 import { parseArgs } from 'node:util';
 
-/** Everything that is measured, by the name that --only takes. */
+/** Everything that can be measured, by the name that --only accepts. */
 const PARTS = {
   scan: 'blocks parsed and matched, five coins',
   replaced: 'the judge on outputs that were replaced again and again',
@@ -51,7 +51,7 @@ function parsed() {
   return values;
 }
 
-/** Reads the command line; one that is wrong, and a question about it, ends the process here. */
+/** Reads the command line; a wrong one, or a request for help, ends the process here. */
 function read() {
   try {
     const values = parsed();

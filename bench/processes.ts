@@ -1,4 +1,4 @@
-// What the operating system knows of a process (Linux /proc): CPU time, memory, children. Called by the bench before and after each row.
+// What the operating system knows of a process (Linux /proc): CPU time, memory, children.
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Microseconds in one clock tick of /proc/<pid>/stat (USER_HZ is 100 on every Linux that Node runs on). */
@@ -8,7 +8,7 @@ const PARENT = 1;
 const OWN = [11, 12];
 const WAITED_FOR = [13, 14];
 
-// the name in brackets may hold anything: the fields begin behind its last bracket
+// the name in brackets may contain anything: the fields begin after its last bracket
 function fields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -19,14 +19,14 @@ function fields(pid: number): string[] | null {
   }
 }
 
-/** User and system time of a process so far, in microseconds; with `children` also that of those that ended and were waited for. */
+/** User and system time of a process so far, in microseconds; with `children` also that of the ended ones that were waited for. */
 export function cpuMicros(pid: number, { children = false } = {}): number {
   const list = fields(pid);
   const ticks = (children ? [...OWN, ...WAITED_FOR] : OWN).reduce((sum, index) => sum + Number(list?.[index] ?? 0), 0);
   return ticks * MICROS_PER_TICK;
 }
 
-/** CPU time of a PostgreSQL server with all its backends, those that have ended too. */
+/** CPU time of a PostgreSQL server with all its backends, including those that have ended. */
 export function postgresCpuMicros(postmaster: number): number {
   return childrenOf(postmaster).reduce((sum, pid) => sum + cpuMicros(pid), cpuMicros(postmaster, { children: true }));
 }
@@ -56,7 +56,7 @@ export function residentBytes(pid: number): number {
   return statusBytes(pid, 'VmRSS');
 }
 
-/** What a process holds, each page that several share counted in parts (PSS), in bytes; none of one that has ended. */
+/** Memory of a process, each shared page counted proportionally (PSS), in bytes; 0 for one that has ended. */
 export function proportionalBytes(pid: number): number {
   try {
     const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'))?.[1];
@@ -66,7 +66,7 @@ export function proportionalBytes(pid: number): number {
   }
 }
 
-/** The most that was resident since the process began its program (the operating system's resource usage counts what its parent had too). */
+/** The most that was resident since the process started its program (the operating system's own counter includes its parent's). */
 export function peakBytes(pid: number): number {
   return statusBytes(pid, 'VmHWM');
 }

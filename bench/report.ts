@@ -1,4 +1,4 @@
-// How the figures are shown: Markdown tables that read as well in a terminal, and the machine they were taken on. Called by bench/run.ts.
+// How the figures are shown: Markdown tables that also read well in a terminal, and the machine they were measured on.
 import { readFileSync } from 'node:fs';
 import { arch, cpus, release, totalmem, type } from 'node:os';
 import { cpuOf, type Measured } from './measure.ts';
@@ -25,7 +25,7 @@ export function markdown(head: readonly string[], rows: readonly (readonly strin
   return [line(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(line)].join('\n');
 }
 
-/** The rows of the service beside the bare limit. The share of the limit is that of CPU: what the limit spends for each that the service spends. */
+/** The rows of the service beside the bare limit. The share of the limit is by CPU: what the limit spends divided by what the service spends. */
 export function loadTable(rows: readonly Row[]): string {
   const head = [
     'work',
@@ -61,7 +61,7 @@ export function figureTable(figures: readonly Figure[]): string {
   );
 }
 
-/** Of the embedded one, by its package. */
+/** The embedded one's version, from its package. */
 function postgresVersion(): string {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
   const { optionalDependencies } = JSON.parse(manifest) as { optionalDependencies: Record<string, string> };

@@ -1,5 +1,5 @@
-// What the whole service costs while nothing happens: CPU of every process of the group, and commits, without a block or call, and with the
-// sandbox's usual blocks. Called by bench/run.ts; alone: `node bench/rest.ts [--quick]`.
+// What the whole service costs while nothing happens: CPU of every process of the group, and commits, without blocks or calls, and with the
+// sandbox's usual blocks. `node bench/rest.ts [--quick]` prints its figures.
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { type Instance, startInstance } from './instance.ts';
@@ -16,7 +16,7 @@ export type Rest = {
 };
 
 const POSTGRES = 'PostgreSQL';
-/** What the database's processes count is shown by the server when they have been idle for ten seconds. */
+/** PostgreSQL publishes the counters of its sessions when they have been idle for ten seconds. */
 const FIGURES_AFTER_MS = 11_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -45,7 +45,7 @@ async function spent(instance: Instance, client: pg.Client): Promise<Spent> {
   return { cpu, commits: Number(rows[0]?.commits), flushes: Number(rows[0]?.flushes) };
 }
 
-/** Watches an instance that nobody calls. */
+/** Watches an instance without calls. */
 async function watchRest(instance: Instance, { afterMs, seconds }: { afterMs: number; seconds: number }): Promise<Rest> {
   const client = new pg.Client({ connectionString: instance.databaseUrl });
   await client.connect();
@@ -85,7 +85,7 @@ function figuresOf(rest: Rest, blocks: string, goals: readonly [cpu: string, com
   ];
 }
 
-/** Starts an instance without blocks and one with the sandbox's usual ones, and looks on. */
+/** Starts an instance without blocks and one with the sandbox's usual ones, and measures both. */
 export async function atRest({ quick }: { readonly quick: boolean }): Promise<Figure[]> {
   const time = quick ? { afterMs: 0, seconds: 1 } : { afterMs: FIGURES_AFTER_MS, seconds: 60 };
   const figures: Figure[] = [];

@@ -1,6 +1,6 @@
-// `npm run bench [-- --quick] [-- --write]`: starts an instance and the bare limit beside it, drives both from a process of its own, and prints what
-// a request costs. --quick: a few seconds, figures without meaning, for the test that it works. --write: also into bench/RESULTS.md.
-// --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: those parts alone (--list names them).
+// `npm run bench [-- --quick] [-- --write]`: starts an instance and the bare limit beside it, loads both from a separate process, and
+// prints what a request costs. --quick: a few seconds, meaningless figures, to test that it works. --write: also into bench/RESULTS.md.
+// --profile: CPU profiles of every process of the service into bench/profiles. --only create,check: only those parts (--list names them).
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { migrate } from '../src/store/postgres/migrate.ts';
@@ -45,7 +45,7 @@ function checkBodies(token: string, ids: readonly string[]): string[] {
   return ids.map((id) => JSON.stringify({ access_token: token, transaction_id: id }));
 }
 
-/** Both servers in turn, several times, so that what else happens on the machine hits both; the middle of each. */
+/** Both servers in turn, several times, so that other work on the machine affects both; reports the median of each. */
 async function besideLimit(
   bench: Bench,
   { path, connections }: { path: string; connections: number },

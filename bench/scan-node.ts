@@ -1,4 +1,4 @@
-// A node that knows one block: answers `getblock <hash> 0` over JSON-RPC as bitcoind does. Started by bench/scan-process.ts.
+// A node that knows one block: answers `getblock <hash> 0` over JSON-RPC as bitcoind does.
 import { createServer } from 'node:http';
 import { makeBlock } from './block.ts';
 

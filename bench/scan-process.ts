@@ -1,5 +1,5 @@
-// The process that scans: fills the service's own watch list and reads one block through the service's own node adapter, again and again. Started
-// by bench/scan.ts with the number of addresses.
+// The process that scans: fills the service's own watch list and reads one block through the service's own node adapter, again and again.
+// Argument: the number of addresses.
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';

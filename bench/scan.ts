@@ -1,5 +1,5 @@
-// Reading a block against a full watch list, through the node adapter that the service uses, from a node that is a process of its own. Runs in
-// a process of its own too, so that the memory of the list can be told. Called by bench/run.ts.
+// Reading a block against a full watch list, through the service's node adapter, from a node in its own process. Runs in its own process
+// too, so that the memory of the list can be measured.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Figure } from './report.ts';

@@ -1,5 +1,5 @@
-// How long `npm start` takes until it says `ready`, on a new data folder and on one that is there, and what everything together holds in memory
-// when it rests, npm included. Starts the service as a user does, several times. Alone (`node bench/start.ts`) it prints its figures.
+// How long `npm start` takes until it prints `ready`, on a new data folder and on an existing one, and how much memory everything together
+// holds when idle, npm included. Starts the service as a user does, several times. `node bench/start.ts` prints its figures.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ const MEGABYTE = 2 ** 20;
 
 type Started = { readonly npm: ChildProcess; readonly seconds: number; stop(): Promise<void> };
 
-/** Starts and stops the service on folders of its own; `quick`: once, and without a rest. */
+/** Starts and stops the service on its own folders; `quick`: once, and without the idle measurement. */
 export async function startAndRest({ quick = false } = {}): Promise<readonly Figure[]> {
   const rounds = quick ? 1 : ROUNDS;
   const cold: number[] = [];
@@ -79,7 +79,7 @@ async function start(data: string): Promise<Started> {
   };
 }
 
-/** The proportional set size of every process below npm and of every one of PostgreSQL. */
+/** The proportional set size of every process below npm and of PostgreSQL's. */
 function memoryOf(npm: ChildProcess, data: string): Figure {
   const server = runningServer(placePostgres(data));
   if (npm.pid === undefined || server === null) throw new Error('npm or PostgreSQL does not run');

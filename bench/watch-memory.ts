@@ -1,5 +1,5 @@
-// What the worker's memory takes with very many open addresses, watched on five chains: rows in a real database, the service's own lists, in a
-// process of its own. Called by bench/run.ts.
+// What the worker's memory takes with very many open addresses, watched on five chains: rows in a real database, the service's own lists,
+// in a separate process.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';

@@ -1,5 +1,5 @@
-// The process whose memory is told: the watch lists of five chains, filled from the database as a worker does at its start. Started by
-// bench/watch-memory.ts with the database's URL.
+// The measured process: the watch lists of five chains, filled from the database as a worker does at its start. Argument: the database's
+// URL.
 import { WATCHED_CODES } from '../src/core/currency.ts';
 import { systemClock } from '../src/outside/clock.ts';
 import { connect } from '../src/store/postgres/connect.ts';

@@ -1,5 +1,5 @@
 // `npm run check`: types, format and lint, lint that knows types (floating promises, exhaustive switches, cycles), unused code. All at
-// once; prints what each said, then one line each, then how many passed.
+// once; prints the output of each, then one line each, then how many passed.
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ const CHECKS = [
 function run([title, program, args]) {
   const started = performance.now();
   return new Promise((resolve) => {
-    // the same Node for all: the tools' first lines name whatever `node` the path has
+    // the same Node for all: the tools' first lines name whichever `node` is in the path
     const child = spawn(join(bin, program), args, {
       cwd: root,
       env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0', CI: '', PATH: `${bin}:${process.env.PATH}` },

@@ -1,5 +1,5 @@
-// Installs the dependencies when they are missing or not those of package-lock.json, and finds the Node that runs everything. Run by
-// bin/launch.sh before anything else, with the set to install; plain JavaScript for Node 18.
+// Installs the dependencies when they are missing or not those of package-lock.json, and finds the Node that runs everything. bin/launch.sh
+// runs it before anything else, with the set to install; plain JavaScript for Node 18.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,15 +7,16 @@ import { fileURLToPath } from 'node:url';
 
 const OLDEST = [24, 12];
 const NOTE = 'node_modules/.package-lock.json';
-/** While we install: the processes that do. */
+/** Exists while we install: a file with the pids of the processes that do. */
 const UNDER_WAY = 'node_modules/.bursar-installing';
 const LOOK_EVERY_MS = 200;
 const LONGEST_INSTALLATION_MS = 900_000;
 
 /**
- * Sees to the dependencies of the checkout; returns the path of a Node that is new enough. Throws an Error with one clear line.
- * @param set `service`: what the service needs to run; `all`: also what the tests, checks and measurements need. All of it does for the
- * service too, and is kept: neither undoes what was installed for the other.
+ * Ensures that the dependencies of the checkout are there; returns the path of a Node that is new enough. Throws an Error with one clear
+ * line.
+ * @param set `service`: what the service needs to run; `all`: also what the tests, checks and measurements need. `all` suffices for the
+ * service too, and is kept: neither removes what was installed for the other.
  */
 export async function install(root, say, set) {
   const wanted = read(join(root, 'package-lock.json')).packages;
@@ -30,13 +31,13 @@ export async function install(root, say, set) {
 }
 
 function whatIsWrong(root, wanted, set) {
-  // npm's own note of what it put there, written when it was done; it may tell more than there is (npm install --package-lock-only)
+  // npm's own record of what it installed, written at the end; it may list more than there is (npm install --package-lock-only)
   const noted = read(join(root, NOTE))?.packages;
   if (existsSync(join(root, UNDER_WAY))) return 'the last installation was broken off';
   if (noted === undefined) return 'node_modules is missing';
   for (const [path, { version, dev, optional, devOptional }] of Object.entries(wanted)) {
     if (path === '' || (dev === true && set !== 'all')) continue;
-    // what is optional and not there could not be had for this platform
+    // an optional package that is missing does not exist for this platform
     if (noted[path] === undefined && (optional === true || devOptional === true)) continue;
     const there = noted[path] === undefined ? undefined : read(join(root, path, 'package.json'))?.version;
     if (there === undefined) return dev === true ? 'those of the tests are missing' : `${path} is missing`;
@@ -45,12 +46,12 @@ function whatIsWrong(root, wanted, set) {
   return null;
 }
 
-// Two that start at once in a fresh checkout: the second waits for the first.
+// When two start at once in a fresh checkout, the second waits for the first.
 async function untilNobodyInstalls(root, say) {
   const mark = join(root, UNDER_WAY);
   for (let told = false; (read(mark) ?? []).some(isAlive); told = true) {
     if (!told) say('install: another process installs the dependencies; waiting for it …');
-    // its number may belong to somebody else by now
+    // its pid may belong to another process by now
     if (Date.now() - statSync(mark, { throwIfNoEntry: false })?.mtimeMs > LONGEST_INSTALLATION_MS) return;
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
@@ -64,8 +65,8 @@ function isAlive(pid) {
   }
 }
 
-// Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry at hand does not carry. What the lockfile names
-// is installed exactly as it says, integrity checked; the lockfile itself is left alone.
+// Not `npm ci`: it refuses a lockfile without the binaries of platforms that the registry in use does not have. What the lockfile names is
+// installed exactly, with its integrity checked; the lockfile itself is not changed.
 async function npmInstall(root, say, set, why) {
   const started = Date.now();
   say(`install: dependencies (${why}) …`);
@@ -83,11 +84,11 @@ async function npmInstall(root, say, set, why) {
     '--include=optional',
   ];
   const mark = join(root, UNDER_WAY);
-  // npm takes a package that was only half unpacked for a whole one
+  // npm takes a package that was only half unpacked for a complete one
   if (existsSync(mark)) rmSync(join(root, 'node_modules'), { recursive: true, force: true });
   mkdirSync(join(root, 'node_modules'), { recursive: true });
   writeFileSync(mark, JSON.stringify([process.pid]));
-  // without its note it looks at what is really there
+  // without its record npm checks what is really there
   rmSync(join(root, NOTE), { force: true });
   const code = await new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: ['ignore', 2, 2], env: environmentForNpm() });
@@ -146,7 +147,7 @@ function read(file) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     const node = await install(dirname(dirname(process.argv[1])), console.log, process.argv[2]);
-    // standard output is for the words
+    // standard output is for messages
     writeFileSync(3, node);
   } catch (error) {
     console.error(error.message);

@@ -1,5 +1,6 @@
-// `npm run simulate -- --seeds N [--first F]`: random chain histories beyond those of `npm test` (test/simulation), five to a seed. The
-// first seed is drawn anew each time unless it is given; one that fails is told with its story and belongs into test/simulation/seeds.txt.
+// `npm run simulate -- --seeds N [--first F]`: random chain histories beyond those of `npm test` (test/simulation), five per seed. The
+// first seed is drawn anew each time unless it is given; a failing one is printed with its history and belongs into
+// test/simulation/seeds.txt.
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// `npm test`: fetches the programs of others that the tests run against (scripts/peers), runs every test, says which peers were used and
-// ends with `N passed, N failed`. Arguments go to vitest (`npm test -- test/core`).
+// `npm test`: fetches the third-party programs that the tests run against (scripts/peers), runs every test, prints which peers were used
+// and ends with `N passed, N failed`. Arguments go to vitest (`npm test -- test/core`).
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ const bin = join(root, 'node_modules', '.bin');
 const PEERS = ['bitcoind', 'litecoind', 'bchd', 'schemathesis', 'openapi-typescript'];
 const debian = existsSync('/etc/debian_version');
 
-/** Fetches one peer: its path, or why it is not to be had. */
+/** Fetches one peer: its path, or why it is not available. */
 function fetchPeer(name) {
   const started = performance.now();
   return new Promise((resolve) => {
@@ -50,7 +50,7 @@ function vitest(report) {
 function count(report) {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
-    // a file that does not even load has no tests, and is a failure all the same
+    // a file that does not even load has no tests, but is a failure all the same
     const broken = testResults.filter(
       ({ status, assertionResults }) => status === 'failed' && assertionResults.every((one) => one.status !== 'failed'),
     ).length;
