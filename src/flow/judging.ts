@@ -3,6 +3,7 @@
 import type { CurrencyCode } from '../core/currency.ts';
 import type { Balances, Case, ChainView, DatedBlock, Payment } from '../core/judge/case.ts';
 import { judge, judgeInTurns, type Verdict } from '../core/judge/judge.ts';
+import { createTurns, type Turns } from '../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../store/transactions/cases.ts';
 import type { Judged } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
@@ -38,9 +39,6 @@ export function decideOn(ctx: Context, facts: Facts, balances: Balances | null):
   return judgedOf(facts, it, judge(it));
 }
 
-/** After this long, other work of this process gets a turn. */
-const TURN_MS = 20;
-
 /**
  * As {@link decideOn}, yielding to other work in between: for transactions that may have very many payments.
  * @param options.decision the merchant's decision, applied after everything that was due
@@ -70,20 +68,6 @@ async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
     if (turn.done) return turn.value;
     await turns.pass();
   }
-}
-
-type Turns = { pass(): Promise<void> };
-
-/** Lets other work of this process run whenever ours has taken its turn's time. */
-function createTurns(): Turns {
-  let began = performance.now();
-  return {
-    async pass() {
-      if (performance.now() - began < TURN_MS) return;
-      await new Promise((resolve) => setImmediate(resolve));
-      began = performance.now();
-    },
-  };
 }
 
 /** What a verdict changed. Payments of which only the next time to look has changed are written only as far as the portion has room. */

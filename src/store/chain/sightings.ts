@@ -2,6 +2,7 @@
 // spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { createTurns } from '../postgres/in-parts.ts';
 import { noteEarly } from './early-coins.ts';
 import {
   insertPayments,
@@ -35,7 +36,11 @@ export async function recordSightings(
   );
   const known = await readFacts(sql, currency, { sightings: facts, owners, twinKeys: twinKeysOf(owners, facts) });
   const plan = createPlan(currency, context, known);
-  for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) applySighting(plan, sighting);
+  const turns = createTurns();
+  for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) {
+    applySighting(plan, sighting);
+    await turns.pass();
+  }
   await writePlan(sql, plan);
   return plan.changed.size + plan.made.size;
 }
