@@ -4,8 +4,9 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { storedRate } from './transactions.ts';
+import { JUDGED_COLUMNS, type JudgedRow, judgedFields } from './judged-columns.ts';
 
+/** The facts of a payment and what the judge derived from it, as the driver returns them. */
 export type PaymentRow = {
   id: bigint;
   transaction_id: string;
@@ -26,26 +27,7 @@ export type PaymentRow = {
   last_height: number | null;
   conflict_txid: string | null;
   noticed_at: Date | null;
-  present: boolean;
-  on_time_minor: string;
-  value_rate: string | null;
-  judged_block_hash: string | null;
-  generation: number;
-  credited: string;
-  suspended: string;
-  fee: string;
-  in_available: string;
-  in_suspense: string;
-  in_refund: string;
-  sent_back: string;
-  owed: string;
-  owed_fee: string;
-  was_lost: boolean;
-  counted: boolean;
-  deposit_key: string | null;
-  due_height: number | null;
-  due_at: Date | null;
-};
+} & JudgedRow;
 
 /** A node gives the time of a transaction or block in whole seconds, so the real time may be up to this much later. */
 const DATED_WITHIN = '1 second';
@@ -65,9 +47,8 @@ export function rateAt(currency: string, at: string): string {
 }
 
 export const PAYMENT_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
-  p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid, p.noticed_at, p.present, p.on_time_minor, p.value_rate,
-  p.judged_block_hash, p.generation, p.credited, p.suspended, p.fee, p.in_available, p.in_suspense, p.in_refund, p.sent_back, p.owed, p.owed_fee,
-  p.was_lost, p.counted, p.deposit_key, p.due_height, p.due_at`;
+  p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid, p.noticed_at,
+  ${JUDGED_COLUMNS.map(({ column }) => `p.${column}`).join(', ')}`;
 
 /** SQL for the moment at which a payment arrived: one that was found in a block arrived at the block's date, whenever we read it. */
 export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end';
@@ -142,8 +123,6 @@ export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigin
 
 /** What a payment spends, where that is not needed. */
 export const NOTHING: readonly string[] = [];
-/** Most amounts of most payments are zero: one bigint for all of them. */
-const minor = (text: string): bigint => (text === '0' ? 0n : BigInt(text));
 
 /** A payment as the judge sees it, with the rate of its arrival and what it spends, where these are known. */
 export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: readonly string[] = NOTHING): Payment {
@@ -152,7 +131,7 @@ export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: rea
     currency: row.currency,
     txid: row.txid,
     vout: row.vout,
-    amount: minor(row.amount),
+    amount: BigInt(row.amount),
     coinbase: row.coinbase,
     lock: row.lock,
     state: row.state,
@@ -168,25 +147,7 @@ export function paymentOf(row: PaymentRow, arrivalRate: Rate | null, spends: rea
     spends,
     arrivalRate,
     classified: row.noticed_at !== null,
-    present: row.present,
-    onTimeMinor: minor(row.on_time_minor),
-    valueRate: row.value_rate === null ? null : storedRate(row.value_rate),
-    judgedBlockHash: row.judged_block_hash,
-    generation: row.generation,
-    credited: minor(row.credited),
-    suspended: minor(row.suspended),
-    fee: minor(row.fee),
-    inAvailable: minor(row.in_available),
-    inSuspense: minor(row.in_suspense),
-    inRefund: minor(row.in_refund),
-    sentBack: minor(row.sent_back),
-    owed: minor(row.owed),
-    owedFee: minor(row.owed_fee),
-    wasLost: row.was_lost,
-    counted: row.counted,
-    depositEntryKey: row.deposit_key,
-    dueHeight: row.due_height,
-    dueAtMs: row.due_at?.getTime() ?? null,
+    ...judgedFields(row),
   };
 }
 

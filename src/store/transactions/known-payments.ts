@@ -121,7 +121,7 @@ async function readChanged(sql: Sql, known: KnownPayments, changed: ReadonlyMap<
       if (version !== changed.get(id)) isSame = false;
       row.txid = shared(row.txid);
       if (row.block_hash !== null) row.block_hash = shared(row.block_hash);
-      if (row.judged_block_hash !== null) row.judged_block_hash = shared(row.judged_block_hash);
+      if (typeof row.judged_block_hash === 'string') row.judged_block_hash = shared(row.judged_block_hash);
       known.set(id, { version, arrival: shared(row.arrival), payment: paymentOf(row, null) });
     }
     isSame = isSame && rows.length === part.length;

@@ -2,12 +2,12 @@
 // the status guarded by the old one, the payments, and the deletion of the due marks.
 import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
-import { formatRate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { postEntries } from '../ledger/ledger.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { LockedTransaction } from './cases.ts';
+import { JUDGED_COLUMNS } from './judged-columns.ts';
 
 /** The largest number of rows in one statement: more would occupy this process, and whoever waits for the statement, for long. */
 const ROWS_AT_ONCE = 2_000;
@@ -181,46 +181,23 @@ async function updateSomePayments(
   sql: Sql,
   judged: readonly { readonly payment: Payment; readonly nowMs: number }[],
 ): Promise<void> {
-  const payments = judged.map(({ payment }) => payment);
-  const column = <K extends keyof Payment>(name: K) => payments.map((payment) => payment[name]);
   await sql.query({
     name: 'update_judged_payments',
-    text: `with locked as materialized (select id from payments where id = any ($2) order by id for no key update)
-           update payments p
-              set noticed_at = case when u.classified then coalesce(p.noticed_at, u.at) end, present = u.present, on_time_minor = u.on_time_minor,
-                  value_rate = u.value_rate, judged_block_hash = u.judged_block_hash, generation = u.generation, credited = u.credited,
-                  suspended = u.suspended, fee = u.fee, in_available = u.in_available, in_suspense = u.in_suspense, in_refund = u.in_refund,
-                  sent_back = u.sent_back, owed = u.owed, owed_fee = u.owed_fee, was_lost = u.was_lost, deposit_key = u.deposit_key, counted = u.counted,
-                  due_height = u.due_height, due_at = u.due_at
-             from unnest($1::timestamptz[], $2::bigint[], $3::boolean[], $4::boolean[], $5::numeric[], $6::numeric[], $7::text[], $8::int[], $9::numeric[],
-                         $10::numeric[], $11::numeric[], $12::numeric[], $13::numeric[], $14::numeric[], $15::numeric[], $16::numeric[],
-                         $17::numeric[], $18::boolean[], $19::text[], $20::int[], $21::boolean[], $22::timestamptz[])
-               as u(at, id, classified, present, on_time_minor, value_rate, judged_block_hash, generation, credited, suspended, fee, in_available,
-                    in_suspense, in_refund, sent_back, owed, owed_fee, was_lost, deposit_key, due_height, counted, due_at)
-            where p.id = u.id and u.id in (select id from locked)`,
+    text: UPDATE_PAYMENTS,
     values: [
       judged.map(({ nowMs }) => asDate(nowMs)),
-      column('id'),
-      column('classified'),
-      column('present'),
-      column('onTimeMinor'),
-      payments.map((payment) => (payment.valueRate === null ? null : formatRate(payment.valueRate))),
-      column('judgedBlockHash'),
-      column('generation'),
-      column('credited'),
-      column('suspended'),
-      column('fee'),
-      column('inAvailable'),
-      column('inSuspense'),
-      column('inRefund'),
-      column('sentBack'),
-      column('owed'),
-      column('owedFee'),
-      column('wasLost'),
-      column('depositEntryKey'),
-      column('dueHeight'),
-      column('counted'),
-      payments.map((payment) => asDate(payment.dueAtMs)),
+      judged.map(({ payment }) => payment.id),
+      judged.map(({ payment }) => payment.classified),
+      ...JUDGED_COLUMNS.map(({ field, write }) => judged.map(({ payment }) => write(payment[field]))),
     ],
   });
 }
+
+const UPDATE_PAYMENTS = `
+  with locked as materialized (select id from payments where id = any ($2) order by id for no key update)
+  update payments p
+     set noticed_at = case when u.classified then coalesce(p.noticed_at, u.at) end,
+         ${JUDGED_COLUMNS.map(({ column }) => `${column} = u.${column}`).join(', ')}
+    from unnest($1::timestamptz[], $2::bigint[], $3::boolean[], ${JUDGED_COLUMNS.map(({ type }, n) => `$${n + 4}::${type}[]`).join(', ')})
+      as u(at, id, classified, ${JUDGED_COLUMNS.map(({ column }) => column).join(', ')})
+   where p.id = u.id and u.id in (select id from locked)`;
