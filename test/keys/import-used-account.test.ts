@@ -99,7 +99,7 @@ test('where no node can be asked and coins are worth something, the first index 
     expect(await runCli(command, here)).toMatchObject({
       code: 1,
       err: expect.stringMatching(
-        /cannot be asked how far this account was used: no node of BTC is configured\. Say .* with --start/,
+        /cannot be asked how far this account was used: no node of BTC is configured\. Give .* with --start/,
       ),
     });
     expect(await askCli([...command, '--start', '3'], here)).toMatchObject({ outcome: 'first', next_index: 3 });
