@@ -7,7 +7,7 @@ export async function inParts<T>(all: readonly T[], size: number, run: (part: re
 }
 
 /** After this long, other work of this process gets a turn. */
-const TURN_MS = 20;
+const TURN_MS = 10;
 
 export type Turns = { pass(): Promise<void> };
 
