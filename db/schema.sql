@@ -211,6 +211,12 @@ create table public.chain_reconciled_blocks (
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
 );
 
+create table public.database_replacements (
+  evidence text not null,
+  noticed_at timestamp with time zone not null,
+  constraint database_replacements_pkey PRIMARY KEY (evidence)
+);
+
 create table public.due_marks (
   id bigint generated always as identity not null,
   transaction_id text collate "C" not null,
@@ -948,6 +954,8 @@ grant delete, insert, select, update on public.chain_receipts to bursar_app;
 grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
+
+grant delete, insert, select, update on public.database_replacements to bursar_app;
 
 grant delete, insert, select, update on public.due_marks to bursar_app;
 

@@ -21,7 +21,13 @@ export type AddressPool = {
   prepare(): Promise<void>;
 };
 
-type Range = { readonly keyId: bigint; readonly deriver: AddressDeriver; nextIndex: number; readonly end: number };
+type Range = {
+  readonly keyId: bigint;
+  readonly xpub: string;
+  readonly deriver: AddressDeriver;
+  nextIndex: number;
+  readonly end: number;
+};
 
 /** How often a pool looks whether the operator has put another key in use. */
 const KEY_FRESH_MS = 2_000;
@@ -45,7 +51,13 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
     const answer = request.answer
       .then((range) => {
         const deriver = ctx.ports.addresses.of(currency, range.xpub);
-        ranges.push({ keyId: range.keyId, deriver, nextIndex: range.firstIndex, end: range.firstIndex + range.size });
+        ranges.push({
+          keyId: range.keyId,
+          xpub: range.xpub,
+          deriver,
+          nextIndex: range.firstIndex,
+          end: range.firstIndex + range.size,
+        });
         return range;
       })
       .finally(() => {
@@ -62,7 +74,8 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
       const startedMs = ctx.ports.clock.now();
       const key = await usableKey(ctx.db, currency);
       for (const range of ranges) range.nextIndex = Math.max(range.nextIndex, key?.startIndex ?? 0);
-      ranges = ranges.filter((range) => range.keyId === key?.id && range.nextIndex < range.end);
+      // a database that was put back may have given the same id to another key
+      ranges = ranges.filter(({ keyId, xpub, nextIndex, end }) => keyId === key?.id && xpub === key.xpub && nextIndex < end);
       checkedAtMs = startedMs;
     })().finally(() => {
       checking = null;

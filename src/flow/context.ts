@@ -48,6 +48,7 @@ export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context 
     },
     listen: (channels, onMessage, onLost) => ctx.db.listen(channels, onMessage, onLost),
     sessionLock: (name, onLost) => ctx.db.sessionLock(name, onLost),
+    identity: ctx.db.identity,
     close: () => Promise.reject(new Error('an open transaction is closed by the code that opened it')),
   };
   return { ...ctx, db, batches: transactionBatchesWithin(ctx.batches, db), afterwards };

@@ -5,6 +5,7 @@ import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
+import { describeReplacement, readReplacements } from '../store/postgres/replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readSetAside, type SetAside } from '../store/transactions/set-aside.ts';
 import type { Context } from './context.ts';
@@ -29,6 +30,7 @@ export type Readiness = {
 /** How many of the transactions that cannot be decided are named. */
 const SET_ASIDE_TOLD = 5;
 const SKIPPED_TOLD_DAYS = 7;
+const REPLACED_TOLD_HOURS = 24;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
@@ -36,7 +38,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, setAside] = await Promise.all([
+  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, setAside, replaced] = await Promise.all([
     readChainStatus(ctx.db),
     readAbandoned(ctx.db, ctx.coins),
     openBreakers(ctx.db),
@@ -46,6 +48,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     readSignerStatus(ctx.db),
     readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
     readSetAside(ctx.db, SET_ASIDE_TOLD + 1),
+    readReplacements(ctx.db, REPLACED_TOLD_HOURS),
   ]);
   const keyless = configured.filter((code) => !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
@@ -55,6 +58,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
       ? [`there is no key to receive ${keyless.join(', ')} with: ${KEY_WANTED}`]
       : []),
     ...(receiving.size === 0 ? [] : signerProblems(signer)),
+    ...replaced.map(describeReplacement),
     ...skipped.filter(({ currency }) => configured.includes(currency)).map(describeSkipped),
     ...chainProblems(configured, chains),
     ...abandoned.map((code) => `${code}: transactions are open, and no node is configured: nobody sees their payments`),

@@ -26,6 +26,8 @@ export type WireOptions = {
   readonly answersWithinMs?: number;
   /** Statements find their rows by an index, and no plan reads a table whole. */
   readonly byIndex?: boolean;
+  /** It keeps what it has read: a database that was replaced is noticed. */
+  readonly checksIdentity?: boolean;
   /** The clock to use, in a process that controls it (the sandbox moves it); otherwise it is opened here. */
   readonly clock?: Clock;
   /** It gives addresses to customers: they are requested before the first customer comes. */

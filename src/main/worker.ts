@@ -1,6 +1,7 @@
 // The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
 // one database. `npm start` runs it, or `bursar worker` by itself.
 import type { UtxoCode } from '../core/currency.ts';
+import { recordReplacement } from '../store/postgres/replacements.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
@@ -20,7 +21,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   // it starts together with us: its nodes not being there yet is no error
   if (config.network === 'sandbox' && isSupervised())
     await untilSandboxAnswers(() => sandboxEndpoint(config.dataFolder), SANDBOX_WITHIN_MS);
-  const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS });
+  const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS, checksIdentity: true });
   const { ctx } = wired;
   const scripts = createWatchedScripts(ctx);
   const watchers = new Map(
@@ -30,6 +31,15 @@ async function start({ config, database }: Opened): Promise<Running> {
   const told = (job: string, error: unknown): void => outage.told({ err: error }, job);
   const loop = startLoop(workerJobs(ctx, watchers, told), told);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
+  ctx.db.identity.onChanged((evidence) => {
+    if (evidence === null) return;
+    log.error(
+      { evidence },
+      'the database was replaced: what was written last before may be missing in it; everything is read again',
+    );
+    recordReplacement(ctx.db, evidence).catch((error) => told('replaced database', error));
+    loop.hurry();
+  });
   const stopListening = await ctx.db.listen(
     ['hurry', 'judge'],
     (channel, jobs) => {

@@ -76,7 +76,10 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainR
         if (!done) return false;
         await condition({ ...looked, quiet: false });
       } else {
-        if (!(await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs) }))) return false;
+        const check = ctx.db.identity.look();
+        const { done, relation } = await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs) });
+        check({ same: { 'the table of transactions': relation } });
+        if (!done) return false;
         said = { what: said?.what ?? '', atMs };
       }
       rest = { epoch: cursor.epoch, caughtUpAtMs: atMs };

@@ -3,8 +3,10 @@
 // the data.
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../core/ports.ts';
-import { beginCursor, type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
+import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../store/chain/node-conditions.ts';
+import { DatabaseReplaced } from '../store/postgres/identity.ts';
+import { beginChain } from './begin-chain.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createChainRecord } from './chain-record.ts';
@@ -16,7 +18,7 @@ import { createOwnClock } from './own-clock.ts';
 import { alarmsOf, behindReason, isContested, type PassResult, passResult, STANDBY, troubleOf } from './pass-result.ts';
 import { lookAtProofs } from './proof-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
-import { createWatchList, type WatchedScripts, watchOnly } from './watch-list.ts';
+import { createWatchList, type WatchedScripts } from './watch-list.ts';
 
 export type ChainWatcherOptions = {
   /** The scripts of this process, shared by its watchers. */
@@ -77,6 +79,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
   let isOpen = true;
   let triesAgainMs = 0;
+  let generation = ctx.db.identity.generation;
   /** The last pass was complete. */
   let isAtRest = false;
   const hints: (() => void)[] = [];
@@ -141,7 +144,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
 
   /** The cursor from the database, claimed from whoever wrote it. */
   async function takeCursor(condition: Ready, { atMs, quiet }: Pass): Promise<ChainCursor> {
-    const known = (await readCursor(ctx.db, currency)) ?? (await begin(ctx, port, condition, atMs));
+    const known = (await readCursor(ctx.db, currency)) ?? (await beginChain(ctx, port, condition, atMs));
     // a chain that is far behind is reported from the first block on, not only after the pass
     if (condition.height - known.height > FAR_BEHIND) await written.condition({ condition, atMs, quiet });
     mempool.lookAtAll();
@@ -188,11 +191,21 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     } catch (error) {
       held = null;
       mempool.lookAtAll(); // a pushed transaction may not have been recorded
-      if (error instanceof CursorMoved) return { ...nothing, condition, result: passResult(condition, { more: true }) };
+      if (error instanceof CursorMoved || error instanceof DatabaseReplaced)
+        return { ...nothing, condition, result: passResult(condition, { more: true }) };
       const trouble = troubleOf(error);
       if (trouble === null) throw error;
       return { ...nothing, condition: trouble, result: passResult(trouble, {}) };
     }
+  }
+
+  /** All that was derived from a database that was replaced. */
+  function forgetIfReplaced(): void {
+    if (generation === ctx.db.identity.generation) return;
+    generation = ctx.db.identity.generation;
+    isOpen = true;
+    ownClock.forget();
+    beginAnew();
   }
 
   /** The last state that was read and written may no longer be valid. */
@@ -217,6 +230,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     async pass({ quiet = false } = {}) {
       if (quiet && performance.now() < triesAgainMs) return STANDBY;
       if (!(await isElected(quiet))) return STANDBY;
+      forgetIfReplaced();
       isAtRest = false;
       // a caller waits for what the node holds now, and nothing announces what a mempool drops
       if (!quiet) mempool.lookAtAll();
@@ -226,6 +240,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       node = done.condition.state === 'ready' ? done.condition.node : undefined;
       // when its session was lost meanwhile, another watcher has taken over: this one's result is outdated
       if (!(await lock.acquire())) return done.result;
+      if (generation !== ctx.db.identity.generation) return { ...done.result, more: true };
       const { behind, height } = done.result;
       const looked = {
         condition: done.condition,
@@ -280,18 +295,4 @@ function portOf(ctx: ChainContext, currency: UtxoCode): ChainPort {
   const port = ctx.ports.chains.get(currency);
   if (port === undefined) throw new Error(`no node is configured for ${currency}`);
   return port;
-}
-
-/** The first start on this chain: begins at the node's tip, since nothing older can be ours. */
-async function begin(ctx: ChainContext, port: ChainPort, tip: Ready, atMs: number): Promise<ChainCursor> {
-  const block = await port.readBlock(tip.hash, watchOnly([]));
-  await ctx.db.transaction((sql) =>
-    beginCursor(
-      sql,
-      port.currency,
-      { height: tip.height, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs },
-      atMs,
-    ),
-  );
-  return (await readCursor(ctx.db, port.currency)) as ChainCursor;
 }

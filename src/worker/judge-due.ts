@@ -4,7 +4,7 @@ import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
-import { createKnownCases, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
+import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
 import { setAside } from '../store/transactions/set-aside.ts';
 
 /** What is decided in one database transaction at most. */
@@ -38,21 +38,34 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
     }
   }
 
-  const known = createKnownCases();
   let portion = PORTION.most;
+  let known = createKnownCases();
+  let generation = 0;
+
+  /** A row of a database that was replaced may have had the same version and another content. */
+  function knownOf(id: string): KnownPayments {
+    if (generation !== ctx.db.identity.generation) known = createKnownCases();
+    generation = ctx.db.identity.generation;
+    return known.of(id);
+  }
 
   /**
    * Decides a portion of one that has very many payments; returns whether it was. Where much has changed that is read before any row is
    * locked.
    */
   async function judgePortion(id: string): Promise<boolean> {
-    const payments = known.of(id);
+    const check = ctx.db.identity.look();
+    const payments = knownOf(id);
     try {
       for (;;) {
         const options = { known: payments, portion, most: 2 * PORTION.most };
         const began = performance.now();
         const answer = await ctx.db
-          .transaction((sql) => attempt(sql, (watched) => decidePortion(ctx, watched, id, options)))
+          .transaction(async (sql) => {
+            const isDecided = await attempt(sql, (watched) => decidePortion(ctx, watched, id, options));
+            check();
+            return isDecided;
+          })
           .catch((error) => {
             if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;
             throw error;

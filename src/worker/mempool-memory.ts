@@ -20,12 +20,7 @@ const REMEMBERED_GONE = 50_000;
 export function createMempoolMemory(): MempoolMemory {
   let listed = new Map<string, number>();
   const gone = new Map<string, number>();
-  let last = 0;
 
-  /** The database was set back to an older state: what was seen before that was seen before anything that it will create. */
-  function setBack(order: number): void {
-    for (const seen of [listed, gone]) for (const [txid, first] of seen) if (first > order) seen.set(txid, order);
-  }
   return {
     has: (txid) => listed.has(txid),
     get size() {
@@ -33,8 +28,6 @@ export function createMempoolMemory(): MempoolMemory {
     },
     firstSeen: (txid) => listed.get(txid) ?? gone.get(txid) ?? null,
     listed(txids, order) {
-      if (order < last) setBack(order);
-      last = order;
       const next = new Map<string, number>();
       for (const txid of txids) {
         next.set(txid, listed.get(txid) ?? gone.get(txid) ?? order);

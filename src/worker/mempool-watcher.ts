@@ -71,7 +71,7 @@ export function createMempoolWatcher(
   const { currency } = port;
   const reader = createMempoolReader(port, watch, options.reading);
   /** Txids of the last list whose transactions were read, and recorded where they touch something of ours. */
-  const seen = createMempoolMemory();
+  let seen = createMempoolMemory();
   /** The same for a node with fewer blocks than we have read; once it has them all it is looked at in full. */
   let seenBehind: ReadonlySet<string> = new Set();
   let pushed: Uint8Array[] = [];
@@ -82,6 +82,22 @@ export function createMempoolWatcher(
   let comparedMs: number | null = null;
   /** The last pass in which everything pushed was recorded: the watcher counts as caught up to there for the next push. */
   let pushedUpToMs = 0;
+  let generation = ctx.db.identity.generation;
+
+  /** What was recorded in a database that was replaced must be recorded again, and its numbers say nothing about the new one's. */
+  function forgetIfReplaced(): void {
+    if (generation === ctx.db.identity.generation) return;
+    generation = ctx.db.identity.generation;
+    seen = createMempoolMemory();
+    seenBehind = new Set();
+    hits = new Map();
+    pushedUpToMs = 0;
+    lookAtAll();
+  }
+  function lookAtAll(): void {
+    nextListingMs = 0;
+    comparedMs = null;
+  }
 
   async function scanPushes(): Promise<void> {
     if (scanning) return;
@@ -179,16 +195,21 @@ export function createMempoolWatcher(
       pushed.push(raw);
       void scanPushes();
     },
-    lookAtAll() {
-      nextListingMs = 0;
-      comparedMs = null;
+    lookAtAll,
+    firstSeen(txid) {
+      forgetIfReplaced();
+      return seen.firstSeen(txid);
     },
-    firstSeen: (txid) => seen.firstSeen(txid),
     listNext() {
       nextListingMs = 0;
     },
-    wantsShortList: () => seen.size <= SHORT_LIST && !(options.isPushed() && performance.now() < nextListingMs),
+    wantsShortList() {
+      forgetIfReplaced();
+      return seen.size <= SHORT_LIST && !(options.isPushed() && performance.now() < nextListingMs);
+    },
     async lookBehind(cursor) {
+      forgetIfReplaced();
+      const check = ctx.db.identity.look();
       const nowMs = ctx.ports.clock.now();
       const reading = await reader.read(new Set(await port.mempool()), seenBehind);
       // a peg-out in such a node's mempool may be the one that we have read in a block: only a node that has that block can distinguish
@@ -197,12 +218,14 @@ export function createMempoolWatcher(
         .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
         .filter((one) => one.outputs.length > 0);
       await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
+      check();
       seenBehind = readOf(reading, seenBehind);
-      nextListingMs = 0;
-      comparedMs = null;
+      lookAtAll();
       return reading.more;
     },
     async look(cursor, { atMs, listed }) {
+      forgetIfReplaced();
+      const check = ctx.db.identity.look();
       const beganMs = performance.now();
       const wanted = hits;
       hits = new Map();
@@ -211,6 +234,7 @@ export function createMempoolWatcher(
         const pushedNow = await pushedSightings(wanted.values(), ctx.ports.clock.now());
         if (pushedNow !== null) {
           const wrote = await record(cursor, atMs, pushedNow, null);
+          check();
           pushedUpToMs = atMs;
           if (wrote) comparedMs = null;
           return { state: 'incomplete', wrote };
@@ -226,6 +250,7 @@ export function createMempoolWatcher(
       if (!isTip || !isAsCompared(reading, seenNow)) {
         comparedMs = null;
         wrote = await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
+        check();
         seen.listed(readOf(reading, seen), watch.order);
         if (more) return { state: 'more', wrote };
         if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };

@@ -46,6 +46,7 @@ export type ChainWatchList = WatchList & {
 export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
   let set: ByteSet = createByteSet();
   let horizon: string | null = null;
+  let generation = ctx.db.identity.generation;
   let loadedAtMs = 0;
   let order = 0;
 
@@ -67,8 +68,16 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
     loadedAtMs = nowMs;
   }
   const fresh = oneAtATime(async () => {
+    const check = ctx.db.identity.look();
+    // the new database counts its transactions anew: an old horizon may lie in its future
+    if (generation !== ctx.db.identity.generation) horizon = null;
+    generation = ctx.db.identity.generation;
     if (horizon === null || ctx.ports.clock.now() - loadedAtMs > DAY_MS) await load();
     const news = await packNewScripts(ctx.db, horizon as string);
+    check({
+      same: { 'the table of transactions': news.relation },
+      rising: { 'the oldest open transaction': BigInt(news.horizon), 'the newest number': BigInt(news.order) },
+    });
     addPack(set, news.pack);
     horizon = news.horizon;
     order = news.order;
@@ -94,6 +103,7 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
   /** Scripts of payments of this chain: a second payment to one of them is seen, whatever the age of its address. */
   const paid = createByteSet();
   let horizon: string | null = null;
+  let generation = ctx.db.identity.generation;
 
   function add(list: readonly SpentOutpoint[]): void {
     for (const outpoint of list) outpoints.add(outpointKey(outpoint), 0, 36);
@@ -103,12 +113,16 @@ export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: 
     addPack(paid, await packPaidScripts(ctx.db, currency, height));
   }
   const freshOutpoints = oneAtATime(async () => {
+    const check = ctx.db.identity.look();
+    if (generation !== ctx.db.identity.generation) horizon = null;
+    generation = ctx.db.identity.generation;
     if (horizon === null) {
       const from = await openHorizon(ctx.db);
       await watchAbove(await recentHeight());
       horizon = from;
     }
     const news = await newSpentOutpoints(ctx.db, currency, horizon);
+    check({ rising: { 'the oldest open transaction': BigInt(news.horizon) } });
     add(news.outpoints);
     addPack(paid, news.pack);
     horizon = news.horizon;

@@ -62,7 +62,7 @@ test('a connection that breaks between two statements of a transaction is a pass
 
 test('a write whose commit was not answered is told as overloaded, and its key says later what became of it', async () => {
   // as much of the context as a key and its row take
-  const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), batched: {} } as unknown as Parameters<typeof once>[0];
+  const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), batches: {} } as unknown as Parameters<typeof once>[0];
   await opened.direct.query({
     text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
            values (1, 'aff_' || repeat('0', 22), 'a@example.com', 'A', now())`,

@@ -10,7 +10,7 @@ import type { ChainContext } from '../../src/worker/chain-context.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import type { PassResult } from '../../src/worker/pass-result.ts';
 import { createWatchedScripts } from '../../src/worker/watch-list.ts';
-import { freshDatabase } from '../support/postgres.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 export type Fact = {
   readonly txid: string;
@@ -48,9 +48,9 @@ export type WatchedChain = {
 export async function watchChain(
   currency: UtxoCode,
   nodeUrl: string,
-  options: { readonly silenceMs?: number } = {},
+  options: { readonly silenceMs?: number; readonly database?: TestDatabase } = {},
 ): Promise<WatchedChain> {
-  const { db, url, drop } = await freshDatabase();
+  const { db, url, drop } = options.database ?? (await freshDatabase());
   const merchant = await addMerchant(db);
   const clock = { now: () => Date.now() + chain.skew, steady: () => performance.now() };
   const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: options.silenceMs ?? 5_000 });

@@ -6,8 +6,7 @@ import { freshDatabase } from './postgres.ts';
 
 /** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
 export async function openRelay(url: string) {
-  const target = new URL(url);
-  const path = `${target.searchParams.get('host')}/.s.PGSQL.${target.searchParams.get('port') ?? (target.port || '5432')}`;
+  let path = socketOf(url);
   const sockets = new Set<Socket>();
   let frozen = false;
   const server = createServer((near) => {
@@ -30,6 +29,10 @@ export async function openRelay(url: string) {
   relayed.port = String((server.address() as { port: number }).port);
   relayed.searchParams.delete('host');
   relayed.searchParams.delete('port');
+  function cut(): void {
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  }
   return {
     url: relayed.href,
     freeze() {
@@ -40,15 +43,22 @@ export async function openRelay(url: string) {
       frozen = false;
       for (const socket of sockets) socket.resume();
     },
-    cut() {
-      for (const socket of sockets) socket.destroy();
-      sockets.clear();
+    cut,
+    /** Leads to another server from now on, whose database has the same name. */
+    moveTo(otherUrl: string) {
+      path = socketOf(otherUrl);
+      cut();
     },
     close() {
       for (const socket of sockets) socket.destroy();
       server.close();
     },
   };
+}
+
+function socketOf(url: string): string {
+  const target = new URL(url);
+  return `${target.searchParams.get('host')}/.s.PGSQL.${target.searchParams.get('port') ?? (target.port || '5432')}`;
 }
 
 /** A fresh database that the service reaches through a relay only. `answersWithinMs` as in connect. */

@@ -4,20 +4,21 @@ import type { Sql } from '../postgres/connect.ts';
 
 export type UsableKey = {
   readonly id: bigint;
+  readonly xpub: string;
   /** No index below this is given out any more, not even one that a pool keeps ready. */
   readonly startIndex: number;
 };
 
 /** The key that addresses may be derived from now; null when there is none. */
 export async function usableKey(sql: Sql, currency: UtxoCode): Promise<UsableKey | null> {
-  const result = await sql.query<{ id: bigint; start_index: bigint }>({
+  const result = await sql.query<{ id: bigint; xpub: string; start_index: bigint }>({
     name: 'usable_key',
-    text: `select id, start_index from account_xpubs
+    text: `select id, xpub, start_index from account_xpubs
             where currency = $1 and retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
     values: [currency],
   });
   const [row] = result.rows;
-  return row === undefined ? null : { id: row.id, startIndex: Number(row.start_index) };
+  return row === undefined ? null : { id: row.id, xpub: row.xpub, startIndex: Number(row.start_index) };
 }
 
 /** The currencies that addresses may be derived for now. */

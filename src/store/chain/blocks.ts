@@ -112,7 +112,7 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
 
 /**
  * Nothing has changed since the chain was last read to its end: only the chain's time and the time of the last look at its node advance.
- * @returns false when the cursor has moved meanwhile
+ * @returns whether it is so: not when the cursor has moved meanwhile; and the file of the table of transactions, as packNewScripts
  */
 export async function goOn(
   sql: Sql,
@@ -120,17 +120,17 @@ export async function goOn(
   at: ChainCursor,
   atMs: number,
   options: { readonly wakesJudge: boolean },
-): Promise<boolean> {
-  const { rows } = await sql.query<{ done: boolean }>({
+): Promise<{ readonly done: boolean; readonly relation: string }> {
+  const { rows } = await sql.query<{ done: boolean; relation: string }>({
     name: 'go_on',
     text: `
       with still as (
         update chain_cursors set caught_up_at = $3, updated_at = $3 where currency = $1 and epoch = $2 returning currency),
       looked as (update node_conditions n set checked_at = $3, looked_at = clock_timestamp() from still where n.currency = still.currency returning 1)
-      select exists (select 1 from still) as done, (select pg_notify('judge', $1) from still where $4)`,
+      select exists (select 1 from still) as done, pg_relation_filenode('transactions')::text as relation, (select pg_notify('judge', $1) from still where $4)`,
     values: [currency, at.epoch, new Date(atMs), options.wakesJudge],
   });
-  return rows[0]?.done === true;
+  return rows[0] as (typeof rows)[number];
 }
 
 export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow): Promise<void> {

@@ -60,18 +60,22 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
   return rows[0]?.pack ?? null;
 }
 
-/** The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts). */
+/**
+ * The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts).
+ * `relation`: the file of the table, another one once the table was made again from a dump.
+ */
 export async function packNewScripts(
   sql: Sql,
   horizon: string,
-): Promise<{ readonly horizon: string; readonly pack: Pack | null; readonly order: number }> {
-  const { rows } = await sql.query<{ horizon: string; pack: Buffer | null; order: number }>({
+): Promise<{ readonly horizon: string; readonly pack: Pack | null; readonly order: number; readonly relation: string }> {
+  const { rows } = await sql.query<{ horizon: string; pack: Buffer | null; order: number; relation: string }>({
     name: 'pack_new_scripts',
     text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, (select last_value::float8 from fact_order) as order,
+                  pg_relation_filenode('transactions')::text as relation,
                   (select ${PACKED} from transactions where made_in >= $1::xid8 and script is not null) as pack`,
     values: [horizon],
   });
-  return rows[0] as { horizon: string; pack: Buffer | null; order: number };
+  return rows[0] as (typeof rows)[number];
 }
 
 /** The scripts of a chain's payments that are not mined, or above a height, whatever their age: they may appear again. */

@@ -1,6 +1,7 @@
 // Connections to PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
 // serialization failure or a deadlock. All SQL is in this folder's layer; callers never see a client outside a closure.
 import pg from 'pg';
+import { createIdentity, type DatabaseIdentity, identify } from './identity.ts';
 import { type Listen, openListening } from './listen.ts';
 import { openOverdue, PATIENT } from './overdue.ts';
 import { openSessionLocks, type SessionLock } from './session-locks.ts';
@@ -20,6 +21,8 @@ export type Database = Sql & {
   readonly listen: Listen;
   /** A lock that only one of all processes can hold; one session besides the pool holds all locks of this process. `onLost`: it broke. */
   sessionLock(name: string, onLost?: () => void): SessionLock;
+  /** Whether it is still the database that was read before. */
+  readonly identity: DatabaseIdentity;
   close(): Promise<void>;
 };
 
@@ -40,6 +43,11 @@ export type ConnectOptions = {
    * must not read them whole when they have grown.
    */
   readonly byIndex?: boolean;
+  /**
+   * For a process that keeps what it has read: each new session is asked which database it leads to, and the first one to another database
+   * than before fails with DatabaseReplaced.
+   */
+  readonly checksIdentity?: boolean;
   /** A process that holds a lock and gives no sign of life for this many milliseconds counts as frozen (default 30 s). */
   readonly silentMs?: number;
 };
@@ -67,7 +75,13 @@ export function connect(options: ConnectOptions): Database {
   // a session that listens or locks runs few statements: the driver's own timer for each is enough there
   const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
   const overdue = answersWithinMs === undefined ? PATIENT : openOverdue(answersWithinMs);
-  const pool = new pg.Pool({ ...base, max: options.maxConnections, idleTimeoutMillis: IDLE_MS });
+  const identity = createIdentity();
+  const pool = new pg.Pool({
+    ...base,
+    max: options.maxConnections,
+    idleTimeoutMillis: IDLE_MS,
+    ...(options.checksIdentity === true ? { verify: verifier(identity) } : {}),
+  });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
 
@@ -118,8 +132,21 @@ export function connect(options: ConnectOptions): Database {
     }
   }
 
+  const listening = openListening(alone, identity.sessionLost);
+  // as the login itself: a role may neither see nor end the sessions of its login
+  const locks = openSessionLocks(
+    { ...alone, options: limits },
+    { silentMs: options.silentMs ?? SILENT_MS, onBroken: identity.sessionLost },
+  );
+  identity.onChanged((evidence) => {
+    if (evidence === null) return;
+    // these sessions may still lead to the database that was replaced
+    listening.reopen();
+    locks.drop();
+  });
   return {
     query,
+    identity,
     async transaction(work) {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -130,13 +157,19 @@ export function connect(options: ConnectOptions): Database {
         }
       }
     },
-    listen: openListening(alone),
-    // as the login itself: a role may neither see nor end the sessions of its login
-    sessionLock: openSessionLocks({ ...alone, options: limits }, options.silentMs ?? SILENT_MS),
+    listen: listening.listen,
+    sessionLock: locks.lock,
     async close() {
       await pool.end();
       overdue.close();
     },
+  };
+}
+
+/** What a pool asks a new session before it gives it to somebody. */
+function verifier(identity: DatabaseIdentity) {
+  return (client: pg.PoolClient, done: (error?: Error) => void): void => {
+    identify(identity, client).then(() => done(), done);
   };
 }
 

@@ -20,8 +20,12 @@ type Listener = {
 
 const AGAIN_MS = 500;
 
-/** Opens the session with the first listener, and closes it after the last. */
-export function openListening(config: pg.ClientConfig): Listen {
+/**
+ * `listen` opens the session with the first listener, and closes it after the last; `reopen` gives it up for a new one: it may lead to a
+ * server that is not ours any more.
+ * @param onBroken runs when the session broke
+ */
+export function openListening(config: pg.ClientConfig, onBroken: () => void): { readonly listen: Listen; reopen(): void } {
   const listeners = new Set<Listener>();
   let session: { readonly client: pg.Client; readonly heard: Set<string> } | null = null;
   let broken = false;
@@ -55,16 +59,19 @@ export function openListening(config: pg.ClientConfig): Listen {
     if (before !== null) return;
     // only now: a failed attempt emits 'end' too, and must not start a second reconnect
     session = { client, heard };
-    client.on('end', () => {
-      if (session?.client !== client) return;
-      session = null;
-      broken = true;
-      tellLost();
-      void comeBack();
-    });
+    client.on('end', () => ended(client));
     if (listeners.size === 0) await leave();
     else if (broken) tellLost();
     broken = false;
+  }
+
+  function ended(client: pg.Client): void {
+    if (session?.client !== client) return;
+    session = null;
+    broken = true;
+    onBroken();
+    tellLost();
+    void comeBack();
   }
 
   async function opened(): Promise<pg.Client> {
@@ -101,7 +108,18 @@ export function openListening(config: pg.ClientConfig): Listen {
     await leaving?.client.end();
   }
 
-  return async (channels, onMessage, onLost) => {
+  function reopen(): void {
+    if (session === null) return;
+    const { client } = session;
+    ended(client);
+    client.end().catch(() => undefined);
+  }
+
+  async function listen(
+    channels: readonly string[],
+    onMessage: (channel: string, payload: string) => void,
+    onLost: () => void,
+  ): Promise<() => Promise<void>> {
     const mine: Listener = { channels, onMessage, onLost };
     listeners.add(mine);
     try {
@@ -114,5 +132,6 @@ export function openListening(config: pg.ClientConfig): Listen {
       listeners.delete(mine);
       if (listeners.size === 0) await leave();
     };
-  };
+  }
+  return { listen, reopen };
 }

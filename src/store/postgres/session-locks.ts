@@ -35,11 +35,22 @@ const SIGNS_IN_SILENCE = 6;
 
 type Holder = { readonly name: string; held: boolean; shared: boolean; readonly onLost: () => void };
 
+export type SessionLocks = {
+  /** Makes a lock by its name; `onLost` runs when the session broke while it held something. */
+  lock(name: string, onLost?: () => void): SessionLock;
+  /** Gives the session up with all its locks: it may lead to a server that is not ours any more. */
+  drop(): void;
+};
+
 /**
- * @param silentMs a session that holds a lock and has given no sign of life for this long may be ended by a process that wants the lock
- * @returns a function that makes a lock by its name; `onLost` runs when the session broke while it held something
+ * @param options.silentMs a session that holds a lock and has given no sign of life for this long may be ended by a process that wants the
+ * lock
+ * @param options.onBroken runs when the session broke, whether or not it held something
  */
-export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (name: string, onLost?: () => void) => SessionLock {
+export function openSessionLocks(
+  config: pg.ClientConfig,
+  { silentMs, onBroken }: { readonly silentMs: number; readonly onBroken: () => void },
+): SessionLocks {
   const signEveryMs = silentMs / SIGNS_IN_SILENCE;
   let signs: NodeJS.Timeout | undefined;
   let session: pg.Client | null = null;
@@ -63,6 +74,7 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
       one.held = false;
       one.shared = false;
     }
+    onBroken();
     for (const one of lost) one.onLost();
   }
 
@@ -149,7 +161,14 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
     if (shared) await ask('pg_advisory_unlock_shared', mine.name);
   }
 
-  return (name, onLost = () => undefined) => {
+  function drop(): void {
+    const client = session;
+    if (client === null) return;
+    dropped(client);
+    client.end().catch(() => undefined);
+  }
+
+  function lock(name: string, onLost: () => void = () => undefined): SessionLock {
     const mine: Holder = { name, held: false, shared: false, onLost };
     const relief = createRelief(name);
     return {
@@ -179,5 +198,6 @@ export function openSessionLocks(config: pg.ClientConfig, silentMs: number): (na
       relieve: () => inTurn(relief),
       release: () => inTurn(() => giveBack(mine)),
     };
-  };
+  }
+  return { lock, drop };
 }

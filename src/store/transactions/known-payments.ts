@@ -19,7 +19,10 @@ import {
 } from './case-facts.ts';
 
 type Known = {
-  /** The database transaction that wrote the row as we know it (xmin): every later write has another one. */
+  /**
+   * The database transaction that wrote the row as we know it (xmin): every later write to the same database has another one. Of a database
+   * that was replaced nothing is known.
+   */
   readonly version: number;
   /** Currency and moment of its arrival, the key of its rate. */
   readonly arrival: string;
