@@ -8,7 +8,7 @@ import { CURRENCY_CODES } from '../src/core/currency.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const SRC = join(ROOT, 'src');
 
-/** What each layer may import besides itself; npm packages are looked at apart. */
+/** What each layer may import besides itself; npm packages are checked separately. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   contract: ['core'],
@@ -43,7 +43,7 @@ const files: readonly SourceFile[] = readdirSync(SRC, { recursive: true, encodin
     };
   });
 
-/** What a text imports: with names, for its effect only, again as an export, or when it runs; `(unknown)` where no literal says what. */
+/** What a text imports: with names, only for its effect, as a re-export, or at run time; `(unknown)` where it is not a literal. */
 function importsOf(code: string): string[] {
   const named = code.matchAll(/^\s*(?:import|export)\b[^;'"]*?\bfrom\s*['"]([^'"]+)['"]/gm);
   const bare = code.matchAll(/^\s*import\s*['"]([^'"]+)['"]/gm);
@@ -51,7 +51,7 @@ function importsOf(code: string): string[] {
   return [...named, ...bare, ...running].map((match) => match[1] ?? '(unknown)');
 }
 
-/** The text without comments, so that a word in prose is no finding. */
+/** The text without comments, so that prose causes no findings. */
 function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`])\/\/.*$/gm, '$1');
 }
@@ -67,7 +67,7 @@ function targetLayer(file: SourceFile, specifier: string): string | null {
   return path.startsWith('..') ? '(outside src)' : (path.split('/')[0] ?? null);
 }
 
-/** The system's clock, chance, timers and network, also by way of the global object. */
+/** The system's clock, randomness, timers and network, also through the global object. */
 const OUTSIDE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bset(?:Timeout|Interval)\s*\(|(^|[^.\w])fetch\s*\(|\b(?:globalThis|global)\s*(?:\?\.|\.|\[\s*['"`])\s*(?:fetch|set(?:Timeout|Interval)|Date|Math|crypto|performance)\b/m;
 
@@ -160,7 +160,7 @@ describe('the source', () => {
   });
 
   test('arithmetic on amounts is done in money and rate only', () => {
-    // an amount is a value whose name says minor, amount, amountDue, balance …; what is added, taken or multiplied there goes through core/money
+    // an amount is a value whose name contains minor, amount, amountDue, balance …; arithmetic on it must go through core/money
     const arithmetic =
       /\b\w*(?:[mM]inor|[aA]mount(?:Due)?|[bB]alance|inSuspense|inAvailable|credited|owed)\s*(?:\*\*?|\/|%|\+(?!\+)|-(?!-|>))\s*[\w(]/;
     const sums = ['src/core/money.ts', 'src/core/rate.ts'];
@@ -187,7 +187,7 @@ describe('the source', () => {
   });
 
   test('a database transaction never asks the outside', () => {
-    // flow reaches the outside through ctx.ports only: inside the closure of db.transaction no port but the clock and chance may be named
+    // flow reaches the outside only through ctx.ports: the closure of db.transaction may use no port but the clock and randomness
     const closures = (file: SourceFile) =>
       [...file.code.matchAll(/\.transaction\(async[^{]*\{/g)].map((match) =>
         block(file.code, (match.index ?? 0) + match[0].length - 1),

@@ -1,4 +1,4 @@
-// docs/behaviour.md is the one contract that code and tests cite: what they cite exists there, and its rules, operations, refusals and
+// docs/behaviour.md is the one contract that code and tests cite: every citation exists there, and its rules, operations, refusals and
 // depths are those of the code's own tables.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -58,7 +58,7 @@ describe('the contract and the tables of the code say the same:', () => {
 
   test('every arrow of the table leads where its rule says', () => {
     for (const { rule, from, to } of TRANSITIONS) {
-      // told in words beside the table: the last sentence of rule 18, and the way back of rule 17
+      // described in words beside the table: the last sentence of rule 18, and the way back of rule 17
       if ((rule === 2 || rule === 17) && from === 'review') continue;
       const row = RULES.find((one) => one.rule === rule);
       const said = row?.to === 'unchanged' ? row.from : row?.to;

@@ -1,4 +1,4 @@
-// `bursar config check --nodes`: what it asks, what it says of each, and what would stop a start.
+// `bursar config check --nodes`: what it asks, what it reports of each, and what would stop a start.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

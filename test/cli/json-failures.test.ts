@@ -1,4 +1,4 @@
-// --json where there is nothing to answer: it hides no other mistake, and a process that does not start tells its reason in JSON too.
+// --json when there is no answer: it hides no other mistake, and a process that does not start gives its reason in JSON too.
 import { expect, test } from 'vitest';
 import { runCli } from './run.ts';
 

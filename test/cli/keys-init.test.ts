@@ -1,5 +1,5 @@
-// `bursar keys init` at its most delicate moment: the words are written out before the seed is stored, so no seed exists whose words nobody saw;
-// and words whose seed could not be stored are called void.
+// `bursar keys init` at its most critical moment: the words are printed before the seed is stored, so no seed exists whose words nobody
+// saw; and words whose seed could not be stored are declared void.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   closeSync,
@@ -68,7 +68,7 @@ test.runIf(isLinux)('words whose seed cannot be stored any more are called void'
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const output = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
-  // nothing more goes in, until it is read
+  // nothing more fits in until it is read
   const chunk = Buffer.alloc(4096, '.');
   for (let isFull = false; !isFull; ) {
     try {

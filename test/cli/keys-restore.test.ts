@@ -1,5 +1,5 @@
-// `bursar keys restore`: who has lost the signer's folder and still has the database and the paper goes on with the 24 words; no other words,
-// and no database that does not know them, are taken.
+// `bursar keys restore`: an operator who has lost the signer's folder but has the database and the paper continues with the 24 words; no
+// other words, and no database that does not know them, are accepted.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Runs `bursar <command>` as a process of its own, as an operator does; what it prints and its exit code come back.
+// Runs `bursar <command>` as a separate process, as an operator does; returns its output and exit code.
 import { type ChildProcess, execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -7,13 +7,13 @@ const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
 export type Environment = Readonly<Record<string, string>>;
 
-/** Starts a command that goes on until it is stopped. */
+/** Starts a command that runs until it is stopped. */
 export function startCli(
   args: readonly string[],
   environment: Environment,
   input = '',
 ): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
-  // only what a shell would give it, and the settings of the test
+  // only what a shell would give it, and the test's settings
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...environment };
   let ended: (ran: Ran) => void;
   const whole = new Promise<Ran>((resolve) => {
@@ -22,7 +22,7 @@ export function startCli(
   const child = execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
     ended({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
   });
-  // nobody reads it in most commands
+  // most commands do not read it
   child.stdin?.on('error', () => undefined).end(input);
   return { child, ended: whole };
 }
@@ -32,7 +32,7 @@ export function runCli(args: readonly string[], environment: Environment, input 
   return startCli(args, environment, input).ended;
 }
 
-/** The one JSON value that a command with --json prints; fails the test with what it said when the command failed. */
+/** The one JSON value that a command with --json prints; fails the test with the command's output when the command failed. */
 export async function askCli<T>(args: readonly string[], environment: Environment, expected = 0): Promise<T> {
   const ran = await runCli([...args, '--json'], environment);
   if (ran.code !== expected) throw new Error(`bursar ${args.join(' ')} ended with ${ran.code}: ${ran.err}${ran.out}`);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { runCli } from './run.ts';
 
-// no database is reachable here: what is wrong in the call is said before anything is opened
+// no database is reachable here: a mistake in the call is reported before anything is opened
 const NOWHERE = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', BURSAR_DATA_DIR: '/nonexistent/bursar' };
 
 describe('a command that is called in a wrong way', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { confirmationsToReach, finalDepth, reaches, requiredDepth, requiredDepthsOfTiers } from '../../src/core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../src/core/currency.ts';
 
-/** The table of the specification: below 100, 1,000, 10,000 USD and above, then final. */
+/** The table of behaviour §3: below 100, 1,000, 10,000 USD and above, then final. */
 const TABLE: Record<CurrencyCode, readonly (readonly [number, string | null])[]> = {
   BTC: [
     [1, null],

@@ -1,5 +1,5 @@
-// The protections of the model Credit, by their names as in credit-variants, that say where payments lie: what a loss takes, what its return
-// restores, when and under which key a payment is booked.
+// The protections of the model Credit, by their names as in credit-variants, about where the units of payments are: what a loss takes, what
+// its return restores, when and under which key a payment is booked.
 import { describe, expect, test } from 'vitest';
 import { judgedTransaction, MINUTE, SECOND } from '../support/judged-transaction.ts';
 

@@ -1,6 +1,6 @@
 // The judge under random histories: whatever payers, miners, attackers, outages, prices and the merchant do, in whatever order, the
-// invariants of the model hold after every step (test/support/invariants.ts), the judge is never asleep when something is due, and at
-// rest the books are the chain. A history that fails is named by its seed: add it to the list below.
+// invariants of the model hold after every step (test/support/invariants.ts), nothing that is due is missed, and at rest the books equal
+// the chain. A failing history is identified by its seed: add it to the list below.
 import { expect, test } from 'vitest';
 import { live } from '../support/history.ts';
 

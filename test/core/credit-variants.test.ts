@@ -1,6 +1,6 @@
-// Each protection of the model Credit (variants.txt) that a part built so far needs, by its name: the story that goes wrong without that
-// sentence, and what must come out of it; those about where payments lie are in credit-places. The invariants of the model are looked at after
-// every step of every story besides.
+// Each protection of the model Credit that a feature built so far needs, by its name: the history that goes wrong without that protection,
+// and its right result; those about where units are stand in credit-places. The invariants of the model are also checked after every step
+// of every history.
 import { describe, expect, test } from 'vitest';
 import { HOUR, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
 

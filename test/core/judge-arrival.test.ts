@@ -1,4 +1,4 @@
-// A payment arrives: on time or late, and which rule it meets in which status (rules 2, 3, 9, 10, 18, 21, 22; the words before the table).
+// A payment arrives: on time or late, and which rule applies in which status (rules 2, 3, 9, 10, 18, 21, 22; the terms before the table).
 import { describe, expect, test } from 'vitest';
 import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
 import { REACH } from '../support/reach.ts';

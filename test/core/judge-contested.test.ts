@@ -1,5 +1,5 @@
-// While our nodes of a chain contradict each other: what is worth more than the limit waits, whatever the rule that would book it; the rest
-// goes on, and nothing but the booking waits.
+// While our nodes of a chain contradict each other: a payment worth more than the limit waits, whichever rule would book it; everything
+// else continues, and only the booking waits.
 import { describe, expect, test } from 'vitest';
 import { HOUR, judgedTransaction, W } from '../support/judged-transaction.ts';
 

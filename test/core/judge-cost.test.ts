@@ -1,5 +1,5 @@
-// What a verdict costs grows with the number of payments and with nothing else: anybody may pay one transaction in thousands of outputs, and
-// replace them as often as he pays the fee. Measured in CPU time of this thread, so that other work on the machine does not decide.
+// The cost of a verdict grows with the number of payments and with nothing else: anybody may pay one transaction in thousands of outputs,
+// and replace them as often as they pay the fee. Measured in CPU time of this thread, so that other work on the machine does not matter.
 import { expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';

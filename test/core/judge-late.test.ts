@@ -1,4 +1,4 @@
-// Late, and what it is worth by then: a late payment beside one on time (rule 23), one that confirms late (rule 24), and late ones that the
+// Late payments and their value: a late payment beside one on time (rule 23), one that confirms late (rule 24), and late ones that the
 // merchant's policy accepts (rule 11).
 import { describe, expect, test } from 'vitest';
 import {
@@ -327,7 +327,7 @@ describe('how deep late payments must lie', () => {
     if (how === 'outputs') world.pay({ split: Array.from({ length: 10 }, () => part) });
     else for (let n = 0; n < 10; n++) world.pay({ amount: part });
     const held = () => world.suspense() === 10n * part;
-    // each is worth 2,000 USD: so it is booked; together they wait
+    // each is worth 2,000 USD, so it is booked; together they wait
     expect(depths(world, held, () => world.status === 'succeeded')).toEqual([3, 6]);
     expect(world.available()).toBe(10n * part);
   });
@@ -381,7 +381,7 @@ describe('how deep late payments must lie', () => {
     const world = lateWorld(100_000n, { usd: 2_000_00n });
     world.pay();
     world.mine();
-    // 900 USD more, in suspense at R = 2: they are credited with it when both have what 2,900 USD need
+    // 900 USD more, in suspense at the required depth 2: credited together when both have the depth for 2,900 USD
     world.pay({ amount: 900_000n });
     world.mine(2);
     expect([world.status, world.suspense()]).toEqual(['succeeded', 0n]);

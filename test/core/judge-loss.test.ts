@@ -1,5 +1,5 @@
-// Booked payments that are lost: reversed from where their units lie (rule 17), and what is not booked yet (rule 16). Their way back is in
-// judge-return.
+// Booked payments that are lost: reversed from where their units are (rule 17), and payments that are not booked yet (rule 16). Their way
+// back is in judge-return.
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
@@ -109,7 +109,7 @@ describe('a booked payment is lost (rule 17)', () => {
     world.pay();
     world.mine();
     world.acceptExcess();
-    world.spend(-1_000n); // the merchant has other money: the fee is not given back by a reimbursement
+    world.spend(-1_000n); // the merchant has other money: a reimbursement does not give the fee back
     world.openRefund();
     expect(world.available()).toBe(0n);
     world.reorg(2, 'out');
@@ -183,7 +183,7 @@ describe('before booking (rule 16)', () => {
   });
 });
 
-/** The case of a world as it would be loaded had its transaction been left in `confirmed`, with nothing booked. */
+/** The case as it would be loaded had its transaction been left in `confirmed`, with nothing booked. */
 function caseAtConfirmed(world: ReturnType<typeof judgedTransaction>): Case {
   return {
     transaction: { ...world.transaction, status: 'confirmed', confirmedAtMs: W },

@@ -1,5 +1,5 @@
-// A transaction that was paid in very many outputs is judged in portions. Whatever came, in whatever state it is: after the last portion
-// everything is as if it had been judged at once, and no rule that asks for all payments has decided before that.
+// A transaction paid in very many outputs is judged in portions. Whatever came, in whatever status it is: after the last portion everything
+// is as if it had been judged at once, and no rule that looks at all payments has decided before that.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Case, Payment } from '../../src/core/judge/case.ts';
@@ -52,7 +52,7 @@ function caseOf(payments: readonly Payment[], before: Case | null, room?: number
 
 type End = { readonly it: Case; readonly verdicts: readonly Case[]; readonly books: ReturnType<typeof newBooks> };
 
-/** Judges until no one is left for another verdict, each time with room for so many. */
+/** Judges until no payment is left for another verdict, each time with room for this many. */
 function judged(payments: readonly Payment[], room?: number): End {
   const books = newBooks();
   const verdicts: Case[] = [];
@@ -146,7 +146,7 @@ test('what is lost is taken back in portions, each from where it lies, and comes
 
 const HISTORIES = 250;
 
-/** A life after every move: where each one lies, what was announced, and the books. Transactions and blocks are numbered anew. */
+/** A life after every move: where each payment is, what was announced, and the books. Transactions and blocks are numbered anew. */
 function movesOf(seed: number, portions: { readonly room?: number } = {}): readonly string[] {
   const numbers = new Map<string, number>();
   const numbered = (text: string): string =>

@@ -1,4 +1,4 @@
-// After a loss: what is lost comes back (the paragraph below the table), or another amount comes in its place.
+// After a loss: the lost payment comes back (the paragraph below the table), or another amount replaces it.
 import { describe, expect, test } from 'vitest';
 import { judgedTransaction, MINUTE } from '../support/judged-transaction.ts';
 

@@ -1,4 +1,4 @@
-// What becomes of what is credited: the service's fee, what is owed is repaid first; and the figures that are shown meanwhile.
+// What happens to a credit: the service's fee, the receivable is repaid first; and the figures that are shown meanwhile.
 import { describe, expect, test } from 'vitest';
 import { HOUR, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
 

@@ -1,5 +1,5 @@
-// What only time brings: the window, the day after, withdrawn payments, settlement (rules 7, 8, 15, 19); and that nothing of it happens
-// while our own node is behind. The world also checks that the judge is woken whenever it has something to say.
+// What only time causes: the window, the day after, withdrawn payments, settlement (rules 7, 8, 15, 19); and that none of it happens while
+// our own node is behind. The test setup also checks that the judge is woken whenever a rule applies.
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';

@@ -1,4 +1,4 @@
-// The merchant's word: cancel, accept, decline, and the excess alone (rules 12, 14, 20), what each asks for and how it refuses.
+// The merchant's decisions: cancel, accept, decline, and the excess alone (rules 12, 14, 20), what each requires and how it refuses.
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';

@@ -109,7 +109,7 @@ describe('what an amount is worth', () => {
         const down = usdForCryptoDown(a, currency, rate);
         const up = usdForPartsUp([{ minor: a, rate: rate }], currency);
         expect(up === down || up === down + 1n).toBe(true);
-        // never more together than apart: nobody gains by splitting a payment
+        // never more together than separately: nobody gains by splitting a payment
         expect(down + usdForCryptoDown(b, currency, rate) <= usdForCryptoDown(a + b, currency, rate)).toBe(true);
         expect(
           up + usdForPartsUp([{ minor: b, rate: rate }], currency) >= usdForPartsUp([{ minor: a + b, rate: rate }], currency),

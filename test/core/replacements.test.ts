@@ -1,4 +1,4 @@
-// What a fee replacement takes over is what a plain reading of the rule says, however the rows of replacements touch each other.
+// What a fee replacement takes over equals a plain reading of the rule, however the chains of replacements overlap.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Case, Payment } from '../../src/core/judge/case.ts';
@@ -11,7 +11,7 @@ const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 const txidsOf = (payments: readonly Payment[]): string[] => [...new Set(payments.map((payment) => payment.txid))];
 
-/** Payments are in one row when a chain of common outpoints leads from one to the other: the plain way, every pair again and again. */
+/** Payments are in one chain when common outpoints lead from one to the other: computed the plain way, every pair again and again. */
 function rows(payments: readonly Payment[]): Payment[][] {
   const list = payments.map((payment) => [payment]);
   for (;;) {
@@ -45,7 +45,7 @@ function plainlyOnTime(it: Case, payment: Payment): bigint {
   return min(payment.amount, max(0n, inherited - total(siblings.map((other) => other.onTimeMinor))));
 }
 
-/** What the loss of the replaced ones took goes over to their replacement, payment by payment. */
+/** What the loss of the replaced payments took passes to their replacement, payment by payment. */
 function plainlyInherit(it: Case, heir: Payment): void {
   const lost = it.payments.filter(
     (other) => other.conflictTxid === heir.txid && other.currency === heir.currency && other.depositEntryKey === null,
@@ -70,7 +70,7 @@ function plainlyInherit(it: Case, heir: Payment): void {
   heir.owed = heir.amount - heir.owedFee;
 }
 
-/** The news of a case, in the order in which they are told. */
+/** The new payments of a case, in the order in which they are handled. */
 function plainly(it: Case): void {
   const news = it.payments.filter((payment) => (payment.state === 'mempool' || payment.state === 'mined') && !payment.present);
   for (const payment of news) {
@@ -142,7 +142,7 @@ function caseOf({ transactions, cancelled, feeBps, order }: Facts): Case {
       });
     });
   });
-  // their order is that in which they were seen, whatever transaction they are of
+  // in the order in which they were seen, whichever transaction they belong to
   const mixed = payments.map((payment) => ({ payment, at: order.next().value as number })).sort((a, b) => a.at - b.at);
   return newCase(
     mixed.map(({ payment }) => payment),

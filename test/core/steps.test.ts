@@ -1,4 +1,4 @@
-// What a verdict says: each change of status and each announcement is one step with one number, and the times that go with a status.
+// The steps of a verdict: each change of status and each announcement is one step with one number, and the times that go with a status.
 import { describe, expect, test } from 'vitest';
 import { announce, applyEvent } from '../../src/core/judge/steps.ts';
 import { newCase } from '../support/one-case.ts';

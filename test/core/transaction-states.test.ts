@@ -1,5 +1,5 @@
-// The table of transitions: it is what the specification says, every status can be reached, every arrow is used by a story of the judge,
-// and the picture in ARCHITECTURE.md is drawn from it (UPDATE=1 draws it anew).
+// The table of transitions: it equals behaviour §3, every status can be reached, every transition is used by a history of the judge, and
+// the picture in ARCHITECTURE.md is drawn from it (UPDATE=1 redraws it).
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { judge } from '../../src/core/judge/judge.ts';
@@ -35,7 +35,7 @@ test('every status is reached from a created transaction, and none but reimburse
   expect(ends).toEqual(['reimbursed']);
 });
 
-/** One story or more for each arrow; the world itself checks that only rows of the table are used. */
+/** One history or more for each transition; the test setup itself checks that only rows of the table are used. */
 const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   'paid in time': () => REACH.settled!(),
   'short, then another payment': () => {
@@ -192,7 +192,7 @@ const FILE = 'ARCHITECTURE.md';
 const BEGIN = '<!-- transaction-states: drawn by test/core/transaction-states.test.ts (UPDATE=1) -->';
 const END = '<!-- transaction-states: end -->';
 
-/** The arrows as a Mermaid state diagram, rules that share an arrow on one line. */
+/** The transitions as a Mermaid state diagram, rules that share an arrow on one line. */
 function picture(): string {
   const labels = new Map<string, string[]>();
   for (const row of TRANSITIONS) {

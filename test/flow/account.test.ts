@@ -1,4 +1,4 @@
-// What a merchant is told of itself: registration and available balances.
+// What a merchant can read of itself: registration and available balances.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getAccount } from '../../src/flow/account.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';

@@ -1,5 +1,5 @@
-// The audit against somebody who goes around the service: a superuser with triggers off changes one thing in healthy books, and the
-// invariant that speaks of it is red. Each change is undone by rolling its database transaction back.
+// The audit against somebody who bypasses the service: a superuser with triggers off changes one thing in healthy books, and the invariant
+// about it is red. Each change is undone by rolling its database transaction back.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LAWFUL_STEPS, runAudit } from '../../src/flow/audit.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   for (const name of ['paid', 'again', 'extra'] as const) {
     const made = await bursar.owe(50_00n);
     ids[name] = made.transactionId;
-    // more than was asked for lies in suspense
+    // the excess is in suspense
     const minor = name === 'extra' ? made.amountDue * 2n : made.amountDue;
     node.pay([{ minor, script: await bursar.scriptOf(made.transactionId) }]);
     await bursar.settle(worker);

@@ -1,5 +1,5 @@
-// Our own clock is set back, by an hour or a day, and perhaps forward again: nothing is timed out, taken back, withdrawn or settled before as
-// much time has passed as the rule asks for, nothing later than that either, and a payment that came too late does not become one in time.
+// Our own clock is set back, by an hour or a day, and perhaps forward again: nothing is timed out, reversed, withdrawn or settled before as
+// much real time has passed as the rule requires, nor later than that, and a late payment does not become one on time.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { reconsider } from '../../src/flow/transaction-life.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
@@ -232,7 +232,7 @@ test('a price of before the clock was set back is no price of a time to come', a
   const { transactionId } = await service.create();
   await pass(15 * MINUTE + 2 * MINUTE);
   await service.rate('90000.00');
-  // at the time that it was before the clock was set back a coin was worth more
+  // at the time before the clock was set back the currency was worth more
   service.pass(43 * MINUTE);
   await service.pay(transactionId, 50_000n);
   await service.mine();

@@ -1,6 +1,6 @@
-// Somebody pays one order in 20,000 outputs: how long a database transaction of the judge is open and a watcher may have to wait for a row of it,
-// how long other orders wait, what one more output costs, and how long the worker itself is held (in CPU time of its thread, so that other work
-// on the machine does not decide).
+// Somebody pays one transaction in 20,000 outputs: how long a database transaction of the judge is open and a watcher may have to wait for
+// one of its rows, how long other transactions wait, what one more output costs, and how long the worker itself is blocked (in CPU time of
+// its thread, so that other work on the machine does not matter).
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/postgres/connect.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
@@ -56,7 +56,7 @@ function cpuMs(): number {
   return (user + system) / 1000;
 }
 
-/** Runs something, and tells for how long at most this thread has worked without letting anything else in. */
+/** Runs something, and returns the longest time that this thread has worked without letting anything else run. */
 async function heldBy(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = cpuMs();

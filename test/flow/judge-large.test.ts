@@ -1,5 +1,6 @@
-// A transaction that somebody pays in thousands of outputs: judged in portions, each a database transaction of its own, others in between; one
-// entry for what a portion books, of which a single payment can be taken back; and with the next payment only what has changed is read.
+// A transaction that somebody pays in thousands of outputs: judged in portions, each a separate database transaction with other work in
+// between; one entry for what a portion books, of which a single payment can be reversed; and with the next payment only what has changed
+// is read.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { resolveTransaction } from '../../src/flow/transaction-life.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';

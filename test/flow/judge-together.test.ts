@@ -1,5 +1,5 @@
-// The worker's judge decides many transactions in one database transaction: each as if it were alone, nobody behind a row that somebody else
-// holds, nobody behind one that cannot be decided, and no change of facts is forgotten.
+// The worker's judge decides many transactions in one database transaction: each as if it were alone, none waits for a row that another
+// session holds, none is delayed by one that cannot be decided, and no change of facts is missed.
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { decideTogether } from '../../src/flow/decide.ts';
@@ -32,7 +32,7 @@ async function made(count: number, shop = service.merchantId): Promise<string[]>
 const lastOf = async (id: string): Promise<string> => (await service.path(id)).at(-1) as string;
 const allLast = async (ids: readonly string[]): Promise<string[]> => [...new Set(await Promise.all(ids.map(lastOf)))];
 
-/** A session of somebody else who holds what he has locked until he lets go. */
+/** Another session, which holds what it has locked until it is released. */
 async function stranger(text: string, values: unknown[] = []): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: service.url });
   await client.connect();

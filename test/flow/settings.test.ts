@@ -1,4 +1,4 @@
-// Settings: what is taken, who may change what, and that the guards of payouts tighten at once and loosen after 24 hours.
+// Settings: what is accepted, who may change what, and that the guards of payouts tighten at once and loosen after 24 hours.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Scope } from '../../src/core/credentials.ts';

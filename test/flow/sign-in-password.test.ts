@@ -1,4 +1,4 @@
-// Passwords: the parameters, the bound on hashes at once, and that nobody learns by the clock whether a username exists.
+// Passwords: the parameters, the limit of hashes at once, and that nobody learns from the time whether a username exists.
 import { parseOptions } from '@node-rs/argon2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signIn } from '../../src/flow/sign-in.ts';

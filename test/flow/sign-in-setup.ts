@@ -1,4 +1,4 @@
-// A database with one merchant, the real ports and a clock that the test moves: what the tests of signing in start from.
+// A database with one merchant, the real ports and a clock that the test moves, for the tests of signing in.
 import { addMerchant } from '../../src/flow/merchants.ts';
 import type { SignInContext, TokenPair } from '../../src/flow/token-pair.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
@@ -13,7 +13,7 @@ export type SignInSetup = {
   readonly ctx: SignInContext;
   readonly url: string;
   readonly affiliateId: string;
-  /** Moves the clock of every process of this world. */
+  /** Moves the clock of every process of this test. */
   advance(seconds: number): void;
   /** Another process on the same database: its own pool, its own signing key. */
   anotherProcess(): SignInContext;

@@ -1,4 +1,4 @@
-// Signing in and out, and who an access token belongs to, in one process and in several on one database.
+// Signing in and out, and whose an access token is, in one process and in several on one database.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { addMerchant, addUser, ensureDemoMerchant, resumeMerchant, setUser, suspendMerchant } from '../../src/flow/merchants.ts';

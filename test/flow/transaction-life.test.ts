@@ -1,5 +1,5 @@
-// A transaction's life on a real database: what the judge decides is written whole or not at all, once, whoever decides at the same time;
-// the books agree with it (the audit is asked after each story).
+// A transaction's life on a real database: a verdict is written whole or not at all, and once, whoever decides at the same time; the books
+// agree with it (the audit runs after each history).
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cancelTransaction, reconsider, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { checkTransaction, expandTransaction, listBalanceEntries, listTransactions } from '../../src/flow/transaction-reads.ts';

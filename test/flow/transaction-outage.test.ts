@@ -1,5 +1,5 @@
-// A transaction's life through outages and clocks that do not go together, on a real database: what a watcher finds late is told in the order
-// in which it happened, and no timer is missed because another chain's clock was asked.
+// A transaction's life through outages and clocks that differ, on a real database: what a watcher finds late is handled in the order in
+// which it happened, and no timer is missed because another chain's clock was used.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';

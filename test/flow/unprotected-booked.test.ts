@@ -1,4 +1,5 @@
-// Coins that an earlier version booked although no key of ours controls their script: the audit names them, and the migration takes them back.
+// Payments that an earlier version booked although no key of ours controls their script: the audit names them, and the migration reverses
+// them.
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { resolveTransaction } from '../../src/flow/transaction-life.ts';

@@ -1,5 +1,5 @@
-// The API on a free port over a real database, with the real ports and a clock that the test moves: what the tests of the http room start
-// from. Two merchants, one of them with a user for each set of scopes; BTC and LTC can be paid with, at rates of the test's own.
+// The API on a free port over a real database, with the real ports and a clock that the test moves, for the tests of http. Two merchants,
+// one of them with a user for each set of scopes; BTC and LTC can be paid with, at the test's own rates.
 import { once } from 'node:events';
 import { connect as openSocket } from 'node:net';
 import { HDKey } from '@scure/bip32';
@@ -91,7 +91,7 @@ async function openForBusiness(ctx: Context, now: number): Promise<void> {
   await saveRates(ctx.db, judgements as never, now);
 }
 
-/** Outside mainnet all coins have coin type 1: each gets an account of its own. */
+/** Outside mainnet all currencies have coin type 1: each gets its own account. */
 function accountKey(index: number): string {
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
   return root.derive(`m/84'/1'/${index}'`).publicExtendedKey;

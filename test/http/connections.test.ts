@@ -1,5 +1,5 @@
 // Connections end, whatever their client does (behaviour §1): slow writers, clients that never read, half-closed and idle connections, and
-// so many of one client that the others would not get in. The times are a twentieth of the real ones, but for one test.
+// so many of one client that others could not get in. The times are a twentieth of the real ones, except in one test.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,7 +23,7 @@ afterEach(() => {
   for (const socket of opened.splice(0)) socket.destroy();
 });
 
-/** A client that leaves its side open, whatever the server does, and reads only when it is told to. */
+/** A client that leaves its side open, whatever the server does, and reads only when asked to. */
 async function client(world = api, from?: string): Promise<Socket> {
   const { hostname, port } = new URL(world.base);
   const local = from === undefined ? {} : { localAddress: from };

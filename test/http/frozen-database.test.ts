@@ -1,5 +1,5 @@
-// A database that is there and does not answer: calls are refused within the time that was given, nothing is called a failure that may have
-// happened, and when it answers again everything goes on.
+// A database that is there but does not answer: calls are refused in time, nothing that may have happened is called a failure, and when the
+// database answers again everything continues.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { once } from '../../src/flow/once.ts';
 import { refusalOf } from '../../src/http/reply-error.ts';

@@ -1,4 +1,4 @@
-// Whatever stands in the fields of a call, the answer is one that the document names, and never 500.
+// Whatever the fields of a call contain, the answer is one that the document names, and never 500.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalsOf } from '../../src/contract/endpoint.ts';

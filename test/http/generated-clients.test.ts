@@ -1,5 +1,5 @@
-// Clients are generated from the document as it is served, and nothing of it is lost: openapi-python-client's calls the API, the types of
-// openapi-typescript take what is right and refuse what is wrong.
+// Clients are generated from the served document, and nothing of it is lost: openapi-python-client's calls the API, the types of
+// openapi-typescript accept what is right and refuse what is wrong.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// A key makes a write happen once: replays, conflicts, twenty at once, crashes in the middle, 24 hours, and what is not remembered.
+// A key makes a write happen once: replays, conflicts, twenty at once, crashes in the middle, 24 hours, and which answers are not stored.
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { within } from '../../src/flow/context.ts';
@@ -125,7 +125,7 @@ test('a crash between effect and answer leaves neither, and the key free', async
   expect(answer).toEqual({ httpStatus: 200, text: '{"done":true}', replayed: false });
 });
 test('after a keyed sign-out its token is refused, also where somebody looked it up between the effect and the commit', async () => {
-  // hears nothing from the database: what it forgets, it is told by this process
+  // gets nothing from the database: it forgets only what this process revokes
   const authenticator = createAuthenticator(api.ctx);
   const { access_token } = (await api.send('/auth', { username: 'shop', password: PASSWORD })).json;
   const caller = await authenticator.authenticateNow(access_token);

@@ -1,4 +1,4 @@
-// The QR code: a PNG that a decoder which is not ours reads, and that says the payment URI.
+// The QR code: a PNG that an independent decoder reads, and that contains the payment URI.
 import fc from 'fast-check';
 import jsqrModule from 'jsqr';
 import { PNG } from 'pngjs';

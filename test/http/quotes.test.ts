@@ -1,5 +1,5 @@
-// What a quote is made of is remembered from one create to the next, and never sold when it is not true any more: prices, nodes, settings and
-// merchants that change between two calls.
+// A quote's facts are remembered from one create to the next, and never used when they are outdated: prices, nodes, settings and merchants
+// that change between two calls.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseRate } from '../../src/core/rate.ts';

@@ -1,4 +1,4 @@
-// Rate limits: the numbers of the specification on every answer, per merchant and per address, on the service's clock, never delaying.
+// Rate limits: the numbers of behaviour §1 on every answer, per merchant and per address, on the service's clock, never delaying.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
@@ -97,7 +97,7 @@ describe('over HTTP', () => {
     for (const name of ['shop', 'SHOP', 'ｓhop', 'shop', 'Shop']) expect((await attempt(name, 'wrong')).status).toBe(401);
     const refused = await attempt('shop', PASSWORD);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '900']);
-    // the limit that refused is the one that is told
+    // the headers name the limit that refused
     expect(refused.headers.get('ratelimit-policy')).toBe('"auth_failures";q=5;w=900');
     expect(refused.headers.get('ratelimit')).toBe('"auth_failures";r=0;t=900');
     const shown = ['limit', 'remaining', 'reset'].map((one) => refused.headers.get(`x-ratelimit-${one}`));
@@ -115,7 +115,7 @@ describe('over HTTP', () => {
     for (let n = 1; n <= 60; n++) expect((await attempt(n)).status).toBe(n % 2 ? 401 : 404);
     expect([(await attempt(61)).status, (await attempt(62)).status]).toEqual([429, 429]);
     expect((await api.send('/nothing', {}, from('2001:db8:0:2::1'))).status).toBe(404);
-    // who is signed in is not touched by what others do at the same address
+    // a signed-in caller is not affected by others at the same address
     api.tokens.clear();
     expect((await api.call('/get_rates', {}, from('2001:db8:0:1::1'))).status).toBe(200);
     for (let n = 0; n < 100; n++)

@@ -1,5 +1,5 @@
-// Every operation × every refusal that its document names, over real HTTP: each is provoked, none is undocumented, none leaves a row behind.
-// The sections stand in refusals/ and share one world; their order counts, since the last one looks at what all of them were told.
+// Every operation × every refusal that its document names, over real HTTP: each is provoked, none is undocumented, none leaves a row
+// behind. The sections are in refusals/ and share one API; their order matters, since the last one checks all their answers.
 import { describe } from 'vitest';
 import { refusesBodies } from './refusals/body.ts';
 import { refusesInTheEnd } from './refusals/end.ts';

@@ -1,5 +1,5 @@
-// The controls on their way from the API to the sandbox's own process and back: a sandbox that is not there, that is only just opening, or that
-// takes its time while the API closes.
+// The controls on their way from the API to the sandbox's own process and back: a sandbox that is not there, that is only just starting, or
+// that is slow while the API closes.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

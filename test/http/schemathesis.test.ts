@@ -1,5 +1,6 @@
-// The API keeps to its own document under calls that schemathesis makes up from it: no server error, only documented statuses, content types,
-// headers and bodies, what the document forbids is refused and what it allows is taken. The same calls in every run (a fixed seed).
+// The API keeps to its own document under calls that schemathesis generates from it: no server error, only documented statuses, content
+// types, headers and bodies; what the document forbids is refused and what it allows is accepted. The same calls in every run (a fixed
+// seed).
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

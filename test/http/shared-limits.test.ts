@@ -1,5 +1,5 @@
-// Rate limits hold across all servers of one database: in turns, side by side, at a server that came later, and after one has gone. A server
-// that is alone counts at once and leaves the database in peace.
+// Rate limits hold across all servers of one database: in turns, at the same time, at a server that came later, and after one has gone. A
+// server that is alone counts by itself and does not use the database.
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { guardedSignIn } from '../../src/flow/guarded-sign-in.ts';
 import { createLimiter, type Limiter } from '../../src/http/rate-limit.ts';

@@ -1,5 +1,5 @@
-// Where the coins lie: what `bursar keys show-descriptors` says, believed by a real bitcoind and a real litecoind; and coins that are spent with
-// nothing but the 24 words.
+// The descriptors of `bursar keys show-descriptors`, accepted by a real bitcoind and a real litecoind; and spending with nothing but the 24
+// words.
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// A payout's destination is taken only when its text can be trusted: checksums, the network's own prefix, the form of its standard.
+// A payout's destination is accepted only when its text can be trusted: checksums, the network's own prefix, the form of its standard.
 
 import { createHash } from 'node:crypto';
 import { bech32, bech32m, createBase58check } from '@scure/base';

@@ -1,5 +1,5 @@
-// An account that was used elsewhere before it is imported: the chain is asked, on a real bitcoind, and addresses go on above the last one
-// that was paid. Through the command, as an operator uses it.
+// An account that was used elsewhere before it is imported: the chain is searched, on a real bitcoind, and addresses continue above the
+// last one that was paid. Through the command, as an operator uses it.
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

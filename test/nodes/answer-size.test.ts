@@ -1,5 +1,5 @@
-// The biggest answers that a node can be made to give: many large transactions in a mempool, locks told in words, a list of a million, blocks
-// above 32 MB. Each is read, in parts where it has parts, and none is held whole where it need not be.
+// The largest answers that a node can be made to give: many large transactions in a mempool, locks in decoded answers, a list of a million,
+// blocks above 32 MB. Each is read, in parts where possible, and none is held whole unless necessary.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';

@@ -1,5 +1,5 @@
-// The whole watcher in front of a node that lies or breaks off: no crash, nothing recorded from it, an alarm that names the node and the
-// reason, and when the node is honest again everything is found. Also nodes that lost their mempool or come from an old copy.
+// The whole watcher with a node that lies or breaks off: no crash, nothing recorded from it, an alarm that names the node and the reason,
+// and when the node is honest again everything is found. Also nodes that lost their mempool or come from an old copy.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import type { PassResult } from '../../src/worker/pass-result.ts';

@@ -1,5 +1,5 @@
-// The scanner on blocks that a real bitcoind and a real litecoind made (real-blocks.json: bytes, and what the daemon itself says is in them),
-// and on the same bytes damaged in every way: a loud refusal or the same facts, never a crash, never others.
+// The scanner on blocks that a real bitcoind and a real litecoind made (real-blocks.json: bytes, and the daemon's own decoding), and on the
+// same bytes damaged in every way: a clear refusal or the same facts, never a crash, never other facts.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

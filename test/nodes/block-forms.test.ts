@@ -1,4 +1,4 @@
-// What blocks of the five chains hold besides plain transactions, and what our scanner makes of it: merged mining (DOGE), special
+// What blocks of the five chains contain besides plain transactions, and how our scanner reads it: merged mining (DOGE), special
 // transactions and X11 (DASH). Bytes come from test/support/raw-blocks.ts; tokens (BCH) are in tokens.test.ts.
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';

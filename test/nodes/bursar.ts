@@ -1,4 +1,4 @@
-// The whole service on nodes of one currency, without its API: merchant, keys, a rate, workers that a test lets pass, the judge. Used by the
+// The whole service on nodes of one currency, without its API: merchant, keys, a rate, workers whose passes a test runs, the judge; for
 // tests that follow money from a real wallet into the books.
 import { setTimeout as delay } from 'node:timers/promises';
 import { HDKey } from '@scure/bip32';

@@ -1,5 +1,5 @@
-// What the reference nodes accept and nobody makes: each must be read, for a block that is not read stops its coin. Variations of each chain's
-// own forms by their rules, then forms that nobody knows yet, which are read by the node's words. A failing seed is printed.
+// What the reference nodes accept although nobody makes it: each must be read, because an unread block stops its currency. Variations of
+// each chain's own forms by their rules, then unknown forms, which are read from the node's decoded answer. A failing seed is printed.
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -186,7 +186,7 @@ async function nodeOf(currency: UtxoCode, result: (call: Call) => unknown): Prom
   return node;
 }
 
-/** A payment in a form of the future: marked by flags that nobody knows, with more behind its outputs. Its txid leaves both out, as BIP141's does. */
+/** A payment in a future form: marked by unknown flags, with more after its outputs. Its txid leaves both out, as BIP141's does. */
 function unknownForm(script: Buffer): Sealed & { readonly words: Record<string, unknown> } {
   const [txid, unlock] = [randomBytes(32).toString('hex'), randomBytes(30)];
   const plain = Buffer.concat([

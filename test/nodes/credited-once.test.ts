@@ -1,5 +1,5 @@
-// The main job on real daemons: a payment made with the wallet of a real bitcoind and of a real litecoind, to an address that the service
-// derived, is credited exactly once, through restarts in the middle, a reorganisation and workers that stand in each other's way.
+// The main job on real daemons: a payment from the wallet of a real bitcoind and of a real litecoind, to an address that the service
+// derived, is credited exactly once, through restarts in the middle, a reorganisation and competing workers.
 import { describe, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { formatAmount } from '../../src/core/money.ts';

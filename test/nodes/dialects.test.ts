@@ -1,5 +1,5 @@
-// The Dogecoin and Dash dialects over a real bitcoind: that they refuse what the coins' own nodes refuse, in their words, so that what passes
-// here has been held against those rules. And bchd: that its manner is the one our client was written for.
+// The Dogecoin and Dash dialects over a real bitcoind refuse what the real nodes refuse, in their words, so that a test which passes here
+// was checked against those rules. And bchd behaves as our client expects.
 import { HDKey } from '@scure/bip32';
 import * as scure from '@scure/btc-signer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

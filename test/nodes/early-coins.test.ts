@@ -1,5 +1,5 @@
-// A coin that lay at an address before its transaction was made is never its payment, on whatever path it is found: it is noted, the audit
-// names it, and an operator can acknowledge it. On the sandbox's node.
+// An output that was at an address before its transaction was created is never its payment, on whatever path it is found: it is recorded,
+// the audit names it, and an operator can acknowledge it. On the sandbox's node.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { acknowledgeEarly } from '../../src/store/chain/early-coins.ts';
 import { ask } from '../../src/store/ledger/audit.ts';

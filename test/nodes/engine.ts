@@ -1,5 +1,5 @@
-// What the conformance suite asks of a chain: what the customer and the miners do, in the same words on every engine. The product reads the
-// chain through its own adapter.
+// What the conformance suite needs of a chain: the actions of customer and miners, the same on every engine. The product reads the chain
+// through its own adapter.
 import { createHash } from 'node:crypto';
 import { bech32, createBase58check } from '@scure/base';
 import type { UtxoCode } from '../../src/core/currency.ts';
@@ -12,7 +12,7 @@ export type Engine = {
   readonly name: string;
   readonly currency: UtxoCode;
   readonly url: string;
-  /** The suite's amounts times this are above the coin's dust. */
+  /** The suite's amounts times this are above the currency's dust. */
   readonly unit: bigint;
   /** One transaction into the mempool with these outputs (and change). */
   pay(outputs: readonly Paid[]): Promise<string>;

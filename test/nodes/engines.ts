@@ -1,5 +1,5 @@
-// The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same words. What the
-// customer and the miners do is done here; the product reads it through its own adapter.
+// The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same way. The actions of
+// customer and miners are done here; the product reads the chain through its own adapter.
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
 import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';

@@ -1,5 +1,5 @@
-// A mempool that does not hold still: fee replacements come between the list and the reading, blocks come while a large one is read for the
-// first time. Neither may keep a chain from being read to its end, or let anything be read twice.
+// A mempool that keeps changing: fee replacements between the list and the reading, blocks while a large one is read for the first time.
+// Neither may keep a chain from being read to its end, or make anything be read twice.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';

@@ -1,4 +1,4 @@
-// Several nodes for one currency, real bitcoinds: which one is read, what happens when one fails and comes back, and that two which tell
+// Several nodes for one currency, real bitcoinds: which one is read, what happens when one fails and comes back, and that two with
 // different histories stop large bookings until they agree again.
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// Every way in which a node can fail is told apart, by its own name, and nothing is read from it meanwhile: a server that answers wrongly on
-// purpose. A real bitcoind is in bitcoind-node.test.ts.
+// Every way in which a node can fail has its own state, and nothing is read from it meanwhile: a server that answers wrongly on purpose. A
+// real bitcoind is in bitcoind-node.test.ts.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,7 +20,7 @@ afterEach(async () => {
 type Reply = (request: IncomingMessage, body: string, response: ServerResponse) => unknown;
 type Answers = Readonly<Record<string, unknown>>;
 
-/** A node that answers as told. */
+/** A node with the given answers. */
 async function badNode(
   reply: Reply,
   network: 'regtest' | 'mainnet' = 'regtest',
@@ -270,7 +270,7 @@ describe('what it says of blocks and transactions', () => {
     await expect((await badNode(fromTable({ getrawmempool: ['x'] }))).mempool()).rejects.toMatchObject({ state: 'bad_answer' });
     const raw = `01000000${'01'}${'07'.repeat(36)}00ffffffff01${'0000000000000000'}015100000000`;
     const node = await badNode(fromTable({ getrawtransaction: raw }));
-    // it is told and asked for again, and stops nothing
+    // it is reported and requested again, and holds up nothing
     expect(await node.readMempoolTransactions([TIP], nothing)).toMatchObject({
       touched: [],
       missing: [],

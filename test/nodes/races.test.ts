@@ -1,5 +1,5 @@
-// The chain moves while the watcher looks at it: between two of its questions a block comes, or a branch is replaced. No payment may be seen
-// missing for that. And what a watcher that has just started does not remember is found again before a deep branch is read.
+// The chain moves while the watcher reads it: between two of its requests a block comes, or a branch is replaced. No payment may look
+// missing because of that. And what a new watcher does not remember is found again before a deep branch is read.
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Blocks that the watchers have passed are read again: the last look-up of an address (rule 8), and the deep scan that finds coins on
+// Blocks that the watchers have passed are read again: the last look-up of an address (rule 8), and the deep scan that finds payments to
 // addresses of any age. And a reorganisation deeper than a hundred blocks. On the sandbox's node.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';

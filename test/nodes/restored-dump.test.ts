@@ -1,5 +1,5 @@
-// A database that was restored from a dump, on a chain that went on: whoever comes afterwards gets an address of his own, and what the customers
-// of lost transactions pay is nobody else's. The whole service on the sandbox's node.
+// A database restored from a dump, on a chain that continued: every later customer gets a new address, and what the customers of lost
+// transactions pay is credited to nobody else. The whole service on the sandbox's node.
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

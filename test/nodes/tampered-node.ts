@@ -1,5 +1,5 @@
-// A node that lies on purpose: forwards every call to an honest node and lets a test change what comes back, or answer in its place. Used
-// where the whole watcher meets bad input.
+// A node that lies on purpose: forwards every call to an honest node and lets a test change the answer, or give its own, for tests of the
+// whole watcher with bad input.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,4 +1,4 @@
-// Outputs of Bitcoin Cash that carry a CashToken: told apart, and never money. The tokens are written by libauth.
+// Outputs of Bitcoin Cash that carry a CashToken: recognised, and never a payment. The tokens are written by libauth.
 import { randomBytes } from 'node:crypto';
 import { encodeTransactionOutput } from '@bitauth/libauth';
 import fc from 'fast-check';

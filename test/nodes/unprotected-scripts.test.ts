@@ -1,5 +1,5 @@
-// Coins at a script of ours that our key does not control on the chain they came by: a witness program where there is no segwit. Whoever mines
-// the next block can take them back, so no path makes a payment of them; they are noted once. On the sandbox's nodes of the five chains.
+// Outputs at a script of ours that our key does not control on their chain: a witness program where there is no segwit. Whoever mines the
+// next block can take them back, so no path makes a payment of them; they are recorded once. On the sandbox's nodes of the five chains.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { finalDepth } from '../../src/core/confirmations.ts';
 import type { UtxoCode } from '../../src/core/currency.ts';

@@ -1,5 +1,5 @@
-// A database with transactions to be paid, the product's adapter and watcher on one chain, and what they recorded: the bench on which the
-// conformance cases are tried.
+// A database with transactions to be paid, the product's adapter and watcher on one chain, and what they recorded: the setup of the
+// conformance cases.
 import { randomBytes } from 'node:crypto';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
@@ -39,7 +39,7 @@ export type WatchedChain = {
   /** A new watcher on the same database, as after a restart. */
   restart(options?: { blocksPerPass?: number }): Promise<void>;
   facts(owed: Owed): Promise<Fact[]>;
-  /** Whether the judge was told to look; takes the mark away. */
+  /** Whether the transaction was due for the judge; removes the mark. */
   takeDue(owed: Owed): Promise<boolean>;
   cursor(): Promise<{ height: number; hash: string; caught_up_at: Date; deep_height: number } | undefined>;
   close(): Promise<void>;
@@ -117,7 +117,7 @@ async function addMerchant(db: Database): Promise<bigint> {
   return (rows[0] as { id: bigint }).id;
 }
 
-/** An address that nobody knows, with its script. */
+/** An unused address, with its script. */
 export function freshAddress(currency: UtxoCode): { readonly address: string; readonly script: Uint8Array } {
   return addressEncoder(currency, 'regtest')(Buffer.concat([Buffer.of(2), randomBytes(32)]));
 }

@@ -1,4 +1,5 @@
-// What the simulated chains do when they are asked to pay, mine, replace, double-spend and reorganise, and that their journal tells it all.
+// What the simulated chains do when they are asked to pay, mine, replace, double-spend and reorganise, and that their journal contains all
+// of it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

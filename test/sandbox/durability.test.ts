@@ -1,4 +1,5 @@
-// What a control answered for survives kill -9 of the sandbox, a torn last line is cut off, and a sandbox comes back at its port with all it had.
+// What a control has answered survives kill -9 of the sandbox, a torn last line is cut off, and a sandbox comes back on its port with
+// everything it had.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

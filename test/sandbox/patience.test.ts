@@ -1,4 +1,5 @@
-// How long a control of the sandbox waits for a service that does not look, and what it answers then: it has done its own part, or nothing.
+// How long a control of the sandbox waits for a service that does not read the chain, and what it answers then: it has done its own part,
+// or nothing.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

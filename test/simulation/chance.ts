@@ -1,4 +1,4 @@
-// Chance with a memory: the same seed gives the same numbers for ever, whatever library is installed. Used by the simulated histories.
+// Random numbers that can be repeated: the same seed gives the same numbers for ever, whatever library is installed.
 
 export type Chance = {
   /** At least 0, below 1. */

@@ -1,5 +1,5 @@
-// The sentences of the credit model about payments that arrive, each tried end to end: simulated chain, production watcher and judge, real
-// database. Named after the lines of the model's list of variants. Each story ends with the checks of the random histories.
+// The sentences of the credit model about payments that arrive, each tested end to end: simulated chain, production watcher and judge, real
+// database. Named after the model's list of variants. Each ends with the checks of the random histories.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { COINS, HOUR, MINUTE } from './law.ts';
 import { openScene } from './scene.ts';

@@ -1,5 +1,5 @@
-// The sentences of the credit model about payments that are lost, come back or change their name, each tried end to end: simulated chain,
-// production watcher and judge, real database. Named after the lines of the model's list of variants.
+// The sentences of the credit model about payments that are lost, come back or change their txid, each tested end to end: simulated chain,
+// production watcher and judge, real database. Named after the model's list of variants.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MINUTE } from './law.ts';
 import type { Purchase } from './model.ts';

@@ -1,5 +1,5 @@
-// One story that chance tells too seldom, at the end of each seed's random moves: a payment is booked and paid out, its blocks are taken back
-// and nobody shows it any more, so the merchant owes it after ten minutes; then it is back, and repays.
+// One course of events that is too rare by chance, at the end of each seed's random moves: a payment is booked and paid out, its blocks are
+// removed and no node shows it any more, so the merchant owes it after ten minutes; then it is back, and repays.
 import { mineBlocks } from './chain-moves.ts';
 import { type Coin, MINUTE } from './law.ts';
 import { buy, type Counter, judge, look, putAside } from './service-moves.ts';

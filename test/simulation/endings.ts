@@ -1,5 +1,5 @@
-// Where a purchase must end, as far as the specification leaves no choice: worked out from what was sent, when, and what it was worth,
-// without any of the product's rules. For tangled histories only the bounds are asked for.
+// Where a purchase must end, as far as behaviour §3 leaves no choice: computed from what was sent, when, and what it was worth, without any
+// of the product's rules. For tangled histories only bounds are checked.
 import { COINS, type Coin, DAY } from './law.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 
@@ -21,7 +21,7 @@ function enoughOf({ amountDue, price, merchant }: Purchase): { enough: bigint; m
   const tolerance = least((amountDue * bps) / 10_000n, (5_00n * 10n ** 8n) / price);
   return { enough: amountDue - tolerance, most: amountDue + tolerance, cents: bps };
 }
-/** usd − tol as base units × price in cents for one coin: nothing is rounded. */
+/** usd − tolerance as base units × price in cents per unit: nothing is rounded. */
 const enoughExactly = ({ cents, merchant }: Purchase): bigint =>
   cents * 10n ** 8n - least(cents * BigInt(merchant.toleranceBps) * 10n ** 4n, 5_00n * 10n ** 8n);
 

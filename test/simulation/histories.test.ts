@@ -1,5 +1,5 @@
-// Random chain histories against a model that knows nothing of the product's rules: at rest the ledger is the chain, every status path lies
-// in the table, and nothing waits. `npm run simulate -- --seeds N` runs more of them; seeds that ever failed stand in seeds.txt.
+// Random chain histories against a model that knows nothing of the product's rules: at rest the ledger equals the chain, every path of
+// statuses is in the table, and nothing waits. `npm run simulate -- --seeds N` runs more of them; seeds that ever failed are in seeds.txt.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { openSimulatedService, type SimulatedService } from './simulated-service
 
 const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 100);
 const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);
-/** Seeds that share a world: its chains and its database go on, as those of a service do. */
+/** Seeds that share one service: its chains and its database continue, as those of a real service do. */
 const IN_A_WORLD = 5;
 
 const failedOnce = readFileSync(join(import.meta.dirname, 'seeds.txt'), 'utf8')

@@ -1,5 +1,5 @@
-// One seed of the simulation: five chain histories, one on each chain, side by side in one world. Random moves first; then all trouble ends,
-// blocks come until everything is final, the clock runs on for days, and whatever the model knows must be what the service says.
+// One seed of the simulation: five chain histories, one on each chain, in one service. Random moves first; then all trouble ends, blocks
+// come until everything is final, the clock runs on for days, and the service must agree with the model.
 
 import { CHAIN_MOVES, calmDown, markGround } from './chain-moves.ts';
 import { chanceOf } from './chance.ts';

@@ -1,5 +1,5 @@
-// The specification's numbers and its table of statuses (behaviour §3), written a second time for the simulation's model: nothing here
-// is taken from the product, so that a slip there does not excuse itself.
+// The numbers and the table of statuses of behaviour §3, written a second time for the simulation's model: nothing here is taken from the
+// product, so that a mistake there is not repeated here.
 
 export const COINS = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const;
 export type Coin = (typeof COINS)[number];

@@ -1,5 +1,5 @@
-// A told story in the simulated world: one merchant, a purchase or two, and what happens to them move by move; the same checks as after a
-// random history come at its end. Used by the tests that are named after the sentences of the credit model.
+// A fixed history in the simulated service: one merchant, a purchase or two, and what happens to them move by move; it ends with the same
+// checks as a random history.
 import { expect } from 'vitest';
 import { cancelTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';

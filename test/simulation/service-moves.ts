@@ -1,5 +1,5 @@
-// What can happen at the service in the simulation: purchases, the merchant's words, passes of the watchers (also of two workers at once,
-// and of one that dies in the middle), prices and time. Called by the histories; `false` means that there was nothing to do it with.
+// What can happen at the service in the simulation: purchases, the merchant's decisions, passes of the watchers (also of two workers at
+// once, and of one that dies in the middle), prices and time. `false` means that the move was not possible.
 
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';

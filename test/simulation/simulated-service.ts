@@ -1,4 +1,4 @@
-// The world of the simulated histories: five simulated chains behind the production RPC client over loopback, one real database, two
+// The service of the simulated histories: five simulated chains behind the production RPC client over loopback, one real database, two
 // workers made of the production jobs, a clock and prices that only the test moves. A worker can be made to die between two statements.
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';

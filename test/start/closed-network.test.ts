@@ -1,5 +1,5 @@
-// A start outside the sandbox, without the internet: prices that the operator fixes or that nobody can tell, and what is said before and after
-// `ready`. The node is a real one.
+// A start outside the sandbox, without the internet: prices that the operator fixes or that are missing, and what is printed before and
+// after `ready`. The node is a real one.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { askCli, runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';

@@ -1,4 +1,4 @@
-// The settings file: its forms, who wins, and what of it nobody but the signer gets to know.
+// The settings file: its forms, which source takes precedence, and what only the signer gets to know of it.
 
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

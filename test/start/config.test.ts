@@ -1,4 +1,4 @@
-// The environment as the service reads it: everything that is wrong is told at once, in one line each, and .env.example names every variable.
+// The environment as the service reads it: all errors are reported at once, one line each, and .env.example names every variable.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Whether a data folder can be used is told by `bursar config check` as the start would tell it, and nothing is made by asking.
+// `bursar config check` reports whether a data folder can be used as a start would, and creates nothing.
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// On what ground `npm start` stands: a given database, an ordinary user, a folder that only root may enter.
+// The environments that `npm start` runs in: a given database, an ordinary user, a folder that only root may enter.
 import { chmodSync, existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,5 +1,6 @@
-// With which login of DATABASE_URL the service can be set up: an ordinary owner of the database whom an administrator gave our roles, or one
-// who may make them; any other is told what is needed. On a PostgreSQL of its own, since roles belong to the whole server.
+// The logins of DATABASE_URL with which the service can be set up: an ordinary owner of the database to whom an administrator granted our
+// roles, or one who may create them; for any other the error says what is needed. On its own PostgreSQL, since roles belong to the whole
+// server.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,5 @@
-// Small programs of the system that the start asks (sh, id, useradd): one that a signal ended has not answered, and must not be taken for a no.
+// Small programs of the system that the start runs (sh, id, useradd): one that a signal ended has not answered, and that must not count as
+// a refusal.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

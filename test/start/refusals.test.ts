@@ -1,5 +1,5 @@
-// What stands in the way of a start is told in one line and ends it at once; SIGTERM ends it at any moment; and who has lost the process that
-// started it says so last.
+// What prevents a start is reported in one line and ends it at once; SIGTERM ends it at any moment; and a process that has lost the one
+// that started it says so at the end.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

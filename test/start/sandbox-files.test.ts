@@ -1,5 +1,5 @@
-// The sandbox's own files at a warm start: one that cannot be read ends the start with one clear line, and while the nodes are still coming up,
-// or going down with everything else, nobody is told that they are down.
+// The sandbox's own files at a warm start: an unreadable one ends the start with one clear line, and while the nodes are still coming up,
+// or going down with everything else, no process reports them as down.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// The controls wait until the service has done what is due: not for longer than they were told, also where the database is there and does not
+// The controls wait until the service has done everything due: not longer than their limit, also when the database is there but does not
 // answer.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SILENT_MS, settle, untilRead } from '../../src/main/sandbox/settle.ts';

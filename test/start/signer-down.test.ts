@@ -1,5 +1,5 @@
-// The signer beside a service under load: killed, it is not missed; frozen, the addresses that lie ready are given out, then new ones are refused
-// at once with a reason, other coins go on as long as theirs last, and everything is well when it wakes up.
+// The signer beside a service under load: when it is killed, nobody notices; when it is frozen, the addresses that are ready are given out,
+// then new ones are refused at once with a reason, other currencies go on as long as theirs last, and everything works when it wakes up.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { askCli } from '../cli/run.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';

@@ -1,5 +1,6 @@
-// The real `npm start` in the sandbox: what comes of coins that are sent to the right script on another chain. Where our key controls the script
-// there they are another coin (rule 18); at a witness program on a chain without segwit they are nobody's, and change nothing at all.
+// The real `npm start` in the sandbox: what happens to payments to the right script on another chain. Where our key controls the script
+// there, they are payments in another currency (rule 18); at a witness program on a chain without segwit they are nobody's, and change
+// nothing at all.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { askCli } from '../cli/run.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';

@@ -1,4 +1,5 @@
-// Micro-batches: what arrives together goes together, one batch at a time, nobody pays for a neighbour's bad row, and nothing is done twice.
+// Micro-batches: calls that arrive together go together, one batch at a time, no call fails because of another one's bad row, and nothing
+// is done twice.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createBatch } from '../../src/store/postgres/batch.ts';

@@ -1,4 +1,4 @@
-// What is known of a large transaction's payments from one verdict to the next: whatever watchers, judge and prices do in between, the judge is given
+// The known payments of a large transaction from one verdict to the next: whatever watchers, judge and prices do in between, the judge gets
 // what one reading of everything would have shown.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/postgres/connect.ts';

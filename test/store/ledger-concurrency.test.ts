@@ -1,5 +1,5 @@
-// The ledger under many writers at once, and against whoever goes around its only write path: one entry per key, exact sums at every
-// moment, nothing added to what is closed, no form of number that is none.
+// The ledger under many writers at once, and against attempts to bypass its only write path: one entry per key, exact sums at every moment,
+// nothing added to what is closed, no malformed number.
 
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

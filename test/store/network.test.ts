@@ -1,5 +1,5 @@
-// To which network a database belongs: the first start says it for good, an older database is known by the keys and addresses in it, and whoever
-// comes with another network is refused before anything is written.
+// Which network a database belongs to: the first start decides it for good, an older database is recognised by its keys and addresses, and
+// a process with another network is refused before anything is written.
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

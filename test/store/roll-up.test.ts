@@ -1,5 +1,4 @@
-// The roll-up of the service's own accounts by several workers at once: its rows are locked in one order, so that no two wait for each other
-// in a circle.
+// The roll-up of the service's own accounts by several workers at once: its rows are locked in one order, so that it cannot deadlock.
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { postEntries, rollUp } from '../../src/store/ledger/ledger.ts';

@@ -1,5 +1,5 @@
-// Whose output scripts are: a block may hold a million of them, and a statement has half a minute. They are asked for in slices, of which none takes
-// long, also for whoever else works in this process.
+// Which transactions output scripts belong to: a block may have a million of them, and a statement has half a minute. They are asked for in
+// slices, none of which takes long, also for other work of this process.
 import { randomBytes } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, expect, test } from 'vitest';

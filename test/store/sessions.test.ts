@@ -1,5 +1,5 @@
-// How many sessions of PostgreSQL a process holds: one for all its locks, one for all that it listens to, and a pool that gives back what it
-// does not use; and what becomes of locks and listeners when their session breaks.
+// How many sessions of PostgreSQL a process holds: one for all its locks, one for all that it listens to, and a pool that gives back unused
+// ones; and what happens to locks and listeners when their session breaks.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';

@@ -1,5 +1,5 @@
-// What really happens on a small chain, and what a watcher of it would write down: transactions that pay us, blocks, reorganisations,
-// replacements, twins, and outages of our own node. Pure; the world of the judge's tests is built on it.
+// What really happens on a small chain, and what a watcher of it would record: transactions that pay us, blocks, reorganisations,
+// replacements, twins, and outages of our own node. Pure; the setup of the judge's tests is built on it.
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { ChainView, Payment } from '../../src/core/judge/case.ts';
 import type { Rate } from '../../src/core/rate.ts';

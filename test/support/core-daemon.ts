@@ -1,5 +1,5 @@
 // Starts a real bitcoind or litecoind on free ports of the loopback, in a folder of its own, with a wallet; for the tests that must not
-// trust our own simulator. Called by bitcoind.ts and litecoind.ts.
+// trust our own simulator.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,5 +1,4 @@
-// JSON-RPC to a real daemon, and the wait until one that was started answers. Called by what starts daemons for the tests (core-daemon.ts,
-// bchd.ts) and by the engine of those that the environment names.
+// JSON-RPC to a real daemon, and the wait until a started one answers.
 import type { ChildProcess } from 'node:child_process';
 
 /** Calls a daemon at a URL with its user and password (percent-encoded); throws with the daemon's text and code. */

@@ -1,5 +1,5 @@
 // A random life of one transaction: every move that payers, miners, attackers, our own nodes, price and merchant can make, drawn from a
-// seed. At the end everything comes to rest, and what must hold then is looked at.
+// seed. At the end everything comes to rest, and the final state is checked.
 import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';

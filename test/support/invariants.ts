@@ -1,4 +1,4 @@
-// The invariants of the model Credit, looked at after every move of the world, in the model's names.
+// The invariants of the model Credit, checked after every move, under the model's names.
 import { expect } from 'vitest';
 import { requiredDepth } from '../../src/core/confirmations.ts';
 import type { CurrencyCode } from '../../src/core/currency.ts';
@@ -138,7 +138,7 @@ function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
   }
 }
 
-/** What was sent in time and lies deep on the chain is enough: then the payer is not told that it is not. */
+/** What was sent in time and is deep on the chain is enough: then the payer is not at fault. */
 function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, enough: bigint): void {
   const { transaction, payments } = after;
   if (spoilt || transaction.merchantDecision !== 'none' || transaction.reviewCause === 'other') return;

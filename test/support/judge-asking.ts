@@ -1,5 +1,5 @@
-// How the world of the tests asks the judge: with a case made of what the world holds, and again with the balances where they are needed,
-// as the store does. Nothing of the world is changed by being asked; what comes of the answer is up to the world.
+// How the tests ask the judge: with a case made of the test's facts, and again with the balances where they are needed, as the store does.
+// Asking changes nothing; the caller applies the answer.
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Payment } from '../../src/core/judge/case.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';

@@ -1,6 +1,6 @@
-// A small world around the pure judge: chains with what really happens on them, a watcher, a clock, rates, books, the merchant's word.
+// A small setup around the pure judge: chains with what really happens on them, a watcher, a clock, rates, books, the merchant's decisions.
 // After every move the judge is asked as the service asks it, its answer is applied as the store would, and the invariants of the model
-// (Credit) are looked at. Money is in cents and satoshi; the quote is 100,000 USD for a payment, so one cent is ten satoshi.
+// (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole coin, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import { type Case, type CaseTransaction, GRACE_MS, type Payment, type Step } from '../../src/core/judge/case.ts';

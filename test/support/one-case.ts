@@ -1,5 +1,4 @@
-// One case for the judge, put together by hand: for tests that ask about a single function, and for the bench. What a history leads to is
-// the matter of world.ts.
+// One case for the judge, built by hand: for tests of a single function, and for the bench. judged-transaction.ts covers whole histories.
 import type { Case, CaseTransaction, Payment } from '../../src/core/judge/case.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import { unjudged } from './chain-truth.ts';

@@ -1,4 +1,4 @@
-// What is no good JSON object, media type or method, refused by every operation; and what is accepted at the edge. First section of
+// Bodies that are no JSON object, wrong media types and methods, refused by every operation; and what is just accepted. First section of
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';

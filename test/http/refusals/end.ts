@@ -1,5 +1,5 @@
-// What leaves rows behind or changes the service for good, and so comes last: used keys, states, times, suspension, limits, bugs, an absent
-// database; and whether every documented refusal was given by then. Last section of refusals.test.ts.
+// Tests that leave rows behind or change the service for good, and so come last: used keys, states, times, suspension, limits, bugs, an
+// absent database; and whether every documented refusal has occurred. Last section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';

@@ -1,4 +1,4 @@
-// Tokens that are missing, wrong, in two places, or without the scope that is needed. Second section of refusals.test.ts.
+// Tokens that are missing, wrong, in two places, or without the required scope. Second section of refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { type Name, type RefusedCalls, WITH_TOKEN } from './refused-calls.ts';

@@ -1,4 +1,4 @@
-// One call of a dialect server: what the coin's node would answer, from the bitcoind below. Made by dialect.ts for each server.
+// One call of a dialect server: what the currency's node would answer, from the bitcoind below.
 import type { AddressBook } from './addresses.ts';
 import { type CoinFacts, DOGE_METHODS, NOT_IN_DASH } from './coins.ts';
 import type { HeaderMap } from './headers.ts';

@@ -1,6 +1,6 @@
-// Facts of the two coins that no registry has a daemon of, as their reference nodes state them: what the dialect servers answer, and what
-// they ask of the bitcoind below. Sources: Dogecoin Core 1.14 (chainparams, policy.h, rpc), Dash Core 20 to 22 (chainparams, validation.cpp,
-// the RPC help). Not taken from the product's own tables: those are tested against these.
+// Facts of the two currencies for which no registry has a daemon, as their reference nodes state them: what the dialect servers answer, and
+// what they ask of the bitcoind below. Sources: Dogecoin Core 1.14 (chainparams, policy.h, rpc), Dash Core 20 to 22 (chainparams,
+// validation.cpp, the RPC help). Not taken from the product's own tables: those are tested against these.
 
 export type DialectCoin = 'DOGE' | 'DASH';
 

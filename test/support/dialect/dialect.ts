@@ -16,7 +16,7 @@ export type DialectNode = {
   /** What it plays, and on what. */
   readonly version: string;
   readonly url: string;
-  /** A call through its own door; throws with the node's text. */
+  /** A call to its own interface; throws with the node's text. */
   rpc<T = unknown>(method: string, ...params: unknown[]): Promise<T>;
   /** A call to the bitcoind below. */
   readonly below: CoreDaemon;

@@ -1,5 +1,5 @@
-// Dash's quorums, played: which transactions hold an InstantSend lock and up to which block the chain is locked. Told by the test (or by
-// itself, with `auto`), shown by the RPC answers, and enforced against rivals of a locked transaction.
+// Simulated Dash quorums: which transactions hold an InstantSend lock and up to which block the chain is locked. Set by the test (or
+// automatically, with `auto`), shown by the RPC answers, and enforced against rivals of a locked transaction.
 import { numberOf } from './lossless.ts';
 
 type Input = { readonly txid: string; readonly vout: unknown };
