@@ -71,7 +71,7 @@ function targetLayer(file: SourceFile, specifier: string): string | null {
 const OUTSIDE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bset(?:Timeout|Interval)\s*\(|(^|[^.\w])fetch\s*\(|\b(?:globalThis|global)\s*(?:\?\.|\.|\[\s*['"`])\s*(?:fetch|set(?:Timeout|Interval)|Date|Math|crypto|performance)\b/m;
 
-describe('the eyes of this test', () => {
+describe('the patterns of this test', () => {
   test('see every form of an import', () => {
     const code = `import '../a.ts';\nimport type { B } from '../b.ts';\nimport {\n  c,\n} from "../c.ts";\nexport { d } from '../d.ts';
       const e = await import('../e.ts');\nconst f = () => import(\n  '../f.ts');\nimport(name);\nrequire('g');\nconst h = import.meta.url;`;

@@ -14,7 +14,7 @@ test.each([
   expect(JSON.parse(ran.err)).toEqual({ error: 'usage', message: expect.stringMatching(message) });
 });
 
-test.each(['start', 'api'])('%s --json tells in JSON why it does not start', async (name) => {
+test.each(['start', 'api'])('%s --json says in JSON why it does not start', async (name) => {
   const ran = await runCli([name, '--json'], { PORT: '99999' });
   expect(ran).toMatchObject({ code: 1, out: '' });
   expect(JSON.parse(ran.err)).toEqual({

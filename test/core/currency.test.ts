@@ -36,7 +36,7 @@ describe('the table of currencies', () => {
     expect(decimalsOf('USD')).toBe(2);
   });
 
-  it('gives every coin of Bitcoin’s family all that its family needs', () => {
+  it('gives every currency of Bitcoin’s family all that its family needs', () => {
     for (const code of CURRENCY_CODES) {
       const row = CURRENCIES[code];
       expect(row.utxo !== null).toBe(row.family === 'utxo');
@@ -52,7 +52,7 @@ describe('the table of currencies', () => {
     }
   });
 
-  it('tells the networks of a coin apart by genesis, and the coins by their SLIP-44 number', () => {
+  it('distinguishes the networks of a currency by genesis, and the currencies by their SLIP-44 number', () => {
     const coins = CURRENCY_CODES.flatMap((code) => (CURRENCIES[code].utxo === null ? [] : [utxoRow(code)]));
     expect(new Set(coins.map((row) => row.utxo.slip44)).size).toBe(coins.length);
     for (const row of coins) expect(new Set(Object.values(row.utxo.genesis)).size).toBe(3);
@@ -63,7 +63,7 @@ describe('the table of currencies', () => {
     for (const code of WATCHED_CODES) expect(utxoRow(code).code).toBe(code);
   });
 
-  it('treats the sandbox as a regtest world', () => {
+  it('treats the sandbox as regtest', () => {
     expect(['mainnet', 'testnet', 'regtest', 'sandbox'].map((network) => chainNetwork(network as 'sandbox'))).toEqual([
       'mainnet',
       'testnet',

@@ -180,7 +180,7 @@ describe('arithmetic on amounts', () => {
     expect(sum([])).toBe(0n);
   });
 
-  it('knows the lesser, the greater and the floor at zero', () => {
+  it('knows the lesser, the greater and the minimum at zero', () => {
     fc.assert(
       fc.property(signed, signed, (a, b) => {
         expect(plus(least(a, b), greatest(a, b))).toBe(plus(a, b));

@@ -71,7 +71,7 @@ describe('reading an account key', () => {
     expect(problemOf('BTC', 'sandbox', main).fault).toBe('wrong-network');
   });
 
-  it('refuses a form that belongs to another coin', () => {
+  it('refuses a form that belongs to another currency', () => {
     expect(problemOf('BTC', 'mainnet', withVersion(BIP84_ZPUB, 0x02facafd)).fault).toBe('wrong-currency');
     expect(problemOf('DOGE', 'mainnet', BIP84_ZPUB).fault).toBe('wrong-currency');
   });

@@ -144,7 +144,7 @@ describe('the accounts of a seed', () => {
     for (const key of made) expect(key.privateKey).toBeNull();
   });
 
-  it.each(['mainnet', 'testnet', 'regtest', 'sandbox'] as const)('share no key between coins on %s', (network) => {
+  it.each(['mainnet', 'testnet', 'regtest', 'sandbox'] as const)('share no key between currencies on %s', (network) => {
     const accounts = accountsOf(new Uint8Array(32).fill(7), network);
     expect(accounts).toHaveLength(5);
     expect(new Set(accounts.map((account) => account.xpub)).size).toBe(5);

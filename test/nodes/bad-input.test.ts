@@ -167,24 +167,27 @@ describe('the mempool', () => {
     expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: true, alarms: [] });
     expect(await chain.facts(owed)).toMatchObject([waiting]);
   });
-  test.each(damages)('a transaction with bytes %s, and other words, stops nothing and is told', async (_, damage) => {
-    const other = await chain.owe();
-    const good = node.pay([{ minor: 60_000n, script: other.script }])?.txid;
-    liar.lie = (call, honest) => {
-      if (call.method !== 'getrawtransaction' || call.params[0] === good) return honest;
-      return typeof honest === 'string' ? damage(honest) : { ...(honest as object), locktime: 77 };
-    };
-    for (let i = 0; i < 2; i++) {
-      const { state, caughtUp, alarms } = await chain.watcher.pass();
-      expect([state, caughtUp]).toEqual(['ready', true]);
-      expect(alarms).toEqual([expect.stringMatching(/transaction [0-9a-f]{64} cannot be read: .*the transaction hashes to/)]);
-    }
-    expect(await chain.facts(owed)).toEqual([]);
-    expect(await chain.facts(other)).toMatchObject([{ state: 'mempool', amount: 60_000n }]);
-    liar.lie = null;
-    await chain.catchUp();
-    expect(await chain.facts(owed)).toMatchObject([waiting]);
-  });
+  test.each(damages)(
+    'a transaction with bytes %s, and a wrong decoded answer, holds up nothing and is reported',
+    async (_, damage) => {
+      const other = await chain.owe();
+      const good = node.pay([{ minor: 60_000n, script: other.script }])?.txid;
+      liar.lie = (call, honest) => {
+        if (call.method !== 'getrawtransaction' || call.params[0] === good) return honest;
+        return typeof honest === 'string' ? damage(honest) : { ...(honest as object), locktime: 77 };
+      };
+      for (let i = 0; i < 2; i++) {
+        const { state, caughtUp, alarms } = await chain.watcher.pass();
+        expect([state, caughtUp]).toEqual(['ready', true]);
+        expect(alarms).toEqual([expect.stringMatching(/transaction [0-9a-f]{64} cannot be read: .*the transaction hashes to/)]);
+      }
+      expect(await chain.facts(owed)).toEqual([]);
+      expect(await chain.facts(other)).toMatchObject([{ state: 'mempool', amount: 60_000n }]);
+      liar.lie = null;
+      await chain.catchUp();
+      expect(await chain.facts(owed)).toMatchObject([waiting]);
+    },
+  );
   test.each<[string, RegExp, Interruption]>([
     ['an error page in its place', /HTTP 400 without JSON/, page],
     ['an answer that is cut off', /cut off/, cut],
@@ -233,7 +236,7 @@ test('a double-spend proof is an alarm; the payment waits for the chain like eve
   expect(await chain.facts(owed)).toMatchObject([{ state: 'mined' }]);
 });
 
-test('tokens at an address of ours are told, and neither they nor the coins under them are booked', async () => {
+test('tokens at an address of ours are reported, and neither they nor the BCH under them are booked', async () => {
   await chain.close();
   await liar.stop();
   await node.stop();

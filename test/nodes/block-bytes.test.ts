@@ -52,7 +52,7 @@ describe.each(blocks)('$currency: $what', (block) => {
     expect(outputs).toEqual(block.outputs);
   });
 
-  test('only what is watched is told', () => {
+  test('only what is watched is reported', () => {
     const bytes = Buffer.from(block.bytes, 'hex');
     expect(readBlockBytes(bytes, block.hash, featuresOf(block.currency), nothing).touched).toEqual([]);
     const [txid, vout, script] = (block.outputs.at(-1) as string).split(':') as [string, string, string];

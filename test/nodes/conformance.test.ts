@@ -214,7 +214,7 @@ for (const { title, currency, start } of ENGINES) {
       expect((await chain.cursor())?.height).toBe((before?.height as number) + 1);
     });
 
-    test('a node that is down is told, and what happened meanwhile is found afterwards', async ({ skip }) => {
+    test('a node that is down is reported, and what happened meanwhile is found afterwards', async ({ skip }) => {
       skip(engine.foreign === true, 'the environment names the daemon: it is not ours to stop');
       const owed = await chain.owe();
       await engine.pay([{ script: owed.script, minor: units(75_000n) }]);
@@ -227,7 +227,7 @@ for (const { title, currency, start } of ENGINES) {
       expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', foundMined: true }]);
     });
 
-    test('the locks of its quorums, and of its own node only, are told', async ({ skip }) => {
+    test('the locks of its quorums, and of its own node only, are reported', async ({ skip }) => {
       const port = chain.ctx.ports.chains.get(engine.currency);
       const owed = await chain.owe();
       const txid = await engine.pay([{ script: owed.script, minor: units(95_000n) }]);

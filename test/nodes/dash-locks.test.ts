@@ -24,7 +24,7 @@ async function paid(): Promise<Owed> {
 }
 
 describe('the locks of a payment', () => {
-  test('are recorded as soon as our node tells them, and the judge is told', async () => {
+  test('are recorded as soon as our node reports them, and the judge is woken', async () => {
     const owed = await paid();
     expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', lock: 'instantsend' }]);
     expect(await chain.takeDue(owed)).toBe(true);
@@ -58,7 +58,7 @@ describe('the locks of a payment', () => {
     expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', lock: 'instantsend' }]);
   });
 
-  test('do not pass to the rival that takes its coins', async () => {
+  test('do not pass to the rival that takes its inputs', async () => {
     const owed = await paid();
     fault('no_locks');
     node.doubleSpend([...node.state.mempool.values()].map((entry) => entry.transaction));

@@ -78,7 +78,7 @@ test('one that is ready and fails when it is read is left alone while the other 
   await group.close();
 });
 
-test('one that stops following the chain is left, and told', async () => {
+test('one that stops following the chain is left, and reported', async () => {
   const group = createNodeGroup([node(a), node(b)], { clock });
   expect(await group.condition()).toMatchObject({ node: host(a) });
   await b.mine(3);
@@ -92,7 +92,7 @@ test('one that stops following the chain is left, and told', async () => {
   await group.close();
 });
 
-test('one that is a block behind and stays so is left for the other, and told', async () => {
+test('one that is a block behind and stays so is left for the other, and reported', async () => {
   await copyBlocks(b, a);
   let nowMs = Date.now();
   const group = createNodeGroup([node(a), node(b)], { clock: { now: () => nowMs } });

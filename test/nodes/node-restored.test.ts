@@ -73,7 +73,7 @@ test('an empty mempool, an old copy, and far ahead', async () => {
   }
 }, 60_000);
 
-test('a node that lost its newest blocks: it is told, its mempool is recorded, nothing is taken as gone and no time passes', async () => {
+test('a node that lost its newest blocks: it is reported, its mempool is recorded, nothing is taken as gone and no time passes', async () => {
   const node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
   node.mine(5);
   const bursar = await openBursar('BTC', `m/84'/1'/0'`, [node.url]);

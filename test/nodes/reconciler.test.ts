@@ -249,7 +249,7 @@ describe('the second reading', () => {
     expect(rows[0]?.lowest).toBe(at - 1_999);
   });
 
-  test('a node that is down or lies: nothing is read, the reason is told', async () => {
+  test('a node that is down or lies: nothing is read, the reason is reported', async () => {
     await paid(8);
     await bursar.settle(worker);
     way.lie = (call, honest) => (call.method === 'getblock' ? `ff${(honest as string).slice(2)}` : honest);

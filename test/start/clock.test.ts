@@ -16,7 +16,7 @@ async function nextMillisecond(): Promise<void> {
   while (Date.now() === now) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a clock that nobody moved tells the system’s time', () => {
+test('a clock that nobody moved has the system’s time', () => {
   const clock = openMovableClock(join(folder, 'offset'));
   expect(Math.abs(clock.now() - Date.now())).toBeLessThan(50);
   clock.close();

@@ -68,7 +68,7 @@ test('a line of another form is named by file and line, and never shown', () => 
   ]);
 });
 
-test('everything wrong with the file, its settings and the environment is told at once, with the line', () => {
+test('everything wrong with the file, its settings and the environment is reported at once, with the line', () => {
   environment.BURSAR_FEE_BPS = 'many';
   expect(problems('PORT=70000\nnonsense\nBURSAR_NETWROK=mainnet\nBURSAR_NETWORK=main\nOTHER=1\nBURSAR_ENV_FILE=x')).toEqual([
     `${file}, line 2: accepted is NAME=value, a comment that begins with #, or an empty line`,
@@ -121,7 +121,7 @@ test('a file that is named and not there, or cannot be read, ends the start', ()
   expect(readConfig({ BURSAR_ENV_FILE: '/dev/null' }).network).toBe('sandbox');
 });
 
-test('what is set and changes nothing is told', () => {
+test('what is set and has no effect is reported', () => {
   write(
     'BURSAR_VALKEY_URL=redis://localhost\nBURSAR_ETH_RPC_URL_FILE=eth\nBURSAR_LND_PAY_MACAROON=abc\nBURSAR_RATE_SOURCES=kraken,coinbase\n',
   );

@@ -56,7 +56,7 @@ test('an unknown BURSAR_ variable is refused and the nearest known one named', (
   expect(problems({ BURSARY: 'x', OTHER: 'y' })).toEqual([]);
 });
 
-test('all problems are told at once', () => {
+test('all problems are reported at once', () => {
   const told = problems({
     PORT: '70000',
     BURSAR_FEE_BPS: '-1',
@@ -104,7 +104,7 @@ test('what belongs to the signer is read by the signer only, and who starts it i
   }
 });
 
-test('a coin may have several nodes, separated by commas', () => {
+test('a currency may have several nodes, separated by commas', () => {
   const two = 'http://a:b%2C@one:8332, http://a:b@two:8332/wallet/x';
   expect(readConfig({ BURSAR_BTC_RPC_URL: two }).btcRpcUrl).toEqual(['http://a:b%2C@one:8332', 'http://a:b@two:8332/wallet/x']);
   expect(readConfig({}).btcRpcUrl).toBeNull();
@@ -137,7 +137,7 @@ test('price sources are named once each, with another address where they are ask
     ]);
 });
 
-test('on mainnet every coin with a node has three live sources that nobody on the way can change', () => {
+test('on mainnet every currency with a node has three live sources that nobody on the way can change', () => {
   const mainnet = { BURSAR_NETWORK: 'mainnet', BURSAR_DASH_RPC_URL: 'http://u:p@localhost:1' };
   const sources = (BURSAR_RATE_SOURCES: string) => problems({ ...mainnet, BURSAR_RATE_SOURCES });
   expect(sources('kraken,coinbase,bitfinex')).toEqual([]);
@@ -150,7 +150,7 @@ test('on mainnet every coin with a node has three live sources that nobody on th
   ]);
 });
 
-test('prices are fixed by hand only where coins are worth nothing', () => {
+test('prices are fixed by hand only where currencies are worth nothing', () => {
   const fixed = (BURSAR_FIXED_RATES: string, rest: Record<string, string> = { BURSAR_NETWORK: 'regtest' }) => ({
     BURSAR_FIXED_RATES,
     ...rest,

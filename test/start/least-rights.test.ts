@@ -72,7 +72,7 @@ test.runIf(isLinux)('what can spend is in the environment of the signer only', {
   check();
 });
 
-test('a passphrase file that cannot be read is told before anything is started', { timeout: TIMEOUT }, async () => {
+test('a passphrase file that cannot be read is reported before anything is started', { timeout: TIMEOUT }, async () => {
   const other = dataFolderFor();
   const BURSAR_SIGNER_PASSPHRASE_FILE = join(folder, 'no-such-file');
   const refused = startService({ dataFolder: other.folder, environment: { BURSAR_SIGNER_PASSPHRASE_FILE } });

@@ -53,7 +53,7 @@ afterAll(async () => {
   if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
 });
 
-test('an owner who may not make roles is told what is needed, in one line, as long as there are none', {
+test('an owner who may not make roles gets an error with what is needed, in one line, as long as there are none', {
   timeout: TIMEOUT,
 }, async () => {
   const url = await ownedBy('plain');
@@ -72,7 +72,7 @@ test('an owner with CREATEROLE needs nobody', { timeout: TIMEOUT }, async () => 
   await works(url);
 });
 
-test('an owner whom the roles were not granted is told what is needed', { timeout: TIMEOUT }, async () => {
+test('an owner whom the roles were not granted gets an error with what is needed', { timeout: TIMEOUT }, async () => {
   await expect(migrate({ url: await ownedBy('outsider') })).rejects.toThrow(NEEDED);
 });
 
@@ -88,7 +88,7 @@ test('an ordinary owner works once an administrator has granted the roles', { ti
   remove();
 });
 
-test('a login that does not own the database is told what is needed', { timeout: TIMEOUT }, async () => {
+test('a login that does not own the database gets an error with what is needed', { timeout: TIMEOUT }, async () => {
   await asAdministrator('create role stranger login', 'create database not_yours');
   await expect(migrate({ url: clusterUrl(place, 'not_yours').replace('bursar@', 'stranger@') })).rejects.toThrow(NEEDED);
 });

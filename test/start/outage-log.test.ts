@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { dataFolderFor, eventually, startService } from '../support/service.ts';
 
-test('a killed database is told once by each process, without a stack, and that it is back once too', {
+test('a killed database is logged once by each process, without a stack, and that it is back once too', {
   timeout: 120_000,
 }, async () => {
   const { folder, remove } = dataFolderFor();

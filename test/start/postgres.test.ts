@@ -172,7 +172,7 @@ test.runIf(asRoot)('a folder that only root may enter works, and its data surviv
   expect(await ask(second.url, 'select n as answer from kept')).toBe(42);
 });
 
-test('a DATABASE_URL that cannot be reached is told in one line without its password', async () => {
+test('a DATABASE_URL that cannot be reached is reported in one line without its password', async () => {
   const wrong = openDatabase({ databaseUrl: 'postgresql://user:hunter2@127.0.0.1:1/none', dataFolder: folder });
   await expect(wrong).rejects.toThrow(/^DATABASE_URL: the database at 127\.0\.0\.1:1\/none cannot be reached: [^\n]*$/);
   await expect(wrong).rejects.not.toThrow('hunter2');

@@ -28,7 +28,9 @@ test('a HOST that no name service knows is named', { timeout: TIMEOUT }, async (
   remove();
 });
 
-test('a data folder in which nothing can be kept is told without a stack, and the start ends', { timeout: TIMEOUT }, async () => {
+test('a data folder in which nothing can be stored is reported without a stack, and the start ends', {
+  timeout: TIMEOUT,
+}, async () => {
   const { folder, remove } = dataFolderFor();
   mkdirSync(folder);
   writeFileSync(join(folder, 'run'), '');

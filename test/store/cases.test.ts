@@ -139,7 +139,7 @@ test('the events are numbered without gaps, with what was before, and both statu
   });
 });
 
-test('a change of status is told to those who wait, once it is committed', async () => {
+test('a change of status is announced to those who wait, once it is committed', async () => {
   const told: string[] = [];
   const { transactionId } = await service.create();
   const stop = await service.db.listen(

@@ -106,7 +106,7 @@ test('a payment that changes while it is read is not mixed with an older tip', a
   expect(asked).toEqual(['read_payment_versions', 'read_changed_payments', 'read_payment_versions', 'read_arrival_rates']);
 });
 
-test('payments that are no more are forgotten, and of many transactions those that were decided last are kept', async () => {
+test('payments that no longer exist are forgotten, and of many transactions those that were decided last are kept', async () => {
   const { transactionId: id } = await service.create();
   await service.pay(id, [600n, 601n]);
   const known: KnownPayments = new Map();

@@ -17,7 +17,7 @@ const well: PassResult = {
   behind: false,
 };
 
-test('a trouble is told when it begins, changes or comes again; heights that move are no news', async () => {
+test('a problem is logged when it begins, changes or comes again; heights that change are no news', async () => {
   let result = well;
   const watcher: ChainWatcher = {
     pass: async () => result,

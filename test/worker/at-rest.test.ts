@@ -76,7 +76,7 @@ test('a clock that was set back is no reason to be silent', async () => {
   expect(await written()).toBeLessThanOrEqual(chain.ctx.ports.clock.now());
 });
 
-test('who waits is told at once', async () => {
+test('a waiting caller is answered at once', async () => {
   const sinceMs = chain.ctx.ports.clock.now();
   await chain.watcher.pass();
   expect(await areRead(chain.db, [{ currencies: ['BTC'], sinceMs }])).toEqual([true]);

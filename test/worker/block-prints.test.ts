@@ -28,7 +28,7 @@ test('a printer asks another watch list too', () => {
   expect(printer.prints()).toHaveLength(1);
 });
 
-test('what was used longest ago is forgotten when the room is full', () => {
+test('what was used longest ago is forgotten when the memory is full', () => {
   const memory = createBlockMemory(1_000);
   const prints = new Uint32Array(236); // 300 with its entry
   for (const name of ['a', 'b', 'c']) memory.set(name, prints);

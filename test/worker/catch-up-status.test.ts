@@ -41,7 +41,7 @@ async function lookAtEachBlock(blocksPerPass: number): Promise<Awaited<ReturnTyp
   return seen;
 }
 
-test('a chain that is far behind is told as such, in the first pass too', async () => {
+test('a chain that is far behind is reported as such, in the first pass too', async () => {
   const before = await status();
   expect(before).toMatchObject({ state: 'ready', reason: null, nodeHeight: before.height });
   const tip = node.mine(30).height;
@@ -56,7 +56,7 @@ test('a chain that is far behind is told as such, in the first pass too', async 
   expect(await status()).toEqual({ state: 'ready', reason: null, nodeHeight: tip, height: tip });
 });
 
-test('a pass tells that the node was looked at: with blocks, with nothing new, and with every block of a long one', async () => {
+test('a pass records that the node was looked at: with blocks, with nothing new, and with every block of a long one', async () => {
   const age = async () => (await readChainStatus(chain.db))[0]!.lookedAgoMs;
   const forget = () => chain.db.query({ text: `update node_conditions set looked_at = clock_timestamp() - interval '1 hour'` });
   for (const blocks of [3, 0]) {

@@ -66,7 +66,7 @@ async function written(): Promise<unknown> {
   return rows[0];
 }
 
-test('who is silent in the middle of a pass is replaced, and writes nothing when it wakes up', async () => {
+test('a worker that is silent in the middle of a pass is replaced, and writes nothing when it wakes up', async () => {
   const owed = await chain.owe();
   const first = worker(relay.url, () => relay.freeze());
   const second = worker(chain.url);
@@ -90,7 +90,7 @@ test('who is silent in the middle of a pass is replaced, and writes nothing when
   expect((await chain.facts(owed)).length).toBe(1);
 });
 
-test('who is only slow keeps its place', async () => {
+test('a worker that is only slow keeps its place', async () => {
   const port = chain.ctx.ports.chains.get('BTC')!;
   let goOn: () => void = () => undefined;
   let slow = Promise.resolve();

@@ -26,7 +26,7 @@ test('jobs of one rhythm part after they were hurried together', async () => {
   expect(Math.max(...last) - Math.min(...last)).toBeGreaterThan(EVERY_MS / 8);
 });
 
-test('a job without a rhythm runs once, and then when it is woken; only who hurries it waits for it', async () => {
+test('a job without an interval runs once, and then when it is woken; only a caller that hurries it waits for it', async () => {
   const runs: boolean[] = [];
   const woken = (): number => runs.length;
   const jobs: Job[] = [

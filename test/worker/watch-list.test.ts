@@ -79,7 +79,7 @@ describe('the list of a chain', () => {
     expect(scripts.size).toBe(6);
   });
 
-  test('a look that began before the commit does not count for who asks after it', async () => {
+  test('a look that began before the commit does not count for a caller that asks after it', async () => {
     const scripts = createWatchedScripts(chain.ctx);
     await scripts.fresh();
     for (let i = 0; i < 20; i++) {
