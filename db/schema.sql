@@ -633,6 +633,10 @@ CREATE INDEX signing_keys_useless ON public.signing_keys USING btree (useless_af
 
 CREATE INDEX transactions_due ON public.transactions USING btree (currency, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX transactions_kind ON public.transactions USING btree (merchant_id, status, currency, created_at, id);
+
+CREATE INDEX transactions_label ON public.transactions USING btree (label, merchant_id, created_at, id) WHERE (label IS NOT NULL);
+
 CREATE INDEX transactions_lookup ON public.transactions USING btree (currency) WHERE lookup_wanted;
 
 CREATE INDEX transactions_made_in ON public.transactions USING btree (made_in);

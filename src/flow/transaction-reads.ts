@@ -3,14 +3,8 @@ import type { CurrencyCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import { type BalanceEntryRow, balanceEntries } from '../store/ledger/ledger.ts';
-import {
-  type CheckRow,
-  type Expansion,
-  type ListedTransaction,
-  type ListFilter,
-  listTransactionRows,
-  readExpansion,
-} from '../store/transactions/transactions.ts';
+import { type ListedTransaction, type ListFilter, listTransactionRows } from '../store/transactions/lists.ts';
+import { type CheckRow, type Expansion, readExpansion } from '../store/transactions/transactions.ts';
 import type { Context } from './context.ts';
 
 export type TransactionView = {

@@ -1,24 +1,65 @@
-// At most so many calls at once, the others wait in line: a keyed write holds a database connection while it may need a second one, and
-// without a limit such writes could take all connections.
+// At most so many calls at once, and only some of them of one caller; the others wait in line, and the callers take turns. Calls that hold a
+// database connection for long (keyed writes, which may need a second one, and lists) could take all connections otherwise, and one merchant
+// all of those.
 import { Refusal } from '../core/refusal.ts';
 
-export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
+/** Runs the work of this caller when it is its turn. */
+export type ConcurrencyLimit = <T>(caller: bigint, work: () => Promise<T>) => Promise<T>;
 
-/** Refused: overloaded, when `maxWaiting` are in line already. */
-export function createConcurrencyLimit(atOnce: number, maxWaiting: number): ConcurrencyLimit {
+type Line = { running: number; readonly waiting: (() => void)[] };
+
+/**
+ * Refused: overloaded, when too many of this caller, or of all, are in line already.
+ * @param most.atOnce of all callers, and `ofOne` of a single one
+ * @param most.waiting of all callers; of a single one half as many
+ */
+export function createConcurrencyLimit(most: {
+  readonly atOnce: number;
+  readonly ofOne: number;
+  readonly waiting: number;
+}): ConcurrencyLimit {
+  /** Whoever runs or waits; who had a turn last is behind the others. */
+  const lines = new Map<bigint, Line>();
   let running = 0;
-  const line: (() => void)[] = [];
-  return async (work) => {
-    if (running >= atOnce) {
-      if (line.length >= maxWaiting) throw new Refusal('overloaded');
-      await new Promise<void>((resolve) => line.push(resolve));
-    } else running += 1;
+  let waiting = 0;
+
+  function next(): void {
+    for (const [caller, line] of lines) {
+      if (running >= most.atOnce) return;
+      if (line.running >= most.ofOne) continue;
+      const go = line.waiting.shift();
+      if (go === undefined) continue;
+      waiting -= 1;
+      take(caller, line);
+      go();
+    }
+  }
+  function take(caller: bigint, line: Line): void {
+    running += 1;
+    line.running += 1;
+    lines.delete(caller);
+    lines.set(caller, line);
+  }
+  function leave(caller: bigint, line: Line): void {
+    running -= 1;
+    line.running -= 1;
+    if (line.running === 0 && line.waiting.length === 0) lines.delete(caller);
+    next();
+  }
+
+  return async (caller, work) => {
+    const line = lines.get(caller) ?? { running: 0, waiting: [] };
+    if (running < most.atOnce && line.running < most.ofOne) take(caller, line);
+    else {
+      if (waiting >= most.waiting || line.waiting.length >= most.waiting / 2) throw new Refusal('overloaded');
+      waiting += 1;
+      lines.set(caller, line);
+      await new Promise<void>((resolve) => line.waiting.push(resolve));
+    }
     try {
       return await work();
     } finally {
-      const next = line.shift();
-      if (next === undefined) running -= 1;
-      else next(); // the place passes on to the next
+      leave(caller, line);
     }
   };
 }

@@ -86,14 +86,14 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     };
   },
 
-  async listTransactions({ ctx, caller }, body) {
+  async listTransactions({ ctx, context, caller }, body) {
     const { merchantId } = caller;
     if (body.starting_after !== null) {
       await checkTransaction(ctx, { merchantId, transactionId: body.starting_after, param: 'starting_after' });
     }
     // no transaction is paid over Lightning yet
     if (body.crypto_selected === LIGHTNING.method) return { success: true, data: [], has_more: false };
-    const list = await listTransactions(ctx, {
+    const filter = {
       merchantId,
       limit: body.limit ?? DEFAULT_PAGE,
       startingAfter: body.starting_after,
@@ -102,8 +102,8 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
       label: body.label,
       createdGteMs: body.created_gte,
       createdLtMs: body.created_lt,
-    });
-    return listReply(list);
+    };
+    return listReply(await context.lists(merchantId, () => listTransactions(ctx, filter)));
   },
 
   async resolveTransaction({ ctx, caller }, body) {
@@ -136,14 +136,14 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return settingsReply(settings);
   },
 
-  async listBalanceEntries({ ctx, caller }, body) {
-    const entries = await listBalanceEntries(ctx, {
+  async listBalanceEntries({ ctx, context, caller }, body) {
+    const page = {
       merchantId: caller.merchantId,
       currency: body.currency,
       limit: body.limit ?? DEFAULT_PAGE,
       startingAfter: body.starting_after,
-    });
-    return entriesReply(entries);
+    };
+    return entriesReply(await context.lists(caller.merchantId, () => listBalanceEntries(ctx, page)));
   },
 
   async getRates({ ctx }) {

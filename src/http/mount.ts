@@ -186,7 +186,7 @@ function runKeyed(context: ServerContext, call: KeyedCall, counted: Counted<bigi
       bodyHash: bodyHash(body),
       kept: endpoint.keyKept ?? 'a day',
     };
-    const done = await context.keyed(() => once(context.ctx, of, (ctx) => perform(ctx, fields), errorBody));
+    const done = await context.keyed(caller.merchantId, () => once(context.ctx, of, (ctx) => perform(ctx, fields), errorBody));
     if (done.replayed && endpoint.alsoOnReplay === true) await perform(context.ctx, fields);
     return done;
   }

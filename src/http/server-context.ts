@@ -55,6 +55,8 @@ export type ServerContext = ServerOptions & {
   readonly anonymous: Limiter<string>;
   /** Runs a keyed write. It holds a connection while it may need another (a fresh range of addresses), so the pool must be larger. */
   readonly keyed: ConcurrencyLimit;
+  /** Runs a list: however many of them are asked for, connections are left for everything else. */
+  readonly lists: ConcurrencyLimit;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; the limiter that counts the call writes its headers. */
@@ -66,8 +68,8 @@ export type ServerContext = ServerOptions & {
 };
 
 const ANONYMOUS = { perMinute: 60 };
-const KEYED_AT_ONCE = 6;
-const KEYED_WAITING = 1000;
+const KEYED = { atOnce: 6, ofOne: 4, waiting: 1_000 };
+const LISTS = { atOnce: 4, ofOne: 2, waiting: 400 };
 
 export function createServerContext(options: ServerOptions, connections: Connections, closing: AbortSignal): ServerContext {
   const { clock } = options.ctx.ports;
@@ -78,7 +80,8 @@ export function createServerContext(options: ServerOptions, connections: Connect
     connections,
     closing,
     anonymous,
-    keyed: createConcurrencyLimit(KEYED_AT_ONCE, KEYED_WAITING),
+    keyed: createConcurrencyLimit(KEYED),
+    lists: createConcurrencyLimit(LISTS),
     now: () => clock.now(),
     sign(request, reply) {
       reply.header('x-request-id', request.id);

@@ -255,6 +255,31 @@ describe('account, settings, lists', () => {
   });
 });
 
+describe('what one merchant may hold', () => {
+  test('while its lists hang, another merchant’s checks and lists are answered', async () => {
+    const made = await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' }, {}, 'other');
+    await api.tokenOf('shop');
+    await api.sql('begin');
+    await api.sql('lock table ledger.entry in access exclusive mode');
+    const hanging = Array.from({ length: 40 }, () => api.call('/list_balance_entries', {}));
+    try {
+      for (let n = 0; n < 5; n++) {
+        const check = await api.call('/check_transaction', { transaction_id: made.json.transaction_id }, {}, 'other');
+        expect(check.json.status).toBe('started');
+        const list = await api.call('/list_transactions', { label: 'nowhere' }, {}, 'other');
+        expect(list.json).toEqual({ success: true, data: [], has_more: false });
+      }
+      const [{ held }] = (await api.sql(
+        `select count(*)::int as held from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      )) as [{ held: number }];
+      expect(held).toBe(2);
+    } finally {
+      await api.sql('rollback');
+    }
+    for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
+  });
+});
+
 describe('health and documents', () => {
   test('/healthz and /readyz answer 200 and are not counted', async () => {
     const health = await api.send('/healthz', undefined, {}, 'GET');

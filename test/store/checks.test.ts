@@ -2,7 +2,8 @@
 // small the table was then.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
-import { listTransactionRows, readChecks } from '../../src/store/transactions/transactions.ts';
+import { listTransactionRows } from '../../src/store/transactions/lists.ts';
+import { readChecks } from '../../src/store/transactions/transactions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 let fresh: Awaited<ReturnType<typeof freshDatabase>>;

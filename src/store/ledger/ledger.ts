@@ -137,9 +137,14 @@ export async function balanceEntries(
     created_at: Date;
   }>({
     name: 'ledger_balance_entries',
+    // the newest of each of the few accounts, and only their entries (the offset keeps them out of a merge join that begins at the ledger's end)
     text: `select e.id as entry_id, p.currency, -p.amount as amount, p.balance_after, e.kind, e.transaction_id, e.payout_id, e.created_at
-             from ledger.account a join ledger.posting p on p.account_id = a.id join ledger.entry e on e.id = p.entry_id
-            where a.merchant_id = $1 and a.kind = 'available' and ($2::text is null or a.currency = $2) and ($3::bigint is null or p.entry_id < $3)
+             from ledger.account a
+             cross join lateral (
+               select p.* from ledger.posting p where p.account_id = a.id and p.entry_id < coalesce($3::bigint, 9223372036854775807)
+                order by p.entry_id desc limit (select $4::integer)) p
+             cross join lateral (select * from ledger.entry e where e.id = p.entry_id offset 0) e
+            where a.merchant_id = $1 and a.kind = 'available' and ($2::text is null or a.currency = $2)
             order by p.entry_id desc, p.line desc limit $4`,
     values: [merchantId, page.currency, page.beforeEntryId, page.limit + 1],
   });

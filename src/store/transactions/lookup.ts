@@ -56,12 +56,17 @@ export type FoundEntry = {
   readonly postings: readonly { readonly account: string; readonly currency: CurrencyCode; readonly amount: bigint }[];
 };
 
+/** Longer than most labels, and neither an id nor a txid. */
+const MAY_BE_ADDRESS = /^(?![0-9a-fA-F]{64}$)[0-9A-Za-z:]{25,}$/;
+
 /** Ids of the transactions with this id, address, label or a payment of this txid; the newest first. */
 export async function findTransactions(sql: Sql, text: string, limit: number): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
-    name: 'find_transactions',
+    // addresses have no index of their own: only what may be one is looked for among them
     text: `select t.id from transactions t
-            where t.id = $1 or t.address = $1 or t.label = $1 or t.id in (select p.transaction_id from payments p where p.txid = lower($1))
+            where t.id in (select $1 union all (select l.id from transactions l where l.label = $1 order by l.created_at desc limit $2)
+                           union all select p.transaction_id from payments p where p.txid = lower($1)
+                           ${MAY_BE_ADDRESS.test(text) ? 'union all select a.id from transactions a where a.address = $1' : ''})
             order by t.created_at desc, t.id desc limit $2`,
     values: [text, limit],
   });

@@ -1,4 +1,5 @@
-// Transactions as merchants see them: created in batches, checked in batches, listed. The judge's view of them is in cases.ts.
+// Transactions as merchants see them: created in batches, checked in batches. Lists are in lists.ts, the judge's view
+// of them is in cases.ts.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -96,7 +97,7 @@ export type CheckRow = {
   readonly sequence: number;
 };
 
-type RawCheck = {
+export type RawCheck = {
   id: string;
   merchant_id: bigint;
   status: TransactionStatus;
@@ -111,7 +112,7 @@ type RawCheck = {
 };
 
 /** In review the payments may be on several chains, each with its own tip; otherwise there is one tip. */
-const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
+export const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, t.crypto_received, t.usd_minor, t.created_at, t.confirmed_at, t.sequence,
   case when t.confirmed_from_height is null then 0
        when t.status = 'review' then coalesce(
          (select greatest(0, min(case when p.height is null then 0 else k.height - p.height + 1 end))
@@ -119,7 +120,7 @@ const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amount_due, 
        else greatest(0, (select c.height from chain_cursors c where c.currency = t.confirmed_from_currency) - t.confirmed_from_height + 1)
   end as confirmations`;
 
-function checkRow(row: RawCheck): CheckRow {
+export function checkRow(row: RawCheck): CheckRow {
   return {
     id: row.id,
     merchantId: row.merchant_id,
@@ -148,60 +149,6 @@ export async function readChecks(sql: Sql, ids: readonly string[]): Promise<read
   });
   const byId = new Map(rows.map((row) => [row.id, checkRow(row)]));
   return ids.map((id) => byId.get(id) ?? null);
-}
-
-export type ListFilter = {
-  readonly merchantId: bigint;
-  readonly limit: number;
-  readonly startingAfter: string | null;
-  readonly status: TransactionStatus | null;
-  readonly currency: CurrencyCode | null;
-  readonly label: string | null;
-  readonly createdGteMs: number | null;
-  readonly createdLtMs: number | null;
-};
-export type ListedTransaction = CheckRow & {
-  readonly label: string | null;
-  readonly address: string;
-  readonly rate: Rate;
-  readonly expiresAtMs: number;
-};
-
-const LISTED = `${CHECK_COLUMNS}, t.label, t.address, t.rate, t.window_ends_at`;
-
-/** The merchant's transactions, newest first (ties by id), one more than `limit` where there are more. */
-export async function listTransactionRows(sql: Sql, filter: ListFilter): Promise<ListedTransaction[]> {
-  const time = (ms: number | null) => (ms === null ? null : new Date(ms));
-  // only the conditions that were sent are in the statement: the index then finds a page far down without counting. The limit is in a
-  // subselect for the same reason as in readChecks
-  const wishes = [
-    [
-      'after',
-      filter.startingAfter,
-      '(t.created_at, t.id) < (select a.created_at, a.id from transactions a where a.id = ? and a.merchant_id = $1)',
-    ],
-    ['status', filter.status, 't.status = ?'],
-    ['currency', filter.currency, 't.currency = ?'],
-    ['label', filter.label, 't.label = ?'],
-    ['gte', time(filter.createdGteMs), 't.created_at >= ?'],
-    ['lt', time(filter.createdLtMs), 't.created_at < ?'],
-  ] as const;
-  const given = wishes.filter(([, value]) => value !== null);
-  const { rows } = await sql.query<RawCheck & { label: string | null; address: string; rate: string; window_ends_at: Date }>({
-    name: ['list', ...given.map(([name]) => name)].join('_'),
-    text: `
-      select ${LISTED} from transactions t
-       where ${['t.merchant_id = $1', ...given.map(([, , condition], index) => condition.replace('?', `$${index + 3}`))].join(' and ')}
-       order by t.created_at desc, t.id desc limit (select $2::integer)`,
-    values: [filter.merchantId, filter.limit + 1, ...given.map(([, value]) => value)],
-  });
-  return rows.map((row) => ({
-    ...checkRow(row),
-    label: row.label,
-    address: row.address,
-    rate: storedRate(row.rate),
-    expiresAtMs: row.window_ends_at.getTime(),
-  }));
 }
 
 export type Expansion = {

@@ -1,0 +1,132 @@
+// What a list, and a search by label, reads of a merchant with very many transactions and entries: about what it shows, whatever the filter.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { balanceEntries } from '../../src/store/ledger/ledger.ts';
+import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { LISTED_WITHIN_MS, listTransactionRows } from '../../src/store/transactions/lists.ts';
+import { findTransactions } from '../../src/store/transactions/lookup.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+
+const MANY = 60_000;
+/** Pages of 8 KB: a row of each of 20, its index, and what a check reads of the chains. */
+const FEW = 600;
+let base: TestDatabase;
+let db: Database;
+beforeAll(async () => {
+  base = await freshDatabase();
+  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
+  await operator.transaction(async (sql) => {
+    await sql.query({ text: 'set local session_replication_role = replica' });
+    await sql.query({
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, label,
+               address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
+             select 'txn_' || lpad(g::text, 22, '0'), 1 + g % 2, case when g % 1000 < 2 then 'LTC' else 'BTC' end, case when g % 5000 < 2 then 'review' else 'settled' end,
+                    1000, 1000, 65000, now(), '[]', 'a' || g, 'order-' || g, g, now() - g * interval '1 s', now(), 100, 'accept', g
+               from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+    await sql.query({
+      text: `insert into ledger.account (id, code, merchant_id, kind, currency, normal_side, locked) overriding system value
+             select 900000 + n, 'merchant:1:available:' || c, 1, 'available', c, -1, true from unnest('{BTC,LTC}'::text[]) with ordinality u (c, n)`,
+    });
+    await sql.query({
+      text: `insert into ledger.entry (id, kind, key, body_hash, created_at) overriding system value
+             select 1000000 + g, 'deposit', 'key' || g, '\\x00', now() from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+    await sql.query({
+      text: `insert into ledger.posting (entry_id, line, account_id, currency, amount, balance_after)
+             select 1000000 + g, 1, case when g % 1000 = 0 then 900002 else 900001 end, case when g % 1000 = 0 then 'LTC' else 'BTC' end, -1, g
+               from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+  });
+  await operator.query({ text: 'analyze' });
+  await operator.close();
+  db = connect({ url: base.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', byIndex: true });
+});
+afterAll(async () => {
+  await db.close();
+  await base.drop();
+});
+
+type Plan = { 'Shared Hit Blocks': number; 'Shared Read Blocks': number };
+/** How many pages the statements of this work touch when they run. */
+async function pages(work: (on: Database) => Promise<unknown>): Promise<number> {
+  let touched = 0;
+  const on = (sql: Sql): Sql => ({
+    async query(statement) {
+      if (!/^\s*(select|with)/.test(statement.text)) return sql.query(statement);
+      const { text, values } = statement;
+      const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
+        text: `explain (analyze, buffers, timing off, format json) ${text}`,
+        values: values ?? [],
+      });
+      const { Plan: plan } = (rows[0] as (typeof rows)[number])['QUERY PLAN'][0];
+      touched += plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+      return { rows: [] as never[], rowCount: 0 } as never;
+    },
+  });
+  await work({ ...db, ...on(db), transaction: (inner) => db.transaction((sql) => inner(on(sql))) } as Database);
+  return touched;
+}
+
+const NONE = { startingAfter: null, status: null, currency: null, label: null, createdGteMs: null, createdLtMs: null };
+test.each([
+  ['nothing', {}],
+  ['a label that is nowhere', { label: 'nowhere' }],
+  ['a label', { label: 'order-3000' }],
+  ['a label and a status', { label: 'order-3000', status: 'settled' }],
+  ['a status that few have', { status: 'review' }],
+  ['a status that none has', { status: 'pending' }],
+  ['a currency that few have', { currency: 'LTC' }],
+  ['a currency that none has', { currency: 'DOGE' }],
+  ['a status and a currency', { status: 'review', currency: 'LTC' }],
+  ['a status, far down', { status: 'review', startingAfter: `txn_${'20001'.padStart(22, '0')}` }],
+  ['a currency, far down', { currency: 'BTC', startingAfter: `txn_${'50001'.padStart(22, '0')}` }],
+  ['a currency, of a time', { currency: 'LTC', createdLtMs: Date.now() - 20_000_000 }],
+] as const)('a list filtered by %s', async (_, wishes) => {
+  expect(await pages((on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
+});
+
+test('a list by status or by currency is in the same order as one without, page by page', async () => {
+  for (const wish of [{ status: 'settled' }, { currency: 'BTC' }, { currency: 'LTC' }, { status: 'review' }] as const) {
+    const found: string[] = [];
+    for (let after: string | null = null; found.length < 60; ) {
+      const rows = await listTransactionRows(db, { merchantId: 1n, limit: 7, ...NONE, ...wish, startingAfter: after });
+      found.push(...rows.slice(0, 7).map(({ id }) => id));
+      after = found.at(-1) ?? null;
+      if (rows.length <= 7) break;
+    }
+    const [[column, value]] = Object.entries(wish) as [[string, string]];
+    const { rows } = await db.query<{ id: string }>({
+      text: `select id from transactions where merchant_id = 1 and ${column} = $1 order by created_at desc, id desc limit $2`,
+      values: [value, found.length],
+    });
+    expect(found.length).toBeGreaterThan(5);
+    expect(found).toEqual(rows.map(({ id }) => id));
+  }
+});
+
+test('the entries of a balance, of all currencies and of one, also far down', async () => {
+  for (const currency of [null, 'BTC', 'LTC'] as const) {
+    for (const beforeEntryId of [null, 1_030_000n]) {
+      expect(await pages((on) => balanceEntries(on, 1n, { currency, limit: 20, beforeEntryId }))).toBeLessThan(FEW);
+    }
+  }
+});
+
+test('a search by label, also on a session that may read tables whole', async () => {
+  expect((await findTransactions(base.db, 'order-4711', 5)).length).toBe(1);
+  const whole = db;
+  db = base.db;
+  try {
+    expect(await pages((on) => findTransactions(on, 'order-4711', 5))).toBeLessThan(FEW);
+  } finally {
+    db = whole;
+  }
+  expect((await findTransactions(base.db, `a${MANY}`, 5)).length).toBe(0);
+});
+
+test('a list that takes too long is given up before anybody else has to wait long', () => {
+  expect(LISTED_WITHIN_MS).toBeLessThan(4_500);
+});
