@@ -50,7 +50,7 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
   return dustRefusal(currency, amountDue) ?? { currency, rate: rate.usd, amountDue };
 }
 
-/** The currency of a payment method that has a node here: a chain without one is watched by nobody, whatever was written about it before. */
+/** The currency of a payment method that has a node here: no worker watches a chain without one, whatever was recorded about it before. */
 function watched({ coins }: Context, method: PaymentMethod): UtxoCode {
   if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
   if (!isWatched(method) || !coins.includes(method))

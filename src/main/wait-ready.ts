@@ -25,7 +25,7 @@ type Waiting = {
 };
 
 const READY_WITHIN_MS = 80_000;
-/** A node that has not answered after this time counts as down; where coins are worth nothing, no start waits that long. */
+/** A node that has not answered after this time counts as down; where currencies are worth nothing, no start waits that long. */
 const LOOKED_WITHIN_MS = { mainnet: 20_000, regtest: 3_000, testnet: 3_000, sandbox: 0 } as const;
 const TOLD_AFTER_MS = 2_000;
 const TOLD_WITHIN_MS = 30_000;

@@ -1,4 +1,4 @@
-// The real ports to the outside for whoever builds a small service in a test: all but the chains and the rate feeds, which each says itself.
+// The real ports to the outside for tests that build a small service: all but the chains and the rate feeds, which each test provides.
 import type { Network } from '../../src/core/currency.ts';
 import type { Clock, Ports } from '../../src/core/ports.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';

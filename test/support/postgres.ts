@@ -1,4 +1,4 @@
-// A real, migrated, empty database for a test: a clone of the run's template. Called by every test that touches SQL.
+// A real, migrated, empty database for a test: a clone of the run's template.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -6,8 +6,8 @@ import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { TEMPLATE } from './names.ts';
 
 /**
- * Makes a database of its own. `url` logs in as the superuser (for what a test must do besides the service), `db` acts as role
- * bursar_app. `drop` closes `db` and removes the database.
+ * Creates a separate database. `url` logs in as the superuser (for what a test must do besides the service), `db` acts as role bursar_app.
+ * `drop` closes `db` and removes the database.
  */
 export async function freshDatabase(): Promise<TestDatabase> {
   const name = newName();

@@ -1,8 +1,8 @@
-// What coins have cost in the small world of the judge's tests: the price of now, and that of a moment. Used by world.ts.
+// The prices of the judge's tests: the present one, and that of a moment.
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { Rate } from '../../src/core/rate.ts';
 
-/** No coin has a price before it is set; null = none is known from then on. */
+/** No currency has a price before it is set; null = none is known from then on. */
 export function newPrices() {
   const history: { readonly code: CurrencyCode; readonly atMs: number; readonly rate: Rate | null }[] = [];
   return {

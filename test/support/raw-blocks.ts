@@ -1,6 +1,6 @@
-// A serialiser of its own for transactions and blocks of all five chains, with what each has besides the plain ones: AuxPoW, special
-// transactions, tokens, witnesses. Written against the coins' specifications and not against our scanner, which it is the test of (and the
-// load for in bench/coins.ts). Signatures are random bytes; hashes, Merkle roots and commitments are right.
+// A separate serialiser for transactions and blocks of all five chains, with what each has besides plain ones: AuxPoW, special
+// transactions, tokens, witnesses. Written from the currencies' specifications and not from our scanner, which it tests (and loads, in
+// bench/coins.ts). Signatures are random bytes; hashes, Merkle roots and commitments are right.
 import { createHash, randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { compactSize, hash256, i32, reversed, u32, u64, varBytes } from './raw-bytes.ts';
@@ -92,7 +92,7 @@ export function rawBlock(transactions: readonly Sealed[], options: RawBlockOptio
   return { bytes, hash: Buffer.from(named).reverse().toString('hex') };
 }
 
-/** What a chain names a block by, in wire order. */
+/** The hash that identifies a block of a chain, in wire order. */
 export function nameOfHeader(header: Buffer, kind: 'sha256d' | 'x11'): Buffer {
   if (kind === 'sha256d') return hash256(header);
   const library = createRequire(import.meta.url)('@dashevo/x11-hash-js') as { digest(i: Buffer, a: 1, b: 1): number[] };
@@ -170,5 +170,5 @@ export function rawPayment(
   });
 }
 
-/** A script that stands for nobody, the same for the same name. */
+/** A script that belongs to nobody, the same for the same name. */
 export const someScript = (name: string): Buffer => p2pkh(createHash('ripemd160').update(name).digest());

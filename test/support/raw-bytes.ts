@@ -1,4 +1,4 @@
-// Bitcoin's ways to write numbers and bytes, for the tests that make raw transactions and blocks by themselves.
+// Bitcoin's encodings of numbers and bytes, for the tests that make raw transactions and blocks themselves.
 import { createHash } from 'node:crypto';
 
 export const hash256 = (bytes: Buffer): Buffer =>

@@ -1,4 +1,4 @@
-// For each status a story that leads to it. Used by the tests of rules that ask "and what if it is in this status".
+// For each status a history that leads to it, for tests of rules in every status.
 import {
   DAY,
   type JudgedTransaction,

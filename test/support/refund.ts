@@ -1,5 +1,5 @@
-// What a reimbursement does to a case, for tests of what the judge does around one. The rail itself is not built yet: these are the
-// postings of the ledger's templates, each coin taken from where it lies.
+// What a reimbursement does to a case, for tests of the judge around one. Reimbursements are not built yet: these are the postings of the
+// ledger's templates, each unit taken from where it is.
 import { BalancesNeeded, type Case, type Posting } from '../../src/core/judge/case.ts';
 import { inQuotedCurrency } from '../../src/core/judge/payments.ts';
 import { applyEvent } from '../../src/core/judge/steps.ts';

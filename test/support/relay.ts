@@ -1,4 +1,4 @@
-// Stands between a test and its database, and can freeze: a server that is there and does not answer. Called by the tests of a frozen database.
+// A relay between a test and its database that can freeze: a server that is there but does not answer.
 import { once as event } from 'node:events';
 import { createServer, connect as openSocket, type Socket } from 'node:net';
 import { connect } from '../../src/store/postgres/connect.ts';

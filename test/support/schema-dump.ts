@@ -1,5 +1,5 @@
-// Today's schema as text, read from PostgreSQL's own catalog: db/schema.sql is this text, and a test compares the two, so that whoever
-// changes a migration shows in the same commit what the tables have become. Called by that test only.
+// Today's schema as text, read from PostgreSQL's own catalog: db/schema.sql is this text, and a test compares the two, so that a commit
+// with a new migration also shows the resulting tables.
 import type { Sql } from '../../src/store/postgres/connect.ts';
 
 const SCHEMAS = ['public', 'ledger'];

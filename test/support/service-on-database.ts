@@ -1,5 +1,5 @@
-// A small service on a real database, without nodes: merchant, keys, rates, a clock that the test moves, and a watcher's hand that records
-// what a chain would show, through the same functions as the real watchers. Used by the tests of the stores and of a transaction's life.
+// A small service on a real database, without nodes: merchant, keys, rates, a clock that the test moves, and functions that record what a
+// chain would show, the way the real watchers do.
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
@@ -180,7 +180,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
         await mineBlock(currency, n === 0 ? mempool.filter((sent) => sent.currency === currency) : []);
       await this.catchUp();
     },
-    /** Takes the top block back and puts two others in its place; its payments are spent by somebody else there. */
+    /** Removes the top block and puts two others in its place; there, others spend the inputs of its payments. */
     async reorganise(lost: readonly Sent[]): Promise<void> {
       const cursor = await cursorOf('BTC');
       const top = await admin.query(`select previous from blocks where currency = 'BTC' and height = $1`, [cursor.height]);
@@ -207,7 +207,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
         recordMempoolChanges(sql, currency, compareWithMempool(await readUnmined(sql, currency, 0), listed, nowMs, height)),
       );
     },
-    /** Takes the top blocks back and puts one more of empty ones in their place; what they held is nowhere. */
+    /** Removes the top blocks and puts one more, all empty, in their place; their payments are in no block and no mempool. */
     async vanish(currency: UtxoCode, depth: number): Promise<void> {
       const cursor = await cursorOf(currency);
       const height = cursor.height - depth;

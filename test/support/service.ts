@@ -1,5 +1,4 @@
-// The real `npm start` for a test: its own data folder and port, its output, and the processes that belong to it. Called by the start tests
-// and by whoever needs the whole service.
+// The real `npm start` for a test: its own data folder and port, its output, and the processes that belong to it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The part of the signer that gives out addresses, as its process runs it, on a database of a test: without it nobody has an address. Its
-// journal lies in a folder of its own unless one is named.
+// The part of the signer that gives out addresses, as its process runs it, on a test's database: without it there are no addresses. Its
+// journal is in its own folder unless one is named.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

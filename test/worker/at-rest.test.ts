@@ -1,4 +1,4 @@
-// A chain at rest: what a watcher asks of the database, what it writes and when, and that nothing of it makes a payment or a timer late.
+// An idle chain: what a watcher asks of the database, what it writes and when, and that this makes no payment and no timer late.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { areRead } from '../../src/store/transactions/due.ts';
@@ -21,7 +21,7 @@ async function open(announces: boolean): Promise<void> {
   await chain.watcher.close();
   chain.watcher = recorded();
   await chain.catchUp();
-  // the first list of which nothing is new
+  // the first list without anything new
   await chain.watcher.pass(QUIET);
   sent.length = 0;
 }

@@ -1,5 +1,5 @@
-// A block is recorded only on top of the one before it: also when the node tells, for a moment, a block of another branch at a height, and is
-// back on its own when it is asked whether its tip is still there.
+// A block is recorded only on top of the one before it: also when the node returns, for a moment, a block of another branch at a height,
+// and is back on its own branch when it is asked whether its tip is still there.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';

@@ -1,4 +1,4 @@
-// What is remembered of blocks: never a script forgotten that a block pays, and no more memory than allowed.
+// What is remembered of blocks: no script that a block pays is ever missed, and no more memory is used than allowed.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createBlockMemory, createPrinter, printsOf } from '../../src/worker/block-prints.ts';

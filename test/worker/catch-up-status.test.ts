@@ -1,4 +1,4 @@
-// What `bursar chain status` and /readyz are told while a chain is far behind: how far, from the first block of the first pass on.
+// What `bursar chain status` and /readyz report while a chain is far behind: how far, from the first block of the first pass on.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';

@@ -1,5 +1,5 @@
-// A worker that is there and does nothing (its process was stopped, its machine hangs): after a while another one ends its session and watches
-// in its place; and when it wakes up it does no harm.
+// A worker that is there but does nothing (its process was stopped, its machine hangs): after a while another one ends its session and
+// takes over; and when it wakes up it does no harm.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { ChainPort } from '../../src/core/ports.ts';

@@ -1,5 +1,5 @@
-// The hash of the watch list and the collector: the published one, under a key of this process; scripts that were made to collide cost what
-// others do.
+// The hash of the watch list and the collector: the published one, under a key of this process; scripts made to collide cost the same as
+// others.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// Rule 8's last look-up as a job: all transactions of a chain in one reading, once the judge has come to all that may want it; it spares the
-// node afterwards, and keeps nobody waiting for that.
+// Rule 8's last look-up as a job: all transactions of a chain in one reading, once the judge has decided all that may need it; it spares
+// the node afterwards, and delays nobody by that.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
 import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';

@@ -1,4 +1,4 @@
-// The worker's loop: jobs that were hurried together do not stay together, for each burst of them would open as many sessions of the database.
+// The worker's loop: jobs that were hurried together do not stay together, because each burst of them would open as many database sessions.
 import { expect, test } from 'vitest';
 import { type Job, startLoop } from '../../src/worker/loop.ts';
 

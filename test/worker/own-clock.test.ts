@@ -1,5 +1,5 @@
-// A watcher whose own clock is set: it goes on reading the chain to its end, on the clock as it is now, and what waits is set along. What the
-// rules make of it is test/flow/clock-set.test.ts.
+// A watcher whose own clock is set: it continues to read the chain to its end, on the new clock, and the dates of what waits are shifted.
+// test/flow/clock-set.test.ts has what the rules make of it.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { createOwnClock } from '../../src/worker/own-clock.ts';

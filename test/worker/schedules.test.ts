@@ -1,5 +1,5 @@
-// The worker's slow jobs are on the service's clock: each runs when the clock, not the machine, says that it is time, once for all workers.
-// What changes nothing that a caller sees keeps nobody waiting.
+// The worker's slow jobs are on the service's clock: each runs when that clock, not the machine's, says so, once for all workers. Jobs that
+// change nothing a caller sees delay nobody.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
 import { takeDue } from '../../src/store/postgres/schedules.ts';
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => base.drop());
 
-/** What runs the named job in a worker of its own. */
+/** Returns a function that runs the named job in a new worker. */
 function newWorker(): (name: string) => Promise<boolean> {
   const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
   const ctx = { db: base.db, ports: { clock: { now: () => nowMs }, chains: new Map() } } as unknown as Context;

@@ -1,4 +1,4 @@
-// The watch list: exact, small, fast enough for every output of a block, and fresh: what was committed before a look began is in it.
+// The watch list: exact, small, fast enough for every output of a block, and fresh: it has what was committed before a look began.
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -72,7 +72,7 @@ describe('the list of a chain', () => {
     for (let i = 0; i < 5; i++) {
       const next = await chain.owe();
       expect(scripts.has(next.script, 0, next.script.length)).toBe(false);
-      // those who ask together share a look, and each gets one that began after it asked
+      // callers that ask together share a look, and each gets one that began after it asked
       await Promise.all([scripts.fresh(), scripts.fresh(), scripts.fresh()]);
       expect(scripts.has(next.script, 0, next.script.length)).toBe(true);
     }
