@@ -27,6 +27,7 @@ function coinsOf(sent: readonly Sent[]): Payment[] {
       amount,
       currency: isOther ? 'LTC' : 'BTC',
       seenAtMs: isLate ? WINDOW_END_MS + 5 * MINUTE + id : WINDOW_END_MS - 1_000 + id,
+      caughtUpAtMs: isLate ? WINDOW_END_MS + 5 * MINUTE : WINDOW_END_MS - 1_000,
       ...(deep === 0 ? {} : { state: 'mined', height: TIP - deep + 1, blockHash: `b${deep}`, blockTimeMs: AFTER }),
     }),
   );
@@ -101,6 +102,12 @@ test('in portions it ends as at once: the same path, places, announcements and b
     }),
     { numRuns: 1_500 },
   );
+});
+
+test('of payments that are found together those on time are told first, at once and in portions', () => {
+  const late: Sent = { amount: 60_000n, isLate: true, isOther: false, deep: 6 };
+  const found = coinsOf([late, { ...late, amount: 50_000n, isLate: false }]);
+  for (const end of [judged(found), judged(found, 1)]) expect(told(end)).toEqual(['pending', 'confirmed', 'succeeded']);
 });
 
 test('no verdict notes, books or takes back more than it has room for, but what the price needs', () => {
