@@ -233,8 +233,11 @@ create table public.early_coins (
   noted_at timestamp with time zone not null,
   acknowledged_at timestamp with time zone,
   acknowledged_by text,
+  accepted_at timestamp with time zone,
+  accepted_by text,
   constraint early_coins_pkey PRIMARY KEY (currency, txid, vout),
   constraint early_coins_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
+  constraint early_coins_accepted CHECK (((accepted_at IS NULL) OR ((accepted_by IS NOT NULL) AND (acknowledged_at IS NOT NULL)))),
   constraint early_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 

@@ -151,6 +151,13 @@ export type MempoolPush = {
 
 export type AskedToo = { readonly mempool: boolean };
 
+export type MempoolEntry = {
+  /** By the node's clock. */
+  readonly atMs: number;
+  /** The height of the node's tip at that time; null when it does not say. */
+  readonly height: number | null;
+};
+
 /**
  * One UTXO chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node-trouble); none inside a database
  * transaction.
@@ -180,8 +187,8 @@ export type ChainPort = {
   }>;
   /** Facts of a raw transaction that a push brought; null when it touches nothing watched or cannot be read. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
-  /** When our node first saw it in its mempool (the node is an observer too); null when it does not say. */
-  mempoolSeenAtMs(txid: string): Promise<number | null>;
+  /** What our node says of a transaction's entry into its mempool (the node is an observer too); null when it does not say. */
+  mempoolEntry(txid: string): Promise<MempoolEntry | null>;
   /** Those of the transactions that our own node reports as locked (DASH), in the mempool or in a block; empty on every other chain. */
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
   /** Those in the mempool for which our node has a double-spend proof (BCH); empty where the node has none, null where the chain has none. */

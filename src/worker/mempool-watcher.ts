@@ -126,14 +126,16 @@ export function createMempoolWatcher(
 
   async function sightings(
     facts: Iterable<TransactionFacts>,
-    pushed: ReadonlyMap<string, unknown>,
+    { pushed, isBehind = false }: { readonly pushed: ReadonlyMap<string, unknown>; readonly isBehind?: boolean },
     nowMs: number,
   ): Promise<Sighting[]> {
     const all: Sighting[] = [];
     for (const one of facts) {
-      const nodeSawMs = one.outputs.length > 0 ? await port.mempoolSeenAtMs(one.txid) : null;
-      const seenAtMs = Math.min(nodeSawMs ?? nowMs, nowMs);
-      const sighting = { facts: one, seenAtMs, seenOrder: seen.firstSeen(one.txid), enteredAtMs: nodeSawMs };
+      const entry = one.outputs.length > 0 ? await port.mempoolEntry(one.txid) : null;
+      const seenAtMs = Math.min(entry?.atMs ?? nowMs, nowMs);
+      // once the whole list was read, what is new in it has just come, whatever clocks say
+      const entered = isBehind || seen.isWhole ? null : entry;
+      const sighting = { facts: one, seenAtMs, seenOrder: seen.firstSeen(one.txid), entered };
       all.push(pushed.has(one.txid) ? { ...sighting, caughtUpAtMs: pushedUpToMs } : sighting);
     }
     return all;
@@ -146,11 +148,10 @@ export function createMempoolWatcher(
   async function pushedSightings(facts: Iterable<TransactionFacts>, nowMs: number): Promise<Sighting[] | null> {
     const all: Sighting[] = [];
     for (const one of facts) {
-      const nodeSawMs = await port.mempoolSeenAtMs(one.txid);
-      if (nodeSawMs === null) return null;
-      const seenAtMs = Math.min(nodeSawMs, nowMs);
-      const seenOrder = seen.firstSeen(one.txid);
-      all.push({ facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs, seenOrder, enteredAtMs: nodeSawMs });
+      const entry = await port.mempoolEntry(one.txid);
+      if (entry === null) return null;
+      const seenAtMs = Math.min(entry.atMs, nowMs);
+      all.push({ facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs, seenOrder: seen.firstSeen(one.txid) });
     }
     return all;
   }
@@ -217,7 +218,7 @@ export function createMempoolWatcher(
       const paying = reading.touched
         .map((one) => ({ ...one, outputs: one.outputs.filter((output) => output.pegOut === undefined) }))
         .filter((one) => one.outputs.length > 0);
-      await record(cursor, nowMs, await sightings(paying, new Map(), nowMs), null);
+      await record(cursor, nowMs, await sightings(paying, { pushed: new Map(), isBehind: true }, nowMs), null);
       check();
       seenBehind = readOf(reading, seenBehind);
       lookAtAll();
@@ -245,13 +246,13 @@ export function createMempoolWatcher(
       const isTip = reading.isGiven || (await isStillTip(cursor));
       const facts = new Map(reading.touched.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
-      const seenNow = await sightings(facts.values(), wanted, ctx.ports.clock.now());
+      const seenNow = await sightings(facts.values(), { pushed: wanted }, ctx.ports.clock.now());
       let wrote = false;
       if (!isTip || !isAsCompared(reading, seenNow)) {
         comparedMs = null;
         wrote = await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
         check();
-        seen.listed(readOf(reading, seen), watch.order);
+        seen.listed(readOf(reading, seen), watch.order, isTip && !more && reading.missing.length === 0);
         if (more) return { state: 'more', wrote };
         if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
         comparedMs = beganMs;

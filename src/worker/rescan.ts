@@ -199,8 +199,8 @@ async function lookAtMempool(
   const listing = new Set(await port.mempool());
   for (const facts of touched.filter(({ txid }) => listing.has(txid))) {
     const nowMs = ctx.ports.clock.now();
-    const enteredAtMs = await port.mempoolSeenAtMs(facts.txid);
-    sightings.push({ facts, seenAtMs: Math.min(enteredAtMs ?? nowMs, nowMs), seenOrder: firstSeen(facts.txid), enteredAtMs });
+    const entered = await port.mempoolEntry(facts.txid);
+    sightings.push({ facts, seenAtMs: Math.min(entered?.atMs ?? nowMs, nowMs), seenOrder: firstSeen(facts.txid), entered });
   }
   if (sightings.length > 0) await record(ctx, port, sightings, async () => null);
   return true;

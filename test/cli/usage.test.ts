@@ -28,7 +28,7 @@ describe('a command that is called in a wrong way', () => {
     ],
     [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
     [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
-    [['audit', '--loud'], /unknown option '--loud'; accepted: --json, --full, --currency, --clear, --acknowledge$/],
+    [['audit', '--loud'], /unknown option '--loud'; accepted: --json, --full, --currency, --clear, --acknowledge, --is-payment$/],
     [
       ['merchant', 'add', '--emial', 'a@example.com'],
       /^bursar: unknown option '--emial'; accepted: --json, --username, --password, --email/,

@@ -1,9 +1,11 @@
 // An output that was at an address before its transaction was created is never its payment, on whatever path it is found: it is recorded,
 // the audit names it, and an operator can acknowledge it. On the sandbox's node.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { acknowledgeEarly } from '../../src/store/chain/early-coins.ts';
+import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { acceptEarly, acknowledgeEarly } from '../../src/store/chain/early-coins.ts';
 import { ask } from '../../src/store/ledger/audit.ts';
 import { RECONCILIATION } from '../../src/store/ledger/reconciliation.ts';
+import { findTransactions, readFoundTransaction } from '../../src/store/transactions/lookup.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
 import { rescan } from '../../src/worker/rescan-all.ts';
@@ -26,8 +28,8 @@ afterEach(async () => {
 
 /** An address that was given to somebody whose transaction is lost: the next one gets it again. */
 const lostScript = (): Buffer => Buffer.from(freshAddress('BTC').script);
-const noted = async () =>
-  (await chain.db.query<{ txid: string; transaction_id: string }>({ text: 'select txid, transaction_id from early_coins' })).rows;
+const noted = async ({ db } = chain) =>
+  (await db.query<{ txid: string; transaction_id: string }>({ text: 'select txid, transaction_id from early_coins' })).rows;
 /** What the audit says of chain and books: the ids of what is red. */
 async function red(): Promise<string[]> {
   const answers = await ask(chain.db, RECONCILIATION, 1_000_000);
@@ -155,20 +157,47 @@ test('a payer never suffers from an outage: paid and mined while no worker ran, 
 });
 
 test.each([
-  { hours: 47, isPayment: true },
-  { hours: 49, isPayment: false },
+  { hours: 47, blocks: 300, isPayment: true },
+  { hours: 49, blocks: 280, isPayment: true },
+  { hours: 49, blocks: 289, isPayment: false },
 ])(
-  "after a worker's restart the node's word for when it came in counts only beyond what clocks can differ by ($hours hours)",
-  async ({ hours, isPayment }) => {
-    const script = lostScript();
-    await engine.pay([{ script, minor: 5_000n }]);
+  "after a worker's restart the node's word for when it came in counts only where clocks and blocks both say two days ($hours hours, $blocks blocks)",
+  { timeout: 60_000 },
+  async ({ hours, blocks, isPayment }) => {
+    const node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
+    node.mine(2);
+    const chain = await watchChain('BTC', node.url);
+    try {
+      await chain.catchUp();
+      const script = lostScript();
+      node.pay([{ script, minor: 5_000n }]);
+      node.mine(blocks, { transactions: [] });
+      await chain.catchUp();
+      chain.skew = hours * HOUR_MS;
+      const owed = await chain.owe({ script });
+      await chain.restart();
+      await chain.catchUp();
+      expect(await chain.facts(owed)).toHaveLength(isPayment ? 1 : 0);
+      expect(await noted(chain)).toHaveLength(isPayment ? 0 : 1);
+    } finally {
+      await chain.close();
+      await node.stop();
+    }
+  },
+);
+
+test.each(['a worker that runs', 'a worker that starts'])(
+  '%s takes no payment from a payer because our clock is days ahead',
+  async (which) => {
+    await engine.mine(3);
     await chain.catchUp();
-    chain.skew = hours * HOUR_MS;
-    const owed = await chain.owe({ script });
-    await chain.restart();
+    chain.skew = 72 * HOUR_MS;
+    const owed = await chain.owe();
+    if (which === 'a worker that starts') await chain.restart();
+    await engine.pay([{ script: owed.script, minor: 5_000n }]);
     await chain.catchUp();
-    expect(await chain.facts(owed)).toHaveLength(isPayment ? 1 : 0);
-    expect(await noted()).toHaveLength(isPayment ? 0 : 1);
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mempool', amount: 5_000n }]);
+    expect(await noted()).toEqual([]);
   },
 );
 
@@ -210,4 +239,34 @@ test('an operator who has looked at it acknowledges it, and the audit is green',
   expect(await acknowledgeEarly(chain.db, `${txid}:99`, 'ann', new Date(0))).toBe(false);
   expect(await acknowledgeEarly(chain.db, outpoint, 'ann', new Date(0))).toBe(true);
   expect(await red()).toEqual([]);
+});
+
+test('an operator finds it by its txid, and can decide that it is a payment after all: the next reading of its block records it', async () => {
+  const script = lostScript();
+  const txid = await engine.pay([{ script, minor: 5_000n }]);
+  await chain.catchUp();
+  const owed = await chain.owe({ script });
+  await engine.mine(1);
+  await chain.catchUp();
+  expect(await findTransactions(chain.db, txid, 10)).toEqual([owed.id]);
+  const { earlyCoins } = (await readFoundTransaction(chain.db, owed.id))!;
+  expect(earlyCoins).toMatchObject([{ currency: 'BTC', txid, amount: 5_000n, state: 'noted' }]);
+  const outpoint = `${txid}:${earlyCoins[0]!.vout}`;
+  const at = new Date(0);
+  expect(await acceptEarly(chain.db, `${txid}:99`, 'ann', at)).toBeNull();
+  await acknowledgeEarly(chain.db, outpoint, 'ann', at);
+  expect((await readFoundTransaction(chain.db, owed.id))!.earlyCoins).toMatchObject([{ state: 'acknowledged' }]);
+  // what was only looked at stays out of the books
+  const fromHeight = await engine.height();
+  expect(await rescan(chain.ctx, 'BTC', { fromHeight })).toMatchObject({ found: [] });
+  expect(await chain.facts(owed)).toEqual([]);
+  expect(await acceptEarly(chain.db, outpoint, 'ann', at)).toMatchObject({ currency: 'BTC', transactionId: owed.id });
+  expect(await rescan(chain.ctx, 'BTC', { fromHeight })).toMatchObject({ found: [{ outpoint, transactionId: owed.id }] });
+  expect(await chain.facts(owed)).toMatchObject([{ txid, amount: 5_000n, state: 'mined', height: fromHeight }]);
+  expect((await readFoundTransaction(chain.db, owed.id))!.earlyCoins).toMatchObject([{ state: 'accepted' }]);
+  await engine.mine(8);
+  await chain.catchUp();
+  for (let more = true; more; ) ({ more } = await reconcile(chain.ctx, 'BTC'));
+  expect(await red()).not.toContain('EARLY-1');
+  expect(await red()).not.toContain('RECON-1');
 });

@@ -7,7 +7,7 @@ import { formatAmount } from '../../core/money.ts';
 import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../flow/audit.ts';
 import type { Context } from '../../flow/context.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { acknowledgeEarly } from '../../store/chain/early-coins.ts';
+import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-coins.ts';
 import { LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
@@ -24,6 +24,7 @@ type Options = {
   readonly full?: boolean;
   readonly clear?: boolean;
   readonly acknowledge?: string;
+  readonly isPayment?: string;
   readonly currency?: UtxoCode;
 };
 type Audited = {
@@ -45,12 +46,17 @@ export function addAuditCommands(bursar: Command): void {
       '--acknowledge <outpoint>',
       'records that an operator has looked at an output that was at an address before its transaction (txid:vout)',
     )
+    .option(
+      '--is-payment <outpoint>',
+      'decides that what lay at an address before its transaction is a payment of it all the same (txid:vout)',
+    )
     .action(async (options: Options) => {
       if (options.currency !== undefined && (options.full !== true || options.clear === true))
         throw calledWrongly('--currency goes with --full only: everything else covers all chains');
       const full = options.full === true || options.clear === true;
       const audited = await (full ? withNodes : withBooks)(async (ctx) => {
         if (options.acknowledge !== undefined) await acknowledge(ctx, options.acknowledge);
+        if (options.isPayment !== undefined) await accept(ctx, options.isPayment);
         return audit(ctx, { ...options, full, clear: options.clear === true });
       });
       tell(options.json, audited);
@@ -62,6 +68,21 @@ async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
   const at = new Date(ctx.ports.clock.now());
   if (await acknowledgeEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at)) return;
   throw new CommandFailed(`--acknowledge: ${outpoint} is not recorded; accepted is the txid:vout that the audit names`);
+}
+
+async function accept(ctx: Context, outpoint: string): Promise<void> {
+  const at = new Date(ctx.ports.clock.now());
+  const accepted = await acceptEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at);
+  if (accepted === null)
+    throw new CommandFailed(`--is-payment: ${outpoint} is not noted; accepted is the txid:vout that the audit names`);
+  const { currency, transactionId, height } = accepted;
+  const next =
+    height === null
+      ? 'the worker records it with its block'
+      : `"bursar chain rescan --currency ${currency} --from ${height}" records it`;
+  process.stderr.write(
+    `${outpoint} is a payment of ${transactionId} from now on: ${next}, by the same rules as a payment that is found then.\n`,
+  );
 }
 
 async function audit(ctx: Context, options: Options): Promise<Audited> {

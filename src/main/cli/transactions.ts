@@ -1,7 +1,12 @@
 // `bursar transaction show <id|address|txid|label>`: all that an operator needs to answer a customer or a merchant.
 import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
-import { type FoundTransaction, findTransactions, readFoundTransaction } from '../../store/transactions/lookup.ts';
+import {
+  type FoundEarlyCoin,
+  type FoundTransaction,
+  findTransactions,
+  readFoundTransaction,
+} from '../../store/transactions/lookup.ts';
 import { withBooks } from './books.ts';
 import { CommandFailed, group, leaf, print, table } from './output.ts';
 
@@ -68,6 +73,15 @@ function onTheWire(one: FoundTransaction): unknown {
       suspense: formatAmount(payment.inSuspense, payment.currency),
       replaced_by: payment.conflictTxid,
     })),
+    early_coins: one.earlyCoins.map((coin) => ({
+      currency: coin.currency,
+      txid: coin.txid,
+      vout: coin.vout,
+      amount: formatAmount(coin.amount, coin.currency),
+      height: coin.height,
+      noted_at: coin.notedAt.toISOString(),
+      state: coin.state,
+    })),
     entries: one.entries.map((entry) => ({
       entry_id: String(entry.entryId),
       kind: entry.kind,
@@ -123,6 +137,14 @@ function linesOf(one: FoundTransaction): string[] {
     ...(payments.length === 0
       ? ['No payment was seen.']
       : table(['payment', 'amount', 'state', 'confirmations', 'lock', 'available', 'suspense', 'seen'], payments)),
+    ...one.earlyCoins.map(earlyLine),
     ...(entries.length === 0 ? [] : ['', ...table(['entry', 'kind', 'account', 'debit +, credit -', 'when'], entries)]),
   ];
+}
+
+function earlyLine({ txid, vout, amount, currency, height, notedAt, state }: FoundEarlyCoin): string {
+  const place = height === null ? 'in the mempool' : `in block ${height}`;
+  const what = `${txid}:${vout}, ${formatAmount(amount, currency)} ${currency}, found ${place} at ${notedAt.toISOString()}: it was there before this transaction was made`;
+  if (state === 'accepted') return `Accepted as a payment by an operator: ${what}.`;
+  return `Noted, not a payment: ${what}${state === 'acknowledged' ? '; an operator has acknowledged it' : ''}.`;
 }

@@ -95,7 +95,7 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     mempool: () => use((node) => node.mempool()),
     readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
     readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
-    mempoolSeenAtMs: (txid) => use((node) => node.mempoolSeenAtMs(txid)),
+    mempoolEntry: (txid) => use((node) => node.mempoolEntry(txid)),
     locks: (txids) => use((node) => node.locks(txids)),
     doubleSpendProofs:
       first.node.doubleSpendProofs === null

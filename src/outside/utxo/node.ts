@@ -118,11 +118,12 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
         throw error;
       }
     },
-    async mempoolSeenAtMs(txid) {
+    async mempoolEntry(txid) {
       const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
       if (answer instanceof RpcRefusal) return null; // no longer there, or a node that does not report it
-      const time = (answer as { time?: unknown } | null)?.time;
-      return typeof time === 'number' && time > 0 ? time * 1000 : null;
+      const { time, height } = (answer ?? {}) as { time?: unknown; height?: unknown };
+      if (typeof time !== 'number' || time <= 0) return null;
+      return { atMs: time * 1000, height: typeof height === 'number' && Number.isSafeInteger(height) ? height : null };
     },
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
     doubleSpendProofs: dialect.doubleSpendProofs ? (txids) => readDoubleSpendProofs(rpc, txids) : null,

@@ -1,7 +1,8 @@
 // Outputs at our addresses that are no payments (behaviour §3): they were in a block that was read, or in a mempool that was seen, before
 // their transaction was made. Each is recorded once, kept out of the payments on every path, and named by the audit until an operator has
 // looked at it. The order is decided by numbers that the database gives out, not by clocks.
-import type { UtxoCode } from '../../core/currency.ts';
+import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import type { MempoolEntry } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** An output to the script of a transaction of ours. */
@@ -12,8 +13,8 @@ export type NewOutput = {
   readonly amount: bigint;
   /** The newest number when the mempool with this output was seen for the first time; null = no running process remembers seeing it there. */
   readonly seenOrder: number | null;
-  /** When the node says that it entered its mempool; null = it does not say, or the output is in a block. */
-  readonly enteredAtMs: number | null;
+  /** What the node says of its entry into the mempool, where nothing else is known of that; null = it does not say, or it is in a block. */
+  readonly entered: MempoolEntry | null;
 };
 export type NotedPlace = {
   /** The block they are in; null = the mempool. */
@@ -23,10 +24,11 @@ export type NotedPlace = {
 };
 
 /**
- * The time at which a node says it saw a transaction counts against a payer only when it is at least this much before the transaction was
- * made: the node's clock and ours may differ, and ours may have been set back.
+ * What a node says of when a transaction entered its mempool counts against a payer only when two things agree: by the clocks it is at
+ * least this much before the transaction was made, and by the chain the node has had as many blocks since as come in this time, the last of
+ * which we had read before. Clocks alone can be wrong, and a node that was behind entered new transactions at an old height.
  */
-const CLOCKS_DIFFER_BY = '48 hours';
+const LONG_AGO_HOURS = 48;
 
 /**
  * Records those of these outputs that are no payments because they were there before their transaction was made; returns those recorded now
@@ -47,12 +49,15 @@ export async function noteEarly(
         select coalesce(read_order, 0) as read_order from blocks where currency = $1 and height >= $2::int order by height limit 1),
       output as (
         select o.*, n.txid is not null as noted,
+               n.accepted_at is not null as accepted,
                t.made_order is not null and (
                  coalesce((select read_order from block) < t.made_order, false)
                  or coalesce(o.seen_order < t.made_order, false)
-                 or coalesce(o.entered_at < t.created_at - interval '${CLOCKS_DIFFER_BY}' and t.created_at <= $3, false)) as early
-          from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[])
-                 as o(txid, vout, transaction_id, amount, seen_order, entered_at)
+                 or coalesce(o.entered_at < t.created_at - make_interval(hours => ${LONG_AGO_HOURS}) and t.created_at <= $3
+                             and (select coalesce(b.read_order, 0) from blocks b where b.currency = $1 and b.height >= o.entered_height + $11
+                                   order by b.height limit 1) < t.made_order, false)) as early
+          from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[], $10::int[])
+                 as o(txid, vout, transaction_id, amount, seen_order, entered_at, entered_height)
           join transactions t on t.id = o.transaction_id
           left join early_coins n on n.currency = $1 and n.txid = o.txid and n.vout = o.vout
          where not exists (select 1 from payments p where p.currency = $1 and p.txid = o.txid and p.vout = o.vout)),
@@ -60,7 +65,7 @@ export async function noteEarly(
         insert into early_coins (currency, txid, vout, transaction_id, amount, height, noted_at)
           select $1, txid, vout, transaction_id, amount, $2, $3 from output where early and not noted
           on conflict do nothing)
-      select txid || ':' || vout as outpoint from output where early or noted`,
+      select txid || ':' || vout as outpoint from output where (early or noted) and not accepted`,
     values: [
       currency,
       place.height,
@@ -70,13 +75,15 @@ export async function noteEarly(
       outputs.map((one) => one.transactionId),
       outputs.map((one) => one.amount),
       outputs.map((one) => one.seenOrder),
-      outputs.map((one) => (one.enteredAtMs === null ? null : new Date(one.enteredAtMs).toISOString())),
+      outputs.map(({ entered }) => (entered === null ? null : new Date(entered.atMs).toISOString())),
+      outputs.map(({ entered }) => entered?.height ?? null),
+      Math.ceil((LONG_AGO_HOURS * 3_600) / utxoRow(currency).utxo.blockSeconds),
     ],
   });
   return new Set(rows.map((row) => row.outpoint));
 }
 
-/** Which of these outputs are recorded as early (`txid:vout`). */
+/** Which of these outputs are recorded as early and are no payments (`txid:vout`). */
 export async function earlyAmong(
   sql: Sql,
   currency: UtxoCode,
@@ -86,7 +93,7 @@ export async function earlyAmong(
   const { rows } = await sql.query<{ outpoint: string }>({
     name: 'early_among',
     text: `select txid || ':' || vout as outpoint from early_coins
-             where currency = $1 and (txid, vout) in (select * from unnest($2::text[], $3::int[]))`,
+             where currency = $1 and accepted_at is null and (txid, vout) in (select * from unnest($2::text[], $3::int[]))`,
     values: [currency, outputs.map((one) => one.txid), outputs.map((one) => one.vout)],
   });
   return new Set(rows.map((row) => row.outpoint));
@@ -101,4 +108,21 @@ export async function acknowledgeEarly(sql: Sql, outpoint: string, by: string, a
     values: [outpoint, by, at],
   });
   return (rowCount ?? 0) > 0;
+}
+
+export type AcceptedEarly = { readonly currency: UtxoCode; readonly transactionId: string; readonly height: number | null };
+
+/**
+ * An operator has decided that the output at an outpoint (`txid:vout`) is a payment all the same: from now on it is recorded like any other
+ * where it is read. Null when nothing is recorded there.
+ */
+export async function acceptEarly(sql: Sql, outpoint: string, by: string, at: Date): Promise<AcceptedEarly | null> {
+  const { rows } = await sql.query<AcceptedEarly>({
+    name: 'accept_early',
+    text: `update early_coins set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2),
+                                  accepted_at = coalesce(accepted_at, $3), accepted_by = coalesce(accepted_by, $2)
+             where txid || ':' || vout = $1 returning currency, transaction_id as "transactionId", height`,
+    values: [outpoint, by, at],
+  });
+  return rows[0] ?? null;
 }

@@ -1,6 +1,6 @@
 // The fact columns of payments (never the judge's): reading them for a set of sightings, changing, inserting.
 import type { UtxoCode } from '../../core/currency.ts';
-import type { TransactionFacts } from '../../core/ports.ts';
+import type { MempoolEntry, TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 
@@ -13,8 +13,8 @@ export type Sighting = {
   readonly caughtUpAtMs?: number;
   /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where known. */
   readonly seenOrder?: number | null;
-  /** When the node says that it entered its mempool, for a transaction in the mempool of a node that says so. */
-  readonly enteredAtMs?: number | null;
+  /** What the node says of its entry into the mempool, where nothing else is known of that. */
+  readonly entered?: MempoolEntry | null;
 };
 export type SightingsContext = {
   /** The block they are in; null = the mempool. */
@@ -176,7 +176,7 @@ export async function missingPayments(
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
             where p.block_hash is distinct from $5
-              and not exists (select 1 from early_coins n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout)`,
+              and not exists (select 1 from early_coins n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout and n.accepted_at is null)`,
     values: [
       currency,
       outputs.map((output) => output.txid),

@@ -94,7 +94,7 @@ export async function addReceipts(
       receipts.map((one) => one.transactionId),
     ],
   });
-  const outputs = receipts.map((one) => ({ ...one, seenOrder: null, enteredAtMs: null }));
+  const outputs = receipts.map((one) => ({ ...one, seenOrder: null, entered: null }));
   await noteEarly(sql, currency, { height: block.height, atMs: change.atMs }, outputs);
 }
 

@@ -52,11 +52,11 @@ async function withoutEarly(
   context: SightingsContext,
   seen: { readonly sightings: readonly Sighting[]; readonly known: KnownFacts },
 ): Promise<readonly Sighting[]> {
-  const outputs = seen.sightings.flatMap(({ facts, seenOrder = null, enteredAtMs = null }) =>
+  const outputs = seen.sightings.flatMap(({ facts, seenOrder = null, entered = null }) =>
     facts.outputs.flatMap(({ vout, script, amountMinor }) => {
       const transactionId = seen.known.owners.get(script);
       if (transactionId === undefined || amountMinor <= 0n) return [];
-      return [{ txid: facts.txid, vout, transactionId, amount: amountMinor, seenOrder, enteredAtMs }];
+      return [{ txid: facts.txid, vout, transactionId, amount: amountMinor, seenOrder, entered }];
     }),
   );
   const place = { height: context.block?.height ?? null, atMs: context.atMs };

@@ -26,7 +26,7 @@ function isProtectedSql(currency: string, script: string): string {
 }
 
 /** The second reading found it, and it is recorded as early, so no payment. */
-const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout`;
+const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout and o.accepted_at is null`;
 
 /**
  * Each takes as its parameter how many blocks back it looks. An output at an old address is expected among the payments only up to the
@@ -92,7 +92,7 @@ export const RECONCILIATION: readonly Question[] = [
     id: 'EARLY-1',
     says: 'no output was at an address before its transaction was created, or an operator has looked at it',
     text: `select o.currency || ' ' || o.txid || ':' || o.vout || ' of ' || o.amount || coalesce(' in block ' || o.height, ' in the mempool') || ' was there before '
-                  || o.transaction_id || ' was made: its address was given out twice, nothing is booked (bursar audit --acknowledge ' || o.txid || ':' || o.vout || ')' as what
+                  || o.transaction_id || ' was made: its address was given out twice, nothing is booked (bursar audit --acknowledge ' || o.txid || ':' || o.vout || ', or --is-payment for a payment all the same)' as what
              from early_coins o where o.acknowledged_at is null`,
   },
 ];

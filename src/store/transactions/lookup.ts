@@ -22,7 +22,20 @@ export type FoundTransaction = {
   readonly succeededAt: Date | null;
   readonly events: readonly FoundEvent[];
   readonly payments: readonly FoundPayment[];
+  /** Outputs to its address that are no payments because they were there before it was made. */
+  readonly earlyCoins: readonly FoundEarlyCoin[];
   readonly entries: readonly FoundEntry[];
+};
+export type FoundEarlyCoin = {
+  readonly currency: CurrencyCode;
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  /** The block in which it was found; null = the mempool. */
+  readonly height: number | null;
+  readonly notedAt: Date;
+  /** `accepted`: an operator has decided that it is a payment all the same. */
+  readonly state: 'noted' | 'acknowledged' | 'accepted';
 };
 /** `previous` is null for an announcement, which changes no status. */
 export type FoundEvent = {
@@ -59,13 +72,14 @@ export type FoundEntry = {
 /** Longer than most labels, and neither an id nor a txid. */
 const MAY_BE_ADDRESS = /^(?![0-9a-fA-F]{64}$)[0-9A-Za-z:]{25,}$/;
 
-/** Ids of the transactions with this id, address, label or a payment of this txid; the newest first. */
+/** Ids of the transactions with this id, address, label or a payment, or an output noted as early, of this txid; the newest first. */
 export async function findTransactions(sql: Sql, text: string, limit: number): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
     // addresses have no index of their own: only what may be one is looked for among them
     text: `select t.id from transactions t
             where t.id in (select $1 union all (select l.id from transactions l where l.label = $1 order by l.created_at desc limit $2)
                            union all select p.transaction_id from payments p where p.txid = lower($1)
+                           union all select e.transaction_id from early_coins e where e.txid = lower($1)
                            ${MAY_BE_ADDRESS.test(text) ? 'union all select a.id from transactions a where a.address = $1' : ''})
             order by t.created_at desc, t.id desc limit $2`,
     values: [text, limit],
@@ -76,7 +90,10 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
 /** Null when there is none. */
 export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundTransaction | null> {
   const { rows } = await sql.query<
-    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'entries'> & { amountDue: string; received: string }
+    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'earlyCoins' | 'entries'> & {
+      amountDue: string;
+      received: string;
+    }
   >({
     name: 'read_found_transaction',
     text: `select t.id, m.affiliate_id as "affiliateId", t.status, t.currency, t.usd_minor as "usdMinor", t.amount_due as "amountDue", t.crypto_received as received,
@@ -87,8 +104,24 @@ export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundT
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const [events, payments, entries] = await Promise.all([readEvents(sql, id), readPayments(sql, id), readEntries(sql, id)]);
-  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, entries };
+  const [events, payments, earlyCoins, entries] = await Promise.all([
+    readEvents(sql, id),
+    readPayments(sql, id),
+    readEarlyCoins(sql, id),
+    readEntries(sql, id),
+  ]);
+  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, earlyCoins, entries };
+}
+
+async function readEarlyCoins(sql: Sql, id: string): Promise<readonly FoundEarlyCoin[]> {
+  const { rows } = await sql.query<Omit<FoundEarlyCoin, 'amount'> & { amount: string }>({
+    name: 'read_found_early_coins',
+    text: `select currency, txid, vout, amount, height, noted_at as "notedAt",
+                  case when accepted_at is not null then 'accepted' when acknowledged_at is not null then 'acknowledged' else 'noted' end as state
+             from early_coins where transaction_id = $1 order by noted_at, txid, vout`,
+    values: [id],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
 async function readEvents(sql: Sql, id: string): Promise<readonly FoundEvent[]> {
