@@ -37,13 +37,13 @@ export type GrantingOptions = {
 /** How many indexes are passed over when the journal was lost or is an older copy: more than can have been given out since. */
 export const JUMP = 1_000_000;
 /**
- * Every start of a signer passes over so many indexes and one for each second since the journal was written, or four times the usual number
- * where that is more. Journal and database may both be copies from one moment (a data folder put back, a machine set back to a snapshot),
+ * Every start of a signer passes over so many indexes and one for each second since the journal was written (for 10,000 seconds at most), or
+ * four times the usual number where that is more. Journal and database may both be copies from one moment (a data folder put back, a machine set back to a snapshot),
  * which nothing inside them shows: what was given out after that moment lies in what is passed over.
  */
 const START_JUMP = 1_000;
 const TIMES_USUAL = 4;
-const PER_SECOND_AT_LEAST = 1;
+const AT_LEAST_ONE_A_SECOND_FOR = 10_000;
 /** BIP32 defines no higher index. */
 const END_OF_INDEXES = 2 ** 31;
 const TRIES = 5;
@@ -75,8 +75,8 @@ export function createGranting(options: GrantingOptions): Granting {
     if (started || journal.found !== 'kept') return 0;
     if (pace === null) return START_JUMP;
     const seconds = Math.max(0, (now() - pace.writtenAtMs) / 1000);
-    const usual = Math.max(PER_SECOND_AT_LEAST, TIMES_USUAL * pace.perSecond);
-    return Math.min(JUMP, START_JUMP + Math.ceil(seconds * usual));
+    const usual = TIMES_USUAL * pace.perSecond * seconds;
+    return Math.min(JUMP, START_JUMP + Math.ceil(Math.max(usual, Math.min(seconds, AT_LEAST_ONE_A_SECOND_FOR))));
   }
 
   async function compare(): Promise<void> {

@@ -27,10 +27,10 @@ export type ScanOptions = {
 export class ScanRefused extends Error {}
 
 /**
- * The search ends after this many unused addresses in a row: twice what one of our processes can lose when it ends, and more; and five
- * times what wallets are told to search.
+ * The search ends after this many unused addresses in a row. A start of the signer passes over up to 11,000 (signer/granting.ts), and a
+ * process that ends loses up to 2,000 that lay ready.
  */
-export const GAP = 5_000;
+export const GAP = 20_000;
 const FILTERED_AT_ONCE = 2_000;
 const READ_AHEAD = 4;
 const MEMPOOL_AT_ONCE = 2_000;
