@@ -244,3 +244,12 @@ function block(text: string, start: number): string {
   }
   return text.slice(start);
 }
+
+test('DECISIONS lists each of its paragraphs once, by subject', () => {
+  const text = readFileSync(join(ROOT, 'DECISIONS.md'), 'utf8');
+  const paragraphs = [...text.matchAll(/^\*\*(\d+)\. /gm)].map((match) => Number(match[1]));
+  const listed = [...text.matchAll(/^\| [^|]+ \| ([\d, ]+) \|$/gm)].flatMap((match) =>
+    (match[1] as string).split(', ').map(Number),
+  );
+  expect(listed.sort((a, b) => a - b)).toEqual(paragraphs);
+});
