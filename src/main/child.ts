@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { pauseMs } from './disk-space.ts';
 import { type Identity, identityOf } from './process-identity.ts';
 import { LOAD_ONLY_ARGUMENTS, type Order, SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
@@ -18,6 +19,8 @@ export type ChildOptions = {
   readonly onRestart: (line: string) => void;
   /** It dies, or refuses to start again, too often: the group cannot continue. */
   readonly onGiveUp: (line: string) => void;
+  /** Whether a death says nothing about the process now (the disk is full): it is started again however often it dies. */
+  readonly isExcused: () => boolean;
   /** The process has a new pid. */
   readonly onChange: () => void;
 };
@@ -57,6 +60,7 @@ export function startChild(options: ChildOptions): Child {
   let begun: Readonly<Record<string, string>> | null = null;
   let pending: NodeJS.Timeout | null = null;
   const deaths: number[] = [];
+  let excused = 0;
   let asked: { readonly question: string; readonly resolve: (answer: unknown) => void } | null = null;
   let settle: { resolve: (note: string) => void; reject: (error: Error) => void };
   const ready = new Promise<string>((resolve, reject) => {
@@ -104,22 +108,22 @@ export function startChild(options: ChildOptions): Child {
     // what refuses a second start (such as a database that is being restarted too) may be gone at the third
     const why = refusal ?? how;
     const now = performance.now();
-    deaths.push(now);
+    const isExcused = options.isExcused();
+    if (!isExcused) deaths.push(now);
     const recent = deaths.filter((at) => now - at < WITHIN_MS).length;
     if (recent > MOST_DEATHS) {
       onGiveUp(`${name} died ${recent} times within a minute (last: ${why})`);
       return;
     }
+    const pause = isExcused ? pauseMs(excused) : recent === 1 ? 30 : 200 * recent;
+    excused = isExcused ? excused + 1 : 0;
     // at once the first time, but not before a signal to the whole group has reached us too; a process that keeps dying must not use up the
     // machine
-    pending = setTimeout(
-      () => {
-        if (stopping) return;
-        onRestart(`${name} died (${why}); starting it again`);
-        launch();
-      },
-      recent === 1 ? 30 : 200 * recent,
-    );
+    pending = setTimeout(() => {
+      if (stopping) return;
+      onRestart(`${name} died (${why}); starting it again`);
+      launch();
+    }, pause);
   }
 
   function answered(answer: unknown): void {

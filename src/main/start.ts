@@ -6,6 +6,7 @@ import { type Child, loadOnly, startChild } from './child.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config/config.ts';
 import type { Config } from './config/table.ts';
 import { makeDataFolder } from './data-folder.ts';
+import { type DiskSpace, openDiskSpace, pauseMs } from './disk-space.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
 import { listenRefused } from './listen-refused.ts';
 import { ServerKilled } from './postgres/cluster.ts';
@@ -18,6 +19,7 @@ import { tellProblems, untilReady } from './wait-ready.ts';
 
 const STOP_WITHIN_MS = 9500;
 const DATABASE_LOOK_MS = 1_000;
+const NOTED_AGAIN_MS = 2_000;
 const MOST_DATABASE_DEATHS = 5;
 /**
  * Memory limits in MB for each process. By default V8 keeps 32 MB for young objects, which is most of what an idle process holds, and lets
@@ -41,6 +43,7 @@ let isReady = false;
 let url: string | null = null;
 let dataFolder = '';
 let isNoted = false;
+let space: DiskSpace = { isScarce: () => false };
 let exitCode = 0;
 
 function step(what: string, sinceMs: number): void {
@@ -63,14 +66,28 @@ function noteGroup(): void {
 }
 
 let isNoting = false;
-/** One write for all changes that happen together. */
+let noteFailure: string | null = null;
+/** One write for all changes that happen together; one that fails (a full disk) is told once and repeated until it succeeds. */
 function noteSoon(): void {
   if (isNoting) return;
   isNoting = true;
   setImmediate(() => {
     isNoting = false;
-    noteGroup();
+    tryToNote();
   });
+}
+
+function tryToNote(): void {
+  try {
+    noteGroup();
+    noteFailure = null;
+  } catch (error) {
+    const { message } = error as Error;
+    if (noteFailure === null)
+      console.error(`problem: which processes run cannot be written down, and is tried again: ${message}`);
+    noteFailure = message;
+    setTimeout(noteSoon, NOTED_AGAIN_MS).unref();
+  }
 }
 
 async function stopAll(code: number, line?: string): Promise<void> {
@@ -82,7 +99,7 @@ async function stopAll(code: number, line?: string): Promise<void> {
   for (const one of children) one.letGo();
   const since = performance.now();
   const deadline = setTimeout(killAll, STOP_WITHIN_MS);
-  const [note, forget] = isNoted ? [[async () => noteGroup()], [async () => writeGroup(dataFolder, null)]] : [[], []];
+  const [note, forget] = isNoted ? [[async () => tryToNote()], [async () => writeGroup(dataFolder, null)]] : [[], []];
   for (const close of [...note, ...closers, ...forget]) {
     await close().catch((error: Error) => {
       console.error(`stop: ${error.message}`);
@@ -123,6 +140,7 @@ function child(name: Name, environment: () => NodeJS.ProcessEnv): Child {
     nodeFlags: MEMORY[name],
     onRestart: (line) => console.error(line),
     onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
+    isExcused: () => space.isScarce(),
     onChange: noteSoon,
   });
   children.push(started);
@@ -141,11 +159,15 @@ async function checkPort({ port, host }: Config): Promise<void> {
 // Sessions find the server again by themselves; it only has to come back.
 function watchDatabase(database: OpenDatabase): void {
   const deaths: number[] = [];
+  let tries = 0;
+  let triesAgainMs = 0;
   let busy = false;
   const timer = setInterval(() => {
     if (busy || stopping || database.isAlive()) return;
+    const isScarce = space.isScarce();
+    if (isScarce && performance.now() < triesAgainMs) return;
     busy = true;
-    deaths.push(performance.now());
+    if (!isScarce) deaths.push(performance.now());
     if (deaths.filter((at) => performance.now() - at < 60_000).length > MOST_DATABASE_DEATHS) {
       return void stopAll(1, 'the whole service stops: PostgreSQL died too often within a minute');
     }
@@ -153,11 +175,14 @@ function watchDatabase(database: OpenDatabase): void {
     database.restart().then(
       () => {
         busy = false;
+        tries = 0;
       },
       (error: Error) => {
-        // the next check sees its death and counts it
-        if (error instanceof ServerKilled) busy = false;
-        else void stopAll(1, `the whole service stops: ${error.message}`);
+        // the next check sees its death, and counts it unless the disk is full
+        if (error instanceof ServerKilled || isScarce || space.isScarce()) {
+          triesAgainMs = performance.now() + pauseMs(tries++);
+          busy = false;
+        } else void stopAll(1, `the whole service stops: ${error.message}`);
       },
     );
   }, DATABASE_LOOK_MS);
@@ -172,6 +197,7 @@ async function stopChildren(...names: readonly string[]): Promise<void> {
 async function main(): Promise<void> {
   const config = readConfigOfAll();
   dataFolder = makeDataFolder(config.dataFolder);
+  space = openDiskSpace(dataFolder, (line) => console.error(line));
   const lock = await takeDataFolder(dataFolder);
   await checkPort(config);
   noteGroup();
@@ -241,7 +267,7 @@ async function beginGroup({ sandbox, signer, worker, api }: Group, config: Confi
   const login = await demo;
   if (stopping) return;
   isReady = true;
-  noteGroup();
+  tryToNote();
   step('everything', began);
   console.log(`ready ${url}`);
   restAfterStart();
