@@ -220,20 +220,35 @@ describe('the node as a whole', () => {
     expect(await ask(silent)).toMatchObject({ state: 'ready' });
   });
 
-  test('Bitcoin and Bitcoin Cash begin with the same blocks, and are told apart by the first one that they do not share', async () => {
-    const split = {
-      BTC: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148',
-      BCH: '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec',
+  test('Bitcoin, Bitcoin Cash, Bitcoin SV and eCash begin with the same blocks, and are told apart by the first ones that they do not share', async () => {
+    const BCH = [
+      [478_559, '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec'],
+      [556_767, '0000000000000000004626ff6e3b936941d341c5932ece4357eeccac44e6d56c'],
+      [661_648, '0000000000000000029e471c41818d24b8b74c911071c4ef0b4a0509f9b5a8ce'],
+    ] as const;
+    const BTC = [[478_559, '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148']] as const;
+    const BSV = [BCH[0], [556_767, '000000000000000001d956714215d96ffc00e0afda4cd0a96c96f8d802b1662b']] as const;
+    const ECASH = [BCH[0], BCH[1], [661_648, '000000000000000004284c9d8b2c8ff731efeaec6be50729bdc9bd07f910757d']] as const;
+    type Blocks = readonly (readonly [number, string])[];
+    const as = async (chain: Blocks, currency: 'BTC' | 'BCH', height = 900_000) => {
+      const long = { ...sound, getblockchaininfo: { ...info, blocks: height, headers: height } };
+      const hashes = blocks(mainGenesis, ...chain.map(([at, hash]): [number, string] => [at, hash]), [height, TIP]);
+      return (await badNode(fromTable({ ...long, getblockhash: hashes }), 'mainnet', currency)).condition();
     };
-    const long = { ...sound, getblockchaininfo: { ...info, blocks: 900_000, headers: 900_000 } };
-    const of = (hash: string) => ({ ...long, getblockhash: blocks(mainGenesis, [478_559, hash], [900_000, TIP]) });
-    for (const [currency, other] of [['BTC', 'BCH'] as const, ['BCH', 'BTC'] as const]) {
-      const right = await badNode(fromTable(of(split[currency])), 'mainnet', currency);
-      expect(await right.condition()).toMatchObject({ state: 'ready' });
-      const wrong = await badNode(fromTable(of(split[other])), 'mainnet', currency);
-      const reason = expect.stringMatching(`its block 478559 is ${split[other]}, the one of ${currency} is`);
-      expect(await wrong.condition()).toMatchObject({ state: 'wrong_network', reason });
+    expect(await as(BTC, 'BTC')).toMatchObject({ state: 'ready' });
+    expect(await as(BCH, 'BCH')).toMatchObject({ state: 'ready' });
+    for (const [chain, currency, height] of [
+      [BCH, 'BTC', 478_559],
+      [BTC, 'BCH', 478_559],
+      [BSV, 'BCH', 556_767],
+      [ECASH, 'BCH', 661_648],
+    ] as const) {
+      const found = chain.find(([at]) => at === height)?.[1];
+      const reason = expect.stringMatching(`its block ${height} is ${found}, the one of ${currency} is`);
+      expect(await as(chain, currency)).toMatchObject({ state: 'wrong_network', reason });
     }
+    // before they part they are one chain
+    expect(await as(BSV, 'BCH', 556_000)).toMatchObject({ state: 'ready' });
   });
 
   test('nobody listens', async () => {

@@ -27,7 +27,12 @@ export const BCH = {
       testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
       regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
     },
-    split: { height: 478_559, hash: '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec' },
+    // where Bitcoin, Bitcoin SV and eCash went other ways
+    splits: [
+      { height: 478_559, hash: '000000000000000000651ef99cb9fcbe0dadde1d424bd9f15ff20136191a5eec' },
+      { height: 556_767, hash: '0000000000000000004626ff6e3b936941d341c5932ece4357eeccac44e6d56c' },
+      { height: 661_648, hash: '0000000000000000029e471c41818d24b8b74c911071c4ef0b4a0509f9b5a8ce' },
+    ],
     blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
     coinbaseMaturity: 100,
     blockSeconds: 600,

@@ -27,7 +27,7 @@ export const BTC = {
       testnet: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
       regtest: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
     },
-    split: { height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' },
+    splits: [{ height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' }],
     blockFeatures: SEGWIT_BLOCKS,
     coinbaseMaturity: 100,
     blockSeconds: 600,

@@ -46,10 +46,10 @@ export type UtxoParameters = {
   /** Hash of block 0 in display order; a node that answers another hash is on the wrong network. */
   readonly genesis: ByNetwork<string>;
   /**
-   * On mainnet, for a currency whose chain shares its first blocks with another currency's: the first block that only this chain has (a
-   * checkpoint of the reference nodes).
+   * On mainnet, for a currency whose chain shares its first blocks with other currencies': for each of them the first block that only this
+   * chain has (a checkpoint of the reference nodes), the lowest first.
    */
-  readonly split?: { readonly height: number; readonly hash: string };
+  readonly splits?: readonly { readonly height: number; readonly hash: string }[];
   /** What a block of this chain can hold besides plain transactions; the parser refuses what is not listed here. */
   readonly blockFeatures: {
     readonly segwit: boolean;

@@ -129,17 +129,20 @@ const withPeers = (peers: number | null): string =>
 
 /**
  * The tip with its time; null when the node does not have the block that it reports at the height that it reports. Where two chains share
- * their first blocks, the block that distinguishes them must be ours.
+ * their first blocks, the blocks that distinguish them must be ours.
  */
 async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Promise<KnownTip | Judged | null> {
-  const split = options.network === 'mainnet' ? utxoRow(options.currency).utxo.split : undefined;
-  const [header, last, parted] = await rpc.batch([
+  const all = options.network === 'mainnet' ? (utxoRow(options.currency).utxo.splits ?? []) : [];
+  const splits = all.filter(({ height }) => info.blocks >= height);
+  const [header, last, ...parted] = await rpc.batch([
     { method: 'getblockheader', params: [info.hash] },
     { method: 'getblockhash', params: [info.blocks] },
-    ...(split !== undefined && info.blocks >= split.height ? [{ method: 'getblockhash', params: [split.height] }] : []),
+    ...splits.map(({ height }) => ({ method: 'getblockhash', params: [height] })),
   ]);
-  if (split !== undefined && parted !== undefined && parted !== split.hash && !(parted instanceof RpcRefusal)) {
-    const reason = `${rpc.name}: its block ${split.height} is ${typeof parted === 'string' ? parted : 'no hash'}, the one of ${options.currency} is ${split.hash}`;
+  for (const [index, { height, hash }] of splits.entries()) {
+    const given = parted[index];
+    if (given === hash || given instanceof RpcRefusal) continue;
+    const reason = `${rpc.name}: its block ${height} is ${typeof given === 'string' ? given : 'no hash'}, the one of ${options.currency} is ${hash}`;
     return trouble('wrong_network', null, reason);
   }
   if (header instanceof RpcRefusal || last instanceof RpcRefusal || last !== info.hash) return null;
