@@ -1,6 +1,7 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
-import type { CurrencyCode, UtxoCode } from './currency.ts';
+import type { UtxoCode } from './currency.ts';
+import type { RateFeed } from './rate-feed.ts';
 
 export type Clock = {
   /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
@@ -206,26 +207,6 @@ export type PushSubscription = {
   /** Whether we are receiving what the node announces now. */
   isLive(): boolean;
   close(): Promise<void>;
-};
-
-/** One price source's answer for one currency. */
-export type RateSample = {
-  readonly source: string;
-  readonly currency: CurrencyCode;
-  readonly bid: bigint;
-  readonly ask: bigint;
-  readonly atMs: number;
-};
-
-/**
- * One price source: all its currencies in as few calls as it allows. A currency that it does not quote is left out; throws when it is
- * unreachable.
- */
-export type RateFeed = {
-  readonly source: string;
-  /** The operator sets its prices, so they need no second source: never on a network whose currencies are worth something. */
-  readonly isFixed?: true;
-  read(): Promise<readonly RateSample[]>;
 };
 
 /** One of our addresses, its output script, and the index it was derived at (chain 0 of its account). */

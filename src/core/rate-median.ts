@@ -1,8 +1,8 @@
 // One trustworthy price out of several exchanges' quotes (behaviour §3, "Rates"). Nothing else judges a price: there is no limit on moves
 // and no default, and rather no price than one without a quorum.
 import type { CurrencyCode } from './currency.ts';
-import type { RateSample } from './ports.ts';
 import type { Rate } from './rate.ts';
+import type { RateSample } from './rate-feed.ts';
 
 /** A source that counted: its mid price, and the time of it. */
 export type UsedSource = { readonly source: string; readonly usd: Rate; readonly atMs: number };

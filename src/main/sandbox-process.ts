@@ -1,7 +1,7 @@
 // The sandbox's own process: simulated nodes, exchanges and controls on loopback. It gives the controls what they need of the service: the
 // transaction to pay, merchants and users, and the wait until everything due has been done; and it creates the demo merchant when asked for
 // its login. Only in the sandbox.
-import type { RateFeed } from '../core/ports.ts';
+import type { RateFeed } from '../core/rate-feed.ts';
 import type { Context } from '../flow/context.ts';
 import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';

@@ -1,7 +1,8 @@
 // The nodes and price sources, for processes that ask them: the worker, and the commands that read a chain. Separate from wire.ts, so that
 // the others do not load the clients.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
-import type { Clock, Ports, RateFeed } from '../core/ports.ts';
+import type { Clock, Ports } from '../core/ports.ts';
+import type { RateFeed } from '../core/rate-feed.ts';
 import type { Context } from '../flow/context.ts';
 import { fixedFeed, rateFeeds } from '../outside/rates/feeds.ts';
 import { RATE_SOURCES, type RateSourceName } from '../outside/rates/sources.ts';

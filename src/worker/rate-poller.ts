@@ -1,6 +1,6 @@
 // Asks all price feeds and stores the resulting prices.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import type { RateFeed, RateSample } from '../core/ports.ts';
+import type { RateFeed, RateSample } from '../core/rate-feed.ts';
 import { type Judgement, judgeRate, type LeftOutSource } from '../core/rate-median.ts';
 import type { Context } from '../flow/context.ts';
 import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from '../store/transactions/rates.ts';

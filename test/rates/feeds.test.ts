@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Clock, RateFeed } from '../../src/core/ports.ts';
+import type { Clock } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
+import type { RateFeed } from '../../src/core/rate-feed.ts';
 import { rateFeeds } from '../../src/outside/rates/feeds.ts';
 import { price } from '../../src/outside/rates/http.ts';
 import type { RateSourceName } from '../../src/outside/rates/sources.ts';

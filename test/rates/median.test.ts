@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RateSample } from '../../src/core/ports.ts';
 import { formatRate, parseRate, type Rate } from '../../src/core/rate.ts';
+import type { RateSample } from '../../src/core/rate-feed.ts';
 import { judgeRate } from '../../src/core/rate-median.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RateFeed, RateSample } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
+import type { RateFeed, RateSample } from '../../src/core/rate-feed.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { getRates } from '../../src/flow/rates.ts';
 import { fixedFeed } from '../../src/outside/rates/feeds.ts';

@@ -2,7 +2,7 @@
 // workers made of the production jobs, a clock and prices that only the test moves. A worker can be made to die between two statements.
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
-import type { RateFeed } from '../../src/core/ports.ts';
+import type { RateFeed } from '../../src/core/rate-feed.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { setSettings } from '../../src/flow/settings.ts';

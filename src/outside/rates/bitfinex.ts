@@ -1,7 +1,7 @@
 // Prices of Bitfinex's public tickers, all symbols in one call. They have no time, so a price counts from the moment when its answer
 // arrived.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
-import type { RateFeed, RateSample } from '../../core/ports.ts';
+import type { RateFeed, RateSample } from '../../core/rate-feed.ts';
 import { element, type FeedOptions, type GetJson, type Json, price } from './http.ts';
 
 const SYMBOLS: ReadonlyMap<string, CurrencyCode> = new Map(

@@ -1,6 +1,6 @@
 // Prices of Bitstamp's tickers, one call for each currency that it trades. A price counts from the ticker's own time, in seconds.
 import { CURRENCIES, type CurrencyCode } from '../../core/currency.ts';
-import type { RateFeed, RateSample } from '../../core/ports.ts';
+import type { RateFeed, RateSample } from '../../core/rate-feed.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
 import { RATE_SOURCES } from './sources.ts';
 

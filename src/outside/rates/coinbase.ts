@@ -1,7 +1,7 @@
 // Prices of Coinbase Exchange's product tickers, one call for each currency. A price counts from the time of the last trade: a market
 // without a trade for a minute does not count.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
-import type { RateFeed, RateSample } from '../../core/ports.ts';
+import type { RateFeed, RateSample } from '../../core/rate-feed.ts';
 import { type FeedOptions, type GetJson, type Json, member, price, readEach } from './http.ts';
 
 /** GET /products/BTC-USD/ticker → {bid, ask, time (ISO 8601), …}. */

@@ -1,8 +1,9 @@
 // The exchanges that the service combines into one price (core/rate-median.ts judges them). In the sandbox the same clients talk to
 // simulated exchanges, under other base addresses.
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
-import type { Clock, RateFeed } from '../../core/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { Rate } from '../../core/rate.ts';
+import type { RateFeed } from '../../core/rate-feed.ts';
 import { bitfinexFeed } from './bitfinex.ts';
 import { bitstampFeed } from './bitstamp.ts';
 import { coinbaseFeed } from './coinbase.ts';

@@ -1,8 +1,9 @@
 // How the price feeds use HTTP: one GET, one bounded JSON answer with every number as the text it was written in.
 import { Agent, request } from 'undici';
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { Clock, RateSample } from '../../core/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
+import type { RateSample } from '../../core/rate-feed.ts';
 import { parseNumbersAsText } from '../exact-json.ts';
 
 const MOST_BYTES = 64 * 1024;

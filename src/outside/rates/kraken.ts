@@ -1,6 +1,6 @@
 // Prices of Kraken's public ticker, all pairs in one call. It has no time, so a price counts from the moment when its answer arrived.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
-import type { RateFeed, RateSample } from '../../core/ports.ts';
+import type { RateFeed, RateSample } from '../../core/rate-feed.ts';
 import { element, type FeedOptions, type GetJson, type JsonAnswer, member, price } from './http.ts';
 
 /**
