@@ -2,7 +2,8 @@
 // payments reach their required depth.
 import { requiredDepth } from '../core/confirmations.ts';
 import type { CurrencyCode } from '../core/currency.ts';
-import { type CaseTransaction, type ChainView, DAY_MS, type Payment } from '../core/judge/case.ts';
+import type { CaseTransaction, ChainView, Payment } from '../core/judge/case.ts';
+import { DAY_MS } from '../core/judge/times.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type ChainFacts, readBlocks, readChainFacts } from '../store/transactions/case-facts.ts';

@@ -2,8 +2,8 @@
 // database transaction, locks, lets core decide, and writes; none of them calls anything outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { WINDOW_MS } from '../core/judge/case.ts';
 import { accept, acceptExcess, cancel, decline, refuseUnreimbursable } from '../core/judge/resolve.ts';
+import { WINDOW_MS } from '../core/judge/times.ts';
 import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';

@@ -3,9 +3,10 @@
 // (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole coin, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { type Case, type CaseTransaction, GRACE_MS, type Payment, type Step } from '../../src/core/judge/case.ts';
+import type { Case, CaseTransaction, Payment, Step } from '../../src/core/judge/case.ts';
 import type { Verdict } from '../../src/core/judge/judge.ts';
 import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
+import { GRACE_MS } from '../../src/core/judge/times.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';

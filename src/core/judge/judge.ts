@@ -1,7 +1,6 @@
 // Decides what has become of one transaction: applies the rules to the case until none of them changes anything, and says when to look
 // again. Pure: the same facts always give the same verdict. The caller holds the transaction's row lock.
 import type { Case } from './case.ts';
-import { GRACE_MS } from './case.ts';
 import { noticePayments } from './notice.ts';
 import {
   countingPayments,
@@ -14,7 +13,7 @@ import {
   youngestCounting,
 } from './payments.ts';
 import { ofAll } from './portion.ts';
-import { nextHeight } from './required.ts';
+import { nextHeight } from './required-depth.ts';
 import {
   acceptLate,
   announceReorged,
@@ -32,6 +31,7 @@ import {
   takeBackLost,
   withdraw,
 } from './rules.ts';
+import { GRACE_MS } from './times.ts';
 
 /** In the order in which they are tried: losses before new payments, new payments before conditions that wait. */
 const RULES: readonly Rule[] = [

@@ -3,18 +3,8 @@
 import { confirmationsToReach } from '../confirmations.ts';
 import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
 import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
-import {
-  BOOKED_GONE_MS,
-  type Case,
-  type CaseTransaction,
-  type ChainView,
-  DAY_MS,
-  GRACE_MS,
-  OUTAGE_GRACE_MS,
-  type Payment,
-  UNBOOKED_GONE_MS,
-  WINDOW_MS,
-} from './case.ts';
+import type { Case, CaseTransaction, ChainView, Payment } from './case.ts';
+import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, OUTAGE_GRACE_MS, UNBOOKED_GONE_MS, WINDOW_MS } from './times.ts';
 
 const MAX_TOLERANCE_USD_MINOR = 5_00n;
 const WHOLE_BPS = 10_000;

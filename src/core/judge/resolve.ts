@@ -6,7 +6,7 @@ import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
 import { confirmationsOf, inQuotedCurrency, isBooked, isLive, suspenseOf } from './payments.ts';
 import { acceptSuspense } from './postings.ts';
-import { suspenseReached } from './required.ts';
+import { suspenseReached } from './required-depth.ts';
 import { announceRest, isDisputed, waitsForBooking } from './rules.ts';
 import { applyEvent } from './steps.ts';
 

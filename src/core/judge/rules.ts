@@ -5,7 +5,7 @@ import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
-import { type Case, type DatedBlock, GRACE_MS, type Payment } from './case.ts';
+import type { Case, DatedBlock, Payment } from './case.ts';
 import { announceExtra, paymentData, review } from './notice.ts';
 import {
   chainOf,
@@ -28,8 +28,16 @@ import {
 } from './payments.ts';
 import { portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
-import { depthForTransaction, isFinal, reachesSuspense, reachesTransaction, suspenseReached, undisputed } from './required.ts';
+import {
+  depthForTransaction,
+  isFinal,
+  reachesSuspense,
+  reachesTransaction,
+  suspenseReached,
+  undisputed,
+} from './required-depth.ts';
 import { announce, applyEvent } from './steps.ts';
+import { GRACE_MS } from './times.ts';
 
 export type Rule = (it: Case) => boolean;
 

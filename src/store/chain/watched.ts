@@ -3,7 +3,7 @@
 // of commits.
 
 import type { UtxoCode } from '../../core/currency.ts';
-import { WINDOW_MS } from '../../core/judge/case.ts';
+import { WINDOW_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** Scripts, each after one byte of its length. */
