@@ -328,6 +328,7 @@ create table public.node_conditions (
   contested text,
   outage boolean default false not null,
   looked_at timestamp with time zone default clock_timestamp() not null,
+  pushes boolean default false not null,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
 

@@ -4,6 +4,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalsOf } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
+import { openApiDocument } from '../src/contract/openapi.ts';
+import { SANDBOX_API } from '../src/contract/sandbox-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { type ApiServer, makeApi } from './http/api-server.ts';
@@ -183,4 +185,19 @@ test('what is meant to be one thing is one schema, and each operation has a subj
     expect(post.security).toEqual(access.kind === 'open' ? [] : [{ bearer: [] }]);
   }
   expect(JSON.stringify(document.paths)).not.toContain('/sandbox/');
+});
+
+test('in the sandbox every control has an example of its request that fits its schema, and one of its answer', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: a document of its own type
+  const { paths, components } = openApiDocument({ url: api.base, version: '0', sandbox: true }) as any;
+  for (const name of Object.keys(SANDBOX_API)) {
+    const { requestBody, responses } = paths[`/sandbox/${name}`].post;
+    const request = requestBody.content['application/json'];
+    expect([name, Object.keys(request.example).length > 0]).toEqual([name, true]);
+    fits(request.example, request.schema, components.schemas, `the request of ${name}`);
+    const answer = responses[200].content['application/json'];
+    expect([name, Object.keys(answer.example).length > 0]).toEqual([name, true]);
+    fits(answer.example, answer.schema, components.schemas, `the answer of ${name}`);
+  }
+  expect(paths['/sandbox/rates'].post.requestBody.content['application/json'].example).toMatchObject({ BTC: '65000.00' });
 });

@@ -153,7 +153,8 @@ function requestBody(id: string, fields: Readonly<Record<string, Described>>, co
     properties: Object.fromEntries(properties),
     ...(required.length > 0 ? { required } : {}),
   });
-  const shown = list.filter(([field, { required: needed }]) => needed || field === 'access_token' || field === 'label');
+  const usual = list.filter(([field, { required: needed }]) => needed || field === 'access_token' || field === 'label');
+  const shown = usual.length > 0 ? usual : list.slice(0, 2);
   const example = Object.fromEntries(shown.map(([field, { schema }]) => [field, exampleField(schema)]));
   return { required: true, content: { 'application/json': { schema: ref('schemas', name), example } } };
 }

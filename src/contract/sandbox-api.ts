@@ -8,6 +8,8 @@ type ControlField = { readonly required: boolean; readonly about: string; readon
 export type Control = {
   readonly summary: string;
   readonly about: string;
+  /** False: it is described, and always answers 409. */
+  readonly isSimulated?: false;
   readonly fields: Readonly<Record<string, ControlField>>;
   readonly reply: shape.Shape<unknown>;
 };
@@ -40,6 +42,9 @@ const currency = needs('A currency code, any case.', text, 'BTC');
 const block = shape.object({ height: shape.whole('Height of the new tip.', 101), hash: shape.string('Its hash.', TXID) });
 const txid = shape.object({ txid: shape.string('Id of the transaction on its chain.', TXID) });
 const price = { type: ['string', 'null'] };
+const PRICE_EXAMPLES: Readonly<Record<string, string>> = { BTC: '65000.00', USDT: '1.00' };
+const PAYMENT_HASH = '0001020304050607080900010203040506070809000102030405060708090102';
+const decimal = { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,18})?$' };
 const notSimulated = 'Not simulated in this version: 409 `currency_unavailable`.';
 
 export const SANDBOX_API: Readonly<Record<string, Control>> = {
@@ -48,11 +53,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
     about: 'Answers when the node has the payment; the service sees it within a second. Default is what is still due.',
     fields: {
       transaction_id: transactionId,
-      amount: may(
-        'In whole units of the currency, a decimal string above zero.',
-        { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,18})?$' },
-        '0.00038462',
-      ),
+      amount: may('In whole units of the currency, a decimal string above zero.', decimal, '0.00038462'),
       currency: may('Another currency to the same address.', text, 'LTC'),
       split: may('One transaction with this many outputs to it.', whole(1, 500), 2),
       replace: may('A fee replacement of this payment.', { type: 'string', pattern: '^[0-9a-f]{64}$' }, TXID),
@@ -155,7 +156,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
         may(
           'USD for one unit.',
           { type: ['string', 'null', 'array'], items: price, minItems: 4, maxItems: 4 },
-          code === 'USDT' ? '1.00' : '80.00',
+          PRICE_EXAMPLES[code] ?? '80.00',
         ),
       ]),
     ),
@@ -196,13 +197,64 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
       scopes: shape.list('What the user may do.', shape.word('A scope.', ['read', 'payments', 'payouts'])),
     }),
   },
-  invoice: { summary: 'A Lightning invoice of the outside world', about: notSimulated, fields: {}, reply: shape.object({}) },
-  invoice_resolve: { summary: 'Settle or fail a held invoice', about: notSimulated, fields: {}, reply: shape.object({}) },
+  invoice: {
+    summary: 'A Lightning invoice of the outside world',
+    about: notSimulated,
+    isSimulated: false,
+    fields: {
+      amount: may('In BTC; without it the payer chooses.', decimal, '0.00038462'),
+      expires_in: may('Seconds until it expires.', whole(1, 31_536_000), 3600),
+      behaviour: may(
+        'What becomes of a payment; `hold` keeps it in flight.',
+        { type: 'string', enum: ['pay', 'hold', 'fail'] },
+        'pay',
+      ),
+    },
+    reply: shape.object({
+      payment_request: shape.string('The invoice (BOLT 11).', 'lnbcrt384620n1p0examplepp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf'),
+      payment_hash: shape.string('Its payment hash.', PAYMENT_HASH),
+    }),
+  },
+  invoice_resolve: {
+    summary: 'Settle or fail a held invoice',
+    about: notSimulated,
+    isSimulated: false,
+    fields: {
+      payment_hash: needs('Of an invoice with `behaviour` `hold`.', { type: 'string', pattern: '^[0-9a-f]{64}$' }, PAYMENT_HASH),
+      settle: needs('Whether it is settled; false = it fails.', flag, true),
+    },
+    reply: shape.object({
+      payment_hash: shape.string('The invoice.', PAYMENT_HASH),
+      settled: shape.flag('Whether it was settled.', true),
+    }),
+  },
   lnurl: {
     summary: 'An LNURL-pay and Lightning address of the outside world',
     about: notSimulated,
-    fields: {},
-    reply: shape.object({}),
+    isSimulated: false,
+    fields: {
+      min: may('The least that it takes, in BTC.', decimal, '0.00000001'),
+      max: may('The most that it takes, in BTC.', decimal, '0.01'),
+      behaviour: may(
+        'How it answers, honest or not.',
+        { type: 'string', enum: ['pay', 'html', 'other_amount', 'other_hash', 'redirect'] },
+        'pay',
+      ),
+    },
+    reply: shape.object({
+      lnurl: shape.string('LUD-01.', 'LNURL1DP68GURN8GHJ7MRWW4EXCTNV9E3K7MF0D3H82UNVWQHKUMEDD3JHQ'),
+      address: shape.string('The same as a Lightning address (LUD-16).', 'shop@127.0.0.1'),
+    }),
   },
-  bank: { summary: 'The bank', about: notSimulated, fields: {}, reply: shape.object({}) },
+  bank: {
+    summary: 'The bank',
+    about: notSimulated,
+    isSimulated: false,
+    fields: {
+      action: needs('What it does.', { type: 'string', enum: ['settle', 'return', 'noc', 'lose_answer'] }, 'settle'),
+      payout_id: may('For `return` and `noc`.', text, 'payout_0351dYxk0d1Jt8vTgkN1AM'),
+      code: may('Of the return (default R03) or of the notice (default C01).', text, 'R03'),
+    },
+    reply: shape.object({ action: shape.string('What it did.', 'settle') }),
+  },
 };

@@ -8,7 +8,7 @@ type Log = { error(fields: object, message: string): void; info(fields: object, 
 const GONE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|57P0[1-3]|08\w{3}|53\w{3})$/;
 /** The driver's messages, which have no code, for a session that broke, was closed or does not answer. */
 const LOST =
-  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed))/;
+  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|the database does not answer|Client (has encountered a connection error|was closed))/;
 const LOOK_EVERY_MS = 1_000;
 const QUIET_MS = 16_000;
 

@@ -10,6 +10,7 @@ import type { SandboxService } from '../sandbox/service-side.ts';
 import { findPayable } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
 import { type Opened, open } from './opened.ts';
+import { createOutageLog } from './outage-log.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
@@ -21,6 +22,13 @@ import { wireBooks } from './wire.ts';
 const DATABASE_SESSIONS = 4;
 /** A database that does not answer a control in this time makes it 503. */
 const ANSWERS_WITHIN_MS = 5_000;
+
+type Fields = { readonly reason?: string; readonly error?: Error; readonly seconds?: number };
+/** One line each; only a bug has its stack. */
+const PLAIN_LOG = {
+  error: ({ reason, error }: Fields, message: string) => console.error(`sandbox: ${message}: ${reason ?? error?.stack}`),
+  info: ({ seconds }: Fields, message: string) => console.error(`sandbox: ${message} (after ${seconds} s)`),
+};
 
 async function start(): Promise<Running> {
   const { config, database } = await open();
@@ -36,12 +44,13 @@ async function start(): Promise<Running> {
     clock,
   });
   const { ctx } = wired;
+  const outage = createOutageLog(ctx.db, PLAIN_LOG);
   const sandbox = await createSandbox({
     folder: sandboxFolder(dataFolder),
     blockSeconds: config.sandboxBlockSeconds,
     clock,
     service: serviceSide(config, ctx),
-    log: (line) => console.error(line),
+    log: (line, error) => outage.told({ error }, line),
     onEnd(reason) {
       console.error(`sandbox: ${reason}`);
       process.exit(1);
@@ -52,6 +61,7 @@ async function start(): Promise<Running> {
     answer: () => prepareDemo(config, ctx),
     async stop() {
       await sandbox.close();
+      outage.close();
       await wired.close();
       clock.close();
       await database.close();

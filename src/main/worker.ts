@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { recordReplacement } from '../store/postgres/replacements.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
-import { workerJobs } from '../worker/jobs.ts';
+import { Alarm, workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { openLog } from './log.ts';
@@ -28,7 +28,8 @@ async function start({ config, database }: Opened): Promise<Running> {
     [...ctx.ports.chains.keys()].map((currency: UtxoCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
   );
   const outage = createOutageLog(ctx.db, log);
-  const told = (job: string, error: unknown): void => outage.told({ err: error }, job);
+  const told = (job: string, error: unknown): void =>
+    error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.told({ err: error }, job);
   const loop = startLoop(workerJobs(ctx, watchers, told), told);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {

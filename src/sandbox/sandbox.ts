@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
-import type { Sandbox, SandboxOptions, SandboxService } from './service-side.ts';
+import type { Sandbox, SandboxLog, SandboxOptions, SandboxService } from './service-side.ts';
 import { openAnnouncer } from './utxo/announcer.ts';
 import { DIALECTS } from './utxo/dialects.ts';
 import { openSimulatedNode, type SimulatedNode } from './utxo/simulated-node.ts';
@@ -124,14 +124,14 @@ async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
 }
 
 const told =
-  (log: (line: string) => void) =>
+  (log: SandboxLog) =>
   (error: Error): false => {
-    log(`sandbox: the service did not read the chain: ${error.message}`);
+    log('the service did not read the chain', error);
     return false;
   };
 
 /** The service for a control that has done its own part: what cannot be done just now is only logged. */
-function forgiving(service: SandboxService, log: (line: string) => void): SandboxService {
+function forgiving(service: SandboxService, log: SandboxLog): SandboxService {
   return {
     ...service,
     settle: (timeoutMs) => service.settle(timeoutMs).catch(told(log)),

@@ -6,6 +6,7 @@ import type { ControlContext } from './control-context.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { SOURCES } from './rates.ts';
+import type { SandboxLog } from './service-side.ts';
 import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 
@@ -17,7 +18,7 @@ export type ServerParts = {
   readonly nodes: Iterable<SimulatedNode>;
   /** Absent where only nodes are served. */
   readonly context?: ControlContext;
-  readonly log: (line: string) => void;
+  readonly log: SandboxLog;
 };
 
 /** The body as text; null when it is longer than `most`. */
@@ -93,7 +94,7 @@ export function sandboxHandler(parts: ServerParts): RequestListener {
   const byPath = new Map([...parts.nodes].map((node) => [node.dialect.path, node]));
   return (request, response) => {
     route(parts, byPath, request, response).catch((error: Error) => {
-      if (!request.socket.destroyed) parts.log(`sandbox: ${request.url ?? ''}: ${error.stack ?? error.message}`);
+      if (!request.socket.destroyed) parts.log(`${request.url ?? ''} failed`, error);
       request.socket.destroy();
     });
   };

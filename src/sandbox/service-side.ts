@@ -40,6 +40,9 @@ export type SandboxService = {
   refreshRates(): Promise<void>;
 };
 
+/** Receives what the operator should know: a line of text, and the error that it is about. */
+export type SandboxLog = (line: string, error: Error) => void;
+
 export type SandboxOptions = {
   /** Where chains, clock, rates and the endpoint are kept: BURSAR_DATA_DIR/sandbox. Created when missing. */
   readonly folder: string;
@@ -48,8 +51,7 @@ export type SandboxOptions = {
   readonly service: SandboxService;
   /** The service's clock, which all its processes share. Moving it forward is durable before it returns. */
   readonly clock: { now(): number; advance(forwardMs: number): void };
-  /** Receives what the operator should know (a line of text). */
-  readonly log?: (line: string) => void;
+  readonly log?: SandboxLog;
   /** Called once when this sandbox can no longer store what it answers for (the disk refused a write): the process must end. */
   readonly onEnd: (reason: string) => void;
 };

@@ -37,7 +37,8 @@ export type ChainRecord = {
 
 const SIGN_OF_LIFE_MS = 10_000;
 
-export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainRecord {
+/** @param isPushed whether the announcements of the node that is read arrive; it is written along, and is no news by itself */
+export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushed: () => boolean): ChainRecord {
   /** What was written last, and when. */
   let said: { readonly what: string; readonly atMs: number } | null = null;
   /** When the chain's time was last written, after everything else. */
@@ -52,7 +53,7 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainR
     const what = JSON.stringify([essence(condition), behind]);
     if (quiet && said?.what === what && !isSilent(atMs)) return;
     rest = null;
-    await recordCondition(ctx.db, currency, condition, atMs, { behind });
+    await recordCondition(ctx.db, currency, condition, atMs, { behind, pushes: isPushed() });
     said = { what, atMs };
   }
 
@@ -77,7 +78,7 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode): ChainR
         await condition({ ...looked, quiet: false });
       } else {
         const check = ctx.db.identity.look();
-        const { done, relation } = await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs) });
+        const { done, relation } = await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs), pushes: isPushed() });
         check({ same: { 'the table of transactions': relation } });
         if (!done) return false;
         said = { what: said?.what ?? '', atMs };

@@ -73,7 +73,6 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
   const ownClock = createOwnClock(ctx, currency, beginAnew);
   const watch = createWatchList(ctx, currency, settings.scripts);
-  const written = createChainRecord(ctx, currency);
   /** The cursor as the last pass left it, and up to when it has read; null = another watcher may have changed it since. */
   let held: ChainCursor | null = null;
   /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
@@ -87,6 +86,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     for (const callback of hints) callback();
   };
   const pushes = createSubscription(port);
+  const written = createChainRecord(ctx, currency, pushes.isLive);
   const mempool = createMempoolWatcher(ctx, port, watch, {
     isPushed: pushes.isLive,
     onHit: hint,

@@ -83,7 +83,7 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: 
     const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
     if (blocksRead > 0) {
       for (const coin of await takeUntold(ctx.db, currency, ctx.ports.clock.now()))
-        told(`chain ${currency}`, new Error(describeUnprotected(coin)));
+        told(`chain ${currency}`, new Alarm(describeUnprotected(coin)));
     }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
     return more;
@@ -148,6 +148,9 @@ function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading
   };
 }
 
+/** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
+export class Alarm extends Error {}
+
 /** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
 function createAlarm(job: string, told: Told): (now: string) => void {
   let last = '';
@@ -155,7 +158,7 @@ function createAlarm(job: string, told: Told): (now: string) => void {
   return (now) => {
     const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
     if (now !== '' && (kind !== last || performance.now() > again)) {
-      told(job, new Error(now));
+      told(job, new Alarm(now));
       again = performance.now() + ALARM_AGAIN_MS;
     }
     last = kind;

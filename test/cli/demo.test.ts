@@ -124,6 +124,10 @@ describe('decisions', () => {
     const [first, second] = await reviews();
     expect(first).toMatchObject({ status: 'review', suspense: { BTC: expect.stringMatching(/^0\.\d{8}$/) } });
     expect((await runCli(['review', 'list'], here)).out).toContain(first!.transaction_id);
+    expect(await reviews('--currency', 'ltc')).toEqual([]);
+    expect((await reviews('--currency', 'btc')).map(({ transaction_id }) => transaction_id)).toContain(first!.transaction_id);
+    const { keys } = await askCli<{ keys: { currency: string }[] }>(['keys', 'show-xpubs', '--currency', 'ltc'], here);
+    expect(new Set(keys.map(({ currency }) => currency))).toEqual(new Set(['LTC']));
 
     expect(await askCli(['review', 'accept', first!.transaction_id], here)).toEqual({
       transaction_id: first!.transaction_id,
@@ -173,6 +177,15 @@ describe('the chains and the books', () => {
       ['DOGE', 'ready', false],
       ['LTC', 'ready', false],
     ]);
+    // told with the next sign of life; Dogecoin's node cannot say where it announces
+    await vi.waitFor(
+      async () => {
+        const { chains } = await askCli<{ chains: { currency: string; pushes: boolean }[] }>(['chain', 'status'], here);
+        const silent = chains.filter(({ pushes }) => !pushes).map(({ currency }) => currency);
+        expect([chains.length, silent]).toEqual([5, ['DOGE']]);
+      },
+      { timeout: 30_000, interval: 500 },
+    );
     await call('/sandbox/node', { currency: 'LTC', down: true });
     await vi.waitFor(
       async () => {

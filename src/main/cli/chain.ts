@@ -94,7 +94,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
   );
   const wanted = chains.filter((chain) => currency === undefined || chain.currency === currency);
   const seen = wanted.map((chain) => ({ ...chain, stale: chain.lookedAgoMs > LOOKED_RECENTLY_MS }));
-  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'from', 'reason'];
+  const head = ['currency', 'state', 'node', 'read', 'behind', 'looked', 'pushes', 'from', 'reason'];
   const rows = seen.map((chain) => [
     chain.currency,
     chain.stale ? `${chain.state} (stale)` : chain.contested === null ? chain.state : `${chain.state}, contested`,
@@ -102,6 +102,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
     String(chain.height ?? '-'),
     String(behind(chain) ?? '-'),
     new Date(chain.checkedAtMs).toISOString(),
+    chain.pushes ? 'on' : 'off',
     chain.node ?? '-',
     chain.stale ? 'no worker has looked since, so it is not sold' : remarks(chain),
   ]);
@@ -129,6 +130,7 @@ function chainValue(chain: ChainStatus & { readonly stale: boolean }): Record<st
     state: chain.state,
     reason: chain.reason,
     stale: chain.stale,
+    pushes: chain.pushes,
     node: chain.node,
     contested: chain.contested,
     others: chain.others,

@@ -38,7 +38,9 @@ export function addKeyCommands(bursar: Command): void {
     'restore',
     'Puts the seed of this database back from its 24 words, read from standard input, after the folder of the signer was lost.',
   ).action(restoreSeed);
-  leaf(keys, 'show-xpubs', 'Shows the account keys in use, and earlier ones.').action(showXpubs);
+  leaf(keys, 'show-xpubs', 'Shows the account keys in use, and earlier ones.')
+    .option('--currency <code>', `only one of ${ACCOUNT_CODES.join(', ')}`, utxoCode)
+    .action(showXpubs);
   leaf(
     keys,
     'show-descriptors',
@@ -120,9 +122,10 @@ function wordsToKeep(words: string | null): string {
   ].join('\n');
 }
 
-async function showXpubs({ json }: JsonOption): Promise<void> {
+async function showXpubs({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
+  const isWanted = (one: { readonly currency: UtxoCode }): boolean => currency === undefined || one.currency === currency;
   await withBooks(async (ctx, { network }) => {
-    const keys = (await listKeys(ctx.db)).map((key) => ({
+    const keys = (await listKeys(ctx.db)).filter(isWanted).map((key) => ({
       currency: key.currency,
       in_use: key.retiredAt === null,
       origin: key.origin,
@@ -143,7 +146,7 @@ async function showXpubs({ json }: JsonOption): Promise<void> {
       key.xpub,
     ]);
     const none = 'No keys yet: the signer brings its own when it starts, or import one with "bursar keys import-xpub".';
-    const skipped = await readSkipped(ctx.db);
+    const skipped = (await readSkipped(ctx.db)).filter(isWanted);
     const value = skipped.map((one) => ({
       currency: one.currency,
       xpub: one.xpub,

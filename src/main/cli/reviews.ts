@@ -1,10 +1,11 @@
 // `bursar review list|accept|decline`: the operator's decision on transactions that wait for one.
 import { type Command, Option } from 'commander';
+import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { resolveTransaction } from '../../flow/transaction-life.ts';
 import { listReviews, type Review } from '../../store/transactions/reviews.ts';
 import { withBooks } from './books.ts';
-import { group, leaf, print, table } from './output.ts';
+import { group, leaf, print, table, watchedCode } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
@@ -13,8 +14,10 @@ export function addReviewCommands(bursar: Command): void {
   const review = group(bursar, 'review', 'Transactions that wait for a decision.');
   leaf(review, 'list', 'Lists transactions in review, the oldest first.')
     .option('--declined', 'also declined ones that have payments in suspense')
-    .action(async ({ json, declined }: JsonOption & { declined?: boolean }) => {
-      const reviews = await withBooks((ctx) => listReviews(ctx.db, { declined: declined === true, limit: LISTED }));
+    .option('--currency <code>', `only what was asked for in one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .action(async ({ json, declined, currency }: JsonOption & { declined?: boolean; currency?: UtxoCode }) => {
+      const wanted = { declined: declined === true, currency, limit: LISTED };
+      const reviews = await withBooks((ctx) => listReviews(ctx.db, wanted));
       const head = ['transaction', 'merchant', 'status', 'asked', 'received', 'suspense', 'reason'];
       const rows = reviews.map((one) => [
         one.transactionId,

@@ -18,7 +18,7 @@ export type ServedNode = SimulatedNode & {
 export async function createSimulatedNode(options: NodeOptions & { readonly announces?: boolean }): Promise<ServedNode> {
   const secret = 'simulated';
   const node = openSimulatedNode(options);
-  const server = createServer(sandboxHandler({ secret, nodes: [node], log: (line) => console.error(line) }));
+  const server = createServer(sandboxHandler({ secret, nodes: [node], log: (line, error) => console.error(line, error) }));
   const port = await listen(server, 0);
   const announcer = options.announces ? await openAnnouncer(node) : null;
   return {

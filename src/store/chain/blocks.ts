@@ -119,16 +119,16 @@ export async function goOn(
   currency: UtxoCode,
   at: ChainCursor,
   atMs: number,
-  options: { readonly wakesJudge: boolean },
+  options: { readonly wakesJudge: boolean; readonly pushes: boolean },
 ): Promise<{ readonly done: boolean; readonly relation: string }> {
   const { rows } = await sql.query<{ done: boolean; relation: string }>({
     name: 'go_on',
     text: `
       with still as (
         update chain_cursors set caught_up_at = $3, updated_at = $3 where currency = $1 and epoch = $2 returning currency),
-      looked as (update node_conditions n set checked_at = $3, looked_at = clock_timestamp() from still where n.currency = still.currency returning 1)
+      looked as (update node_conditions n set checked_at = $3, looked_at = clock_timestamp(), pushes = $5 from still where n.currency = still.currency returning 1)
       select exists (select 1 from still) as done, pg_relation_filenode('transactions')::text as relation, (select pg_notify('judge', $1) from still where $4)`,
-    values: [currency, at.epoch, new Date(atMs), options.wakesJudge],
+    values: [currency, at.epoch, new Date(atMs), options.wakesJudge, options.pushes],
   });
   return rows[0] as (typeof rows)[number];
 }

@@ -20,6 +20,7 @@ export const FAR_BEHIND = 6;
  * Records what the node says of itself now. A contradiction among several nodes stands until two of them agree on the very block that we
  * have read up to (or only one is configured, and that block is its tip): the branch that we are on may be the one that lost. Then every
  * transaction that may have waited for that is due again. A look that is older than the recorded one ends no contradiction.
+ * @param options.pushes its announcements (ZMQ) arrive
  * @param options.behind it is ready, but has fewer blocks than were read from it: the reason to record; the time does not count as one in
  * which it was read
  */
@@ -28,7 +29,7 @@ export async function recordCondition(
   currency: UtxoCode,
   condition: NodeCondition,
   atMs: number,
-  options: { readonly behind?: string | null } = {},
+  options: { readonly behind?: string | null; readonly pushes?: boolean } = {},
 ): Promise<void> {
   const ready = condition.state === 'ready' ? condition : null;
   const behind = options.behind ?? null;
@@ -39,10 +40,11 @@ export async function recordCondition(
     text: `
       with was as (select contested from node_conditions where currency = $1),
       now as (
-        insert into node_conditions (currency, state, reason, height, hash, checked_at, looked_at, node, others, contested, outage)
-          values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, $8, $9, $2 <> 'ready' or $11::boolean)
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, looked_at, node, others, contested, outage, pushes)
+          values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, $8, $9, $2 <> 'ready' or $11::boolean, $13)
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, looked_at = excluded.looked_at,
+            pushes = excluded.pushes,
             node = case when $2 = 'ready' then excluded.node else node_conditions.node end, others = excluded.others,
             contested = case when excluded.contested is not null then excluded.contested
                              when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
@@ -70,6 +72,7 @@ export async function recordCondition(
       agreed?.height ?? null,
       behind !== null,
       agreed?.hash ?? null,
+      ready !== null && options.pushes === true,
     ],
   });
 }
@@ -94,6 +97,8 @@ export type ChainStatus = {
   readonly checkedAtMs: number;
   /** How long ago that was, whatever was done to the service's clock since; negative when the database's clock was set back. */
   readonly lookedAgoMs: number;
+  /** Whether its node announces news and the announcements arrive; without them it is asked twice a second. */
+  readonly pushes: boolean;
   /** Which of several nodes is read. */
   readonly node: string | null;
   /** Why our nodes do not agree about the chain; null while they do. */
@@ -115,6 +120,7 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     deep_height: number | null;
     checked_at: Date;
     looked_ago_ms: number;
+    pushes: boolean;
     node: string | null;
     contested: string | null;
     others: string[];
@@ -124,7 +130,7 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
                   coalesce(n.reason, case when n.state = 'ready' and n.height - c.height > $1 then n.height - c.height || ' blocks are not read yet' end) as reason,
                   c.height, c.hash, c.caught_up_at, c.deep_height, n.checked_at,
                   (extract(epoch from clock_timestamp() - n.looked_at) * 1000)::float8 as looked_ago_ms,
-                  n.node, n.contested, n.others
+                  n.node, n.contested, n.others, n.pushes
              from node_conditions n left join chain_cursors c using (currency) order by n.currency`,
     values: [FAR_BEHIND],
   });
@@ -139,6 +145,7 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
     deepHeight: row.deep_height,
     checkedAtMs: row.checked_at.getTime(),
     lookedAgoMs: row.looked_ago_ms,
+    pushes: row.pushes,
     node: row.node,
     contested: row.contested,
     others: row.others,

@@ -20,7 +20,7 @@ export type Review = {
 /** Transactions in `review`, and on request those in `declined` with payments in suspense; the oldest first. */
 export async function listReviews(
   sql: Sql,
-  options: { readonly declined: boolean; readonly limit: number },
+  options: { readonly declined: boolean; readonly currency?: CurrencyCode | undefined; readonly limit: number },
 ): Promise<readonly Review[]> {
   const { rows } = await sql.query<{
     id: string;
@@ -42,9 +42,9 @@ export async function listReviews(
              left join lateral (select jsonb_agg(jsonb_build_object('currency', x.currency, 'amount', x.amount::text) order by x.currency) as suspense
                                   from (select currency, sum(in_suspense) as amount from payments p where p.transaction_id = t.id
                                          group by currency having sum(in_suspense) > 0) x) s on true
-            where t.status = 'review' or ($1 and t.status = 'declined' and s.suspense is not null)
+            where (t.status = 'review' or ($1 and t.status = 'declined' and s.suspense is not null)) and ($3::text is null or t.currency = $3)
             order by t.created_at, t.id limit $2`,
-    values: [options.declined, options.limit],
+    values: [options.declined, options.limit, options.currency ?? null],
   });
   return rows.map((row) => ({
     transactionId: row.id,
