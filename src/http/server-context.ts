@@ -68,8 +68,8 @@ export type ServerContext = ServerOptions & {
 };
 
 const ANONYMOUS = { perMinute: 60 };
-const KEYED = { atOnce: 6, ofOne: 4, waiting: 1_000 };
-const LISTS = { atOnce: 4, ofOne: 2, waiting: 400 };
+const KEYED = { atOnce: 6, ofOne: 4, waiting: 2_000 };
+const LISTS = { atOnce: 4, ofOne: 2, waiting: 2_000 };
 
 export function createServerContext(options: ServerOptions, connections: Connections, closing: AbortSignal): ServerContext {
   const { clock } = options.ctx.ports;
