@@ -5,6 +5,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { knownScripts, ownersOf } from '../../src/store/chain/script-owners.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
+import { sameHashScripts } from '../support/same-hash-scripts.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 900_000;
@@ -46,4 +47,29 @@ test('900,000 scripts are asked for in slices: no statement and no turn of this 
   expect(Math.max(...times)).toBeLessThan(IN_A_STATEMENT_MS);
   expect(held.max / 1e6).toBeLessThan(HELD_MS);
   expect(await knownScripts(service.db, [...strange.slice(0, 10), ...rows.map((row) => row.script)])).toHaveLength(made.length);
+});
+
+test('58,000 scripts that a stranger has made to have one hash cost a database of 30,000 transactions no more than others', {
+  timeout: 120_000,
+}, async () => {
+  await service.create();
+  const { rows } = await service.admin.query<{ name: string }>(
+    `select column_name as name from information_schema.columns where table_name = 'transactions' and table_schema = 'public'
+       and column_name not in ('id', 'script', 'address', 'address_index')`,
+  );
+  const others = rows.map(({ name }) => name).join(', ');
+  await service.admin.query(
+    `insert into transactions (id, script, address, ${others})
+       select 'txn_' || lpad(n::text, 22, '0'), decode('0014' || lpad(to_hex(n), 40, '0'), 'hex'), 'a' || n, ${others}
+         from (select ${others} from transactions limit 1) t, generate_series(1, 30000) n`,
+  );
+  const chosen = sameHashScripts(58_000);
+  const { rows: same } = await service.admin.query<{ n: bigint }>(
+    'select count(distinct hashbytea(s)) as n from unnest($1::bytea[]) as s',
+    [chosen.slice(0, 100)],
+  );
+  expect(same[0]?.n).toBe(1n);
+  const began = performance.now();
+  expect((await ownersOf(service.db, chosen)).size).toBe(0);
+  expect(performance.now() - began).toBeLessThan(2_000);
 });

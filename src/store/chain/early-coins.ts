@@ -4,6 +4,7 @@
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { MempoolEntry } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 /** An output to the script of a transaction of ours. */
 export type NewOutput = {
@@ -41,7 +42,19 @@ export async function noteEarly(
   place: NotedPlace,
   outputs: readonly NewOutput[],
 ): Promise<ReadonlySet<string>> {
-  if (outputs.length === 0) return new Set();
+  const early = new Set<string>();
+  await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
+    for (const outpoint of await noteSome(sql, currency, place, part)) early.add(outpoint);
+  });
+  return early;
+}
+
+async function noteSome(
+  sql: Sql,
+  currency: UtxoCode,
+  place: NotedPlace,
+  outputs: readonly NewOutput[],
+): Promise<readonly string[]> {
   const { rows } = await sql.query<{ outpoint: string }>({
     name: 'note_early_coins',
     text: `
@@ -80,7 +93,7 @@ export async function noteEarly(
       Math.ceil((LONG_AGO_HOURS * 3_600) / utxoRow(currency).utxo.blockSeconds),
     ],
   });
-  return new Set(rows.map((row) => row.outpoint));
+  return rows.map((row) => row.outpoint);
 }
 
 /** Which of these outputs are recorded as early and are no payments (`txid:vout`). */
@@ -89,14 +102,17 @@ export async function earlyAmong(
   currency: UtxoCode,
   outputs: readonly { readonly txid: string; readonly vout: number }[],
 ): Promise<ReadonlySet<string>> {
-  if (outputs.length === 0) return new Set();
-  const { rows } = await sql.query<{ outpoint: string }>({
-    name: 'early_among',
-    text: `select txid || ':' || vout as outpoint from early_coins
-             where currency = $1 and accepted_at is null and (txid, vout) in (select * from unnest($2::text[], $3::int[]))`,
-    values: [currency, outputs.map((one) => one.txid), outputs.map((one) => one.vout)],
+  const early = new Set<string>();
+  await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
+    const { rows } = await sql.query<{ outpoint: string }>({
+      text: `select o.txid || ':' || o.vout as outpoint from unnest($2::text[], $3::int[]) as o(txid, vout)
+              cross join lateral (select 1 from early_coins
+                                   where currency = $1 and txid = o.txid and vout = o.vout and accepted_at is null limit 1) e`,
+      values: [currency, part.map((one) => one.txid), part.map((one) => one.vout)],
+    });
+    for (const { outpoint } of rows) early.add(outpoint);
   });
-  return new Set(rows.map((row) => row.outpoint));
+  return early;
 }
 
 /** An operator has looked at the output at an outpoint (`txid:vout`): the audit no longer names it. False when nothing is recorded there. */

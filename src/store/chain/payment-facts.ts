@@ -2,7 +2,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { MempoolEntry, TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { inParts } from '../postgres/in-parts.ts';
+import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
 
@@ -93,9 +93,6 @@ function paymentFacts(row: RawFacts): PaymentFacts {
   };
 }
 
-/** The largest number of outpoints in one statement. */
-const ASKED_AT_ONCE = 50_000;
-
 /**
  * Which payments spend the same outpoints as these transactions, and which payments exist already: those with one of their txids, and the
  * same ones under another txid.
@@ -112,11 +109,10 @@ export async function readFacts(
 ): Promise<KnownFacts> {
   const spends = seen.sightings.flatMap((facts) => facts.inputs);
   const spending: { key: string; txid: string }[] = [];
-  await inParts(spends, ASKED_AT_ONCE, async (part) => {
+  await inParts(spends, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ key: string; txid: string }>({
-      name: 'spenders_of_outpoints',
-      text: `select prev_txid || ':' || prev_vout as key, txid from payment_inputs
-               where currency = $1 and (prev_txid, prev_vout) in (select * from unnest($2::text[], $3::int[]))`,
+      text: `select o.txid || ':' || o.vout as key, i.txid from unnest($2::text[], $3::int[]) as o(txid, vout)
+              cross join lateral (select txid from payment_inputs where currency = $1 and prev_txid = o.txid and prev_vout = o.vout offset 0) i`,
       values: [currency, part.map((spend) => spend.txid), part.map((spend) => spend.vout)],
     });
     for (const row of rows) spending.push(row);
@@ -125,14 +121,21 @@ export async function readFacts(
     [...Map.groupBy(spending, ({ key }) => key)].map(([key, found]) => [key, found.map(({ txid }) => txid)]),
   );
   const txids = [...new Set([...seen.sightings, ...spending].map(({ txid }) => txid))];
-  const { rows } = await sql.query<RawFacts>({
-    name: 'payments_concerned',
-    text: `select ${COLUMNS} from payments p where p.currency = $1 and p.txid = any ($2)
-           union
-           select ${COLUMNS} from payments p where p.currency = $1 and p.twin_key in (select decode(t.key, 'hex') from unnest($3::text[]) as t(key))
-            order by txid, vout`,
-    values: [currency, txids, seen.twinKeys],
-  });
+  const found = new Map<bigint, RawFacts>();
+  for (const [isWanted, keys] of [
+    ['p.txid = k.key', txids],
+    [`p.twin_key = decode(k.key, 'hex')`, seen.twinKeys],
+  ] as const) {
+    await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
+      const { rows } = await sql.query<RawFacts>({
+        text: `select q.* from unnest($2::text[]) as k(key)
+                cross join lateral (select ${COLUMNS} from payments p where p.currency = $1 and ${isWanted} offset 0) q`,
+        values: [currency, part],
+      });
+      for (const row of rows) found.set(row.id, row);
+    });
+  }
+  const rows = [...found.values()].sort((a, b) => (a.txid === b.txid ? a.vout - b.vout : a.txid < b.txid ? -1 : 1));
   return { owners: seen.owners, payments: rows.map(paymentFacts), spenders };
 }
 

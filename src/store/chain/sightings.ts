@@ -2,7 +2,7 @@
 // spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { createTurns } from '../postgres/in-parts.ts';
+import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { noteEarly } from './early-coins.ts';
 import {
   insertPayments,
@@ -188,11 +188,12 @@ export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes
     changes.changed.map((row) => row.transactionId),
   );
   await updatePayments(sql, changes.changed);
-  if (changes.departed.length === 0) return;
-  await sql.query({
-    name: 'delete_rivals',
-    text: 'delete from rivals where currency = $1 and txid = any ($2) and height is null',
-    values: [currency, changes.departed],
+  await inParts(changes.departed, CHOSEN_AT_ONCE, async (part) => {
+    await sql.query({
+      name: 'delete_rivals',
+      text: 'delete from rivals where currency = $1 and txid = any ($2) and height is null',
+      values: [currency, part.toSorted()],
+    });
   });
 }
 
