@@ -2,13 +2,13 @@
 // records facts; it decides nothing. Any number of workers may run one: a session lock elects which one works, the cursor's epoch protects
 // the data.
 import type { UtxoCode } from '../core/currency.ts';
-import type { ChainPort, NodeCondition } from '../core/ports.ts';
+import type { NodeCondition } from '../core/ports.ts';
 import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../store/chain/node-conditions.ts';
 import { DatabaseReplaced } from '../store/postgres/identity.ts';
 import { beginChain } from './begin-chain.ts';
 import { followBlocks } from './block-follower.ts';
-import type { ChainContext } from './chain-context.ts';
+import { type ChainContext, portOf } from './chain-context.ts';
 import { createChainRecord } from './chain-record.ts';
 import { lookAtLocks } from './lock-watcher.ts';
 import type { MempoolReading } from './mempool-reader.ts';
@@ -18,6 +18,7 @@ import { createOwnClock } from './own-clock.ts';
 import { alarmsOf, behindReason, isContested, type PassResult, passResult, STANDBY, troubleOf } from './pass-result.ts';
 import { lookAtProofs } from './proof-watcher.ts';
 import { type Followed, followFork } from './reorganisation.ts';
+import { createUnreadableBlocks } from './unreadable-blocks.ts';
 import { createWatchList, type WatchedScripts } from './watch-list.ts';
 
 export type ChainWatcherOptions = {
@@ -68,7 +69,7 @@ type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** @throws when no node is configured for the currency */
 export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settings: ChainWatcherOptions): ChainWatcher {
-  const port = portOf(ctx, currency);
+  const { port, askAgain } = createUnreadableBlocks(portOf(ctx, currency));
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
   const ownClock = createOwnClock(ctx, currency, beginAnew);
@@ -233,7 +234,10 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       forgetIfReplaced();
       isAtRest = false;
       // a caller waits for what the node holds now, and nothing announces what a mempool drops
-      if (!quiet) mempool.lookAtAll();
+      if (!quiet) {
+        askAgain();
+        mempool.lookAtAll();
+      }
       const atMs = await ownClock.look();
       const first = await ask(atMs, held !== null && mempool.wantsShortList());
       const done = await readOrTrouble(first, { atMs, quiet, node });
@@ -290,9 +294,3 @@ type PassDone = {
   readonly result: PassResult;
 };
 type Asked = { readonly condition: NodeCondition };
-
-function portOf(ctx: ChainContext, currency: UtxoCode): ChainPort {
-  const port = ctx.ports.chains.get(currency);
-  if (port === undefined) throw new Error(`no node is configured for ${currency}`);
-  return port;
-}

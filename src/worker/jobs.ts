@@ -4,7 +4,7 @@ import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flo
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
-import { finishDue, takeDue } from '../store/postgres/schedules.ts';
+import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
@@ -12,6 +12,7 @@ import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
+import { createPauses, type Pauses } from './pauses.ts';
 import { pollRates } from './rate-poller.ts';
 import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
@@ -178,22 +179,25 @@ type Scheduled = {
 
 /** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
 function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
-  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, name, everyMs, work) };
+  const pauses = createPauses();
+  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, { name, everyMs, work, pauses }) };
 }
 
-async function onSchedule(ctx: Context, name: string, everyMs: number, work: Scheduled['work']): Promise<boolean> {
+type OnSchedule = Pick<Scheduled, 'work'> & { readonly name: string; readonly everyMs: number; readonly pauses: Pauses };
+
+async function onSchedule(ctx: Context, { name, everyMs, work, pauses }: OnSchedule): Promise<boolean> {
   const { clock } = ctx.ports;
   if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
-  let more = false;
-  let done = false;
   try {
-    more = await work();
-    done = !more;
-  } finally {
+    const more = await work();
+    pauses.succeeded();
     // a job with more to do is due again at once, so that a worker can stop in between
-    await finishDue(ctx.db, name, done, clock.now());
+    await finishDue(ctx.db, name, !more, clock.now());
+    return more;
+  } catch (error) {
+    await failDue(ctx.db, name, pauses.failed(), clock.now());
+    throw error;
   }
-  return more;
 }
 
 /**

@@ -106,3 +106,37 @@ test('a job that ran before the clock was set back runs again at once, and then 
   await one('reconcile BTC');
   expect(await lastRun('reconcile BTC')).toBe(nowMs);
 });
+
+test('a job that fails is due again after pauses that grow to a minute, and at its interval once it succeeds', async () => {
+  let fails = true;
+  let tries = 0;
+  const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
+  const failing = {
+    ...base.db,
+    query: async (statement: { name?: string }) => {
+      if (statement.name === 'read_cursor') {
+        tries++;
+        if (fails) throw new Error('the statement took too long');
+      }
+      return base.db.query(statement as never);
+    },
+  };
+  const ctx = { db: failing, ports: { clock: { now: () => nowMs }, chains: new Map() } } as unknown as Context;
+  const job = workerJobs(ctx, new Map([['BTC', watcher]]), () => undefined).find(({ name }) => name === 'deep scan BTC')!;
+  const pauses: number[] = [];
+  for (let last = T0; pauses.length < 9; nowMs += SECOND) {
+    const before = tries;
+    await job.run().catch(() => undefined);
+    if (tries === before) continue;
+    pauses.push((nowMs - last) / SECOND);
+    last = nowMs;
+  }
+  expect(pauses).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
+  nowMs += 60 * SECOND;
+  fails = false;
+  await job.run();
+  expect(tries).toBe(10);
+  const succeeded = nowMs;
+  for (; tries === 10; nowMs += SECOND) await job.run();
+  expect((nowMs - SECOND - succeeded) / SECOND).toBe(600);
+});

@@ -29,12 +29,22 @@ export async function takeDue(sql: Sql, name: string, everyMs: number, nowMs: nu
   return rowCount === 1;
 }
 
-/** The job that was taken is done; one that failed, or has more to do, is due again at once. */
+/** The job that was taken is done; one that has more to do is due again at once. */
 export async function finishDue(sql: Sql, name: string, done: boolean, nowMs: number): Promise<void> {
   await sql.query({
     name: 'finish_due_job',
     text: `update schedules set finished_at = $3, taken_at = case when $2 then taken_at else '-infinity' end where name = $1`,
     values: [name, done, new Date(nowMs)],
+  });
+}
+
+/** The job that was taken has failed: it is due again after this pause, or at its interval when that is shorter. */
+export async function failDue(sql: Sql, name: string, pauseMs: number, nowMs: number): Promise<void> {
+  await sql.query({
+    name: 'fail_due_job',
+    text: `update schedules set finished_at = $3, taken_at = $3::timestamptz - make_interval(secs => greatest(0, every_ms - $2::float8) / 1000)
+             where name = $1`,
+    values: [name, pauseMs, new Date(nowMs)],
   });
 }
 
