@@ -25,7 +25,7 @@ const AREAS = [
     tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/judge-together', 'test/flow/audit'],
   },
   {
-    code: /^src\/store\/chain\/(payment-facts|sightings|sighting-plan)\.ts$/,
+    code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
     tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
 ];

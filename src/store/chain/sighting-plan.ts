@@ -3,15 +3,8 @@
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
-import type {
-  KnownFacts,
-  NewPayment,
-  NewSpend,
-  PaymentFacts,
-  PlaceOfBlock,
-  Sighting,
-  SightingsContext,
-} from './payment-facts.ts';
+import type { KnownFacts, NewPayment, PaymentFacts, PlaceOfBlock, Sighting, SightingsContext } from './payment-facts.ts';
+import type { NewSpend } from './payment-writes.ts';
 
 export type Plan = {
   readonly currency: UtxoCode;

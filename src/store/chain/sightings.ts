@@ -5,16 +5,14 @@ import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { noteEarly } from './early-coins.ts';
 import {
-  insertPayments,
-  insertSpends,
   type KnownFacts,
   type PaymentFacts,
   readFacts,
   readUnminedPayments,
   type Sighting,
   type SightingsContext,
-  updatePayments,
 } from './payment-facts.ts';
+import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
