@@ -82,6 +82,14 @@ describe('a bitcoind that forgets its mempool', () => {
     const owed = await chain.owe();
     let hints = 0;
     chain.watcher.onHint(() => hints++);
+    // a node publishes to nobody before its subscriber is connected: until the first block is heard, nothing can be expected
+    const blocks = async (): Promise<number> => {
+      await daemon.mine(1);
+      return hints;
+    };
+    await expect.poll(blocks, { timeout: 10_000, interval: 200 }).toBeGreaterThan(0);
+    await chain.catchUp();
+    hints = 0;
     await daemon.rpc('sendrawtransaction', await craft(await coin(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002));
     await expect.poll(() => hints, { timeout: 5_000 }).toBeGreaterThan(0);
     await chain.watcher.pass();
