@@ -25,15 +25,15 @@ export async function readFacts(
   const ids = locked.map((one) => one.transaction.id);
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
     const { chains, tips, payments } = await read(ids);
-    const coinsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
+    const paymentsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
     const wanted = locked.map((one) => ({
       currency: one.transaction.currency,
-      heights: heightsOf(one.transaction, coinsOf(one), chains),
+      heights: heightsOf(one.transaction, paymentsOf(one), chains),
       ratesAfterMs: one.transaction.windowEndsAtMs + DAY_MS,
     }));
     const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
     if (blocks === null) continue;
-    return locked.map((one, n) => ({ locked: one, payments: coinsOf(one), chains, blocks: blocks[n] ?? new Map() }));
+    return locked.map((one, n) => ({ locked: one, payments: paymentsOf(one), chains, blocks: blocks[n] ?? new Map() }));
   }
   throw new Error(`the chain reorganised ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }

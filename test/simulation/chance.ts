@@ -1,5 +1,7 @@
 // Random numbers that can be repeated: the same seed gives the same numbers for ever, whatever library is installed.
 
+import { mulberry32 } from '../support/dice.ts';
+
 export type Chance = {
   /** At least 0, below 1. */
   fraction(): number;
@@ -12,15 +14,9 @@ export type Chance = {
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
 };
 
-/** mulberry32. */
 export function chanceOf(seed: number): Chance {
-  let state = Math.imul(seed + 1, 0x9e3779b1) >>> 0;
-  const fraction = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = mulberry32(Math.imul(seed + 1, 0x9e3779b1));
+  const fraction = (): number => next() / 2 ** 32;
   const whole = (from: number, to: number): number => from + Math.floor(fraction() * (to - from + 1));
   return {
     fraction,

@@ -10,6 +10,7 @@ import {
   readAhead,
   readKnown,
 } from '../../src/store/transactions/known-payments.ts';
+import { dice } from '../support/dice.ts';
 import { openServiceOnDatabase, type Sent, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
@@ -22,17 +23,6 @@ afterEach(() => service.drop());
 
 const readAll = (id: string) => readChainFacts(service.db, [id], contestedLimitMinor);
 const read = (id: string, known: KnownPayments, sql: Sql = service.db) => readKnown(sql, id, known, { contestedLimitMinor });
-
-/** A small generator of its own (mulberry32), so that a seed means the same moves for ever. */
-function dice(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 test.each([1, 2, 3, 4])('after every move it is what one reading of all shows (seed %i)', { timeout: 60_000 }, async (seed) => {
   const roll = dice(seed);

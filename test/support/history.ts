@@ -3,18 +3,8 @@
 import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';
+import { dice } from './dice.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './judged-transaction.ts';
-
-/** A small generator of its own (mulberry32), so that a seed means the same history for ever. */
-function dice(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 /**
  * @param each told after every move, to read a history that failed

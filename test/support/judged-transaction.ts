@@ -12,6 +12,7 @@ import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
 import { checkMove, type Move } from './invariants.ts';
 import { type Asked, askJudge } from './judge-asking.ts';
+import { newTransaction } from './one-case.ts';
 import { newPrices } from './prices.ts';
 import { approveRefund, finishRefund } from './refund.ts';
 
@@ -70,9 +71,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   let hurried = true;
   let spoilt = false;
   let refunding = false;
-  let transaction: CaseTransaction = {
-    id: 'txn_1',
-    merchantId: 1n,
+  let transaction: CaseTransaction = newTransaction({
     currency,
     usdMinor,
     amountDue,
@@ -81,16 +80,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
     latePolicy: options.latePolicy ?? 'accept',
     createdAtMs: T0,
     windowEndsAtMs: W,
-    status: 'started',
-    merchantDecision: 'none',
-    reviewCause: null,
-    acceptedOnlyByHand: false,
-    confirmedAtMs: null,
-    succeededAtMs: null,
-    lookedUpAtMs: null,
-    lookupWanted: false,
-    sequence: 1,
-  };
+  });
 
   for (const code of [currency, currency === 'BTC' ? 'LTC' : 'BTC'] as const) {
     chains.set(code, newChain(code, T0));

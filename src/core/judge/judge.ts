@@ -45,7 +45,7 @@ const RULES: readonly Rule[] = [
 ];
 const MAX_ROUNDS = 10_000;
 const RATE_RETRY_MS = 5_000;
-const COINS_IN_A_TURN = 2_000;
+const PAYMENTS_IN_A_TURN = 2_000;
 
 export type Verdict = {
   readonly receivedMinor: bigint;
@@ -78,7 +78,7 @@ export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
   for (const [n, payment] of it.payments.entries()) {
     payment.dueHeight = nextHeight(it, payment);
     payment.dueAtMs = nextTime(it, payment);
-    if (n % COINS_IN_A_TURN === 0) yield;
+    if (n % PAYMENTS_IN_A_TURN === 0) yield;
   }
   if (it.transaction.status !== 'timedout') it.transaction.lookupWanted = false;
   return { receivedMinor: received(it), youngest: youngestCounting(it, counting), dueAtMs: nextDue(it) };
@@ -88,7 +88,7 @@ export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
 function* applyOne(it: Case): Generator<undefined, boolean> {
   for (const rule of RULES) {
     if (rule(it)) return true;
-    if (it.payments.length > COINS_IN_A_TURN) yield;
+    if (it.payments.length > PAYMENTS_IN_A_TURN) yield;
   }
   return false;
 }

@@ -13,7 +13,7 @@ const ORPHANS_WITHIN_MS = 3_000;
 /**
  * Waits until no process uses the folder of a server that is gone.
  * @param options.until by `performance.now()`: refuses after that
- * @param options.isServed whether a server runs there again: then nothing is waited for
+ * @param options.isServed whether a server runs there again: then there is no need to wait
  */
 export async function endOfOrphans(
   place: Place,

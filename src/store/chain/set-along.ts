@@ -1,9 +1,10 @@
 // When our own clock was set: whatever waits for a time of a chain gets a new date, so that it waits as long as it would have.
 import type { UtxoCode } from '../../core/currency.ts';
+import { GRACE_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** A payment is on time until this long after the end of the window (see core/judge): then nothing waits for the window any more. */
-const GRACE = '61 seconds';
+/** Nothing waits for a window any more once its grace has passed; one second more than that. */
+const GRACE = `${GRACE_MS + 1_000} ms`;
 
 /**
  * Moves the times of one chain, and of all transactions in its currency, that something waits for. The creation time of a transaction, and

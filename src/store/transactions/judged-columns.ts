@@ -4,31 +4,7 @@ import type { Payment } from '../../core/judge/case.ts';
 import { formatRate, type Rate } from '../../core/rate.ts';
 import { storedRate } from './transactions.ts';
 
-/** What the judge derives from a payment, except `classified`, which is kept as the time of that (`noticed_at`). */
-type JudgedField = Extract<
-  keyof Payment,
-  | 'present'
-  | 'onTimeMinor'
-  | 'valueRate'
-  | 'judgedBlockHash'
-  | 'generation'
-  | 'credited'
-  | 'suspended'
-  | 'fee'
-  | 'inAvailable'
-  | 'inSuspense'
-  | 'inRefund'
-  | 'sentBack'
-  | 'owed'
-  | 'owedFee'
-  | 'wasLost'
-  | 'depositEntryKey'
-  | 'dueHeight'
-  | 'counted'
-  | 'dueAtMs'
->;
 type Codec<T> = { readonly type: string; readonly read: (stored: never) => T; readonly write: (value: T) => unknown };
-type Column = { readonly field: JudgedField; readonly column: string } & Codec<unknown>;
 
 const asItIs = <T>(type: string): Codec<T> => ({ type, read: (stored: T) => stored, write: (value) => value }) as Codec<T>;
 const BOOLEAN = asItIs<boolean>('boolean');
@@ -51,7 +27,8 @@ const TIME: Codec<number | null> = {
   write: (atMs) => (atMs === null ? null : new Date(atMs)),
 };
 
-const CODECS: { readonly [F in JudgedField]: readonly [column: string, codec: Codec<Payment[F]>] } = {
+/** What the judge derives from a payment, except `classified`, which is kept as the time of that (`noticed_at`). */
+const CODECS = {
   present: ['present', BOOLEAN],
   onTimeMinor: ['on_time_minor', MINOR],
   valueRate: ['value_rate', RATE],
@@ -71,7 +48,9 @@ const CODECS: { readonly [F in JudgedField]: readonly [column: string, codec: Co
   dueHeight: ['due_height', INTEGER],
   counted: ['counted', BOOLEAN],
   dueAtMs: ['due_at', TIME],
-};
+} satisfies { readonly [F in keyof Payment]?: readonly [column: string, codec: Codec<Payment[F]>] };
+type JudgedField = keyof typeof CODECS;
+type Column = { readonly field: JudgedField; readonly column: string } & Codec<unknown>;
 
 export const JUDGED_COLUMNS: readonly Column[] = (Object.entries(CODECS) as [JudgedField, [string, Codec<unknown>]][]).map(
   ([field, [column, codec]]) => ({ field, column, ...codec }),

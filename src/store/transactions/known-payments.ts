@@ -70,7 +70,7 @@ export async function readAhead(sql: Sql, transactionId: string, known: KnownPay
   await readChanged(sql, known, changedSince(known, versions));
 }
 
-/** Deletes the payments that no longer exist; returns the ids of those whose version is not the known one. */
+/** How the versions come: of each payment the id, eight bytes, and the version, four. */
 const PACKED = { version: 8, length: 12 };
 
 async function readVersions(
@@ -91,7 +91,7 @@ function changedSince(known: KnownPayments, versions: Buffer): ReadonlyMap<numbe
   const changed = new Map<number, number>();
   let found = 0;
   for (let at = 0; at < versions.length; at += PACKED.length) {
-    const id = versions.readUInt32BE(at) * 2 ** 32 + versions.readUInt32BE(at + 4);
+    const id = idAt(versions, at);
     const version = versions.readUInt32BE(at + PACKED.version);
     const one = known.get(id);
     if (one !== undefined) found += 1;
@@ -101,13 +101,17 @@ function changedSince(known: KnownPayments, versions: Buffer): ReadonlyMap<numbe
   return changed;
 }
 
+function idAt(versions: Buffer, at: number): number {
+  return versions.readUInt32BE(at) * 2 ** 32 + versions.readUInt32BE(at + 4);
+}
+
 function forgetOthers(known: KnownPayments, versions: Buffer): void {
   const there = new Set<number>();
-  for (let at = 0; at < versions.length; at += PACKED.length) there.add(Number(versions.readBigInt64BE(at)));
+  for (let at = 0; at < versions.length; at += PACKED.length) there.add(idAt(versions, at));
   for (const id of known.keys()) if (!there.has(id)) known.delete(id);
 }
 
-/** One string for equal texts: thousands of payments have the same txid and block. */
+/** Reads these payments again; returns false when one of them has yet another version by now. */
 async function readChanged(sql: Sql, known: KnownPayments, changed: ReadonlyMap<number, number>): Promise<boolean> {
   const shared = sharedTexts();
   let isSame = true;
