@@ -1,0 +1,165 @@
+-- Payouts: what merchants have asked for, and the transactions on a chain that pay them. A payout's hold is in the ledger before anything is
+-- done for it; what leaves is in `outgoing_attempts`, raw bytes and id, before it is sent; nothing here is ever deleted but a reservation of inputs
+-- that no signature was made for.
+create table payouts (
+  id             text collate "C" primary key,
+  merchant_id    bigint not null,
+  method         text not null check (method in ('lightning', 'bitcoin', 'ach', 'usdt')),
+  -- as it was sent; the resolved amount where that was `all`
+  amount_text    text not null,
+  -- the balance that pays it, and what the destination gets of it, in minor units
+  currency       text not null,
+  amount         units not null check (amount > 0),
+  -- the most that it may cost in network fees: held together with the amount
+  fee_max        units not null check (fee_max >= 0),
+  -- what it has cost the merchant; null until it is known
+  fee            units check (fee >= 0 and fee <= fee_max),
+  destination    text not null,
+  -- the output script of the destination, for payouts on a chain of Bitcoin's family
+  script         bytea,
+  status         text not null check (status in ('pending', 'processing', 'completed', 'failed')),
+  -- held: waits for `held_reason`; queued: waits for a batch; batched: is in one; ended
+  step           text not null check (step in ('held', 'queued', 'batched', 'ended')),
+  held_reason    text check (held_reason in ('approval', 'cool_down', 'breaker', 'receivable', 'not_final', 'unknown_outcome')),
+  -- cents at the median rate when it was requested; null where there was none
+  usd_minor      bigint,
+  approved_at    timestamptz,
+  approved_by    text,
+  batch_id       bigint,
+  -- what the API process signed when it took the request: the signer acts on nothing else
+  intent_key     text not null,
+  intent         bytea not null,
+  error          text,
+  created_at     timestamptz not null,
+  completed_at   timestamptz,
+  -- the last event's number
+  sequence       integer not null default 1,
+  check ((status in ('completed', 'failed')) = (step = 'ended')),
+  check ((status = 'failed') = (error is not null)),
+  check ((status = 'pending') <= (step = 'held'))
+);
+create index payouts_merchant on payouts (merchant_id, created_at, id);
+create index payouts_waiting on payouts (created_at) where step in ('held', 'queued');
+create index payouts_batch on payouts (batch_id) where batch_id is not null;
+
+-- Payouts that are paid by one transaction on a chain. All transactions ever signed for a batch spend at least one common input and pay the
+-- same outputs, so only one of them can ever be mined.
+create table outgoing_batches (
+  id            bigint generated always as identity primary key,
+  currency      text not null,
+  -- reserved: has inputs; signed: has an attempt; mined: one of them is in a block; final: at final depth; dead: none can be mined any more
+  state         text not null check (state in ('reserved', 'signed', 'mined', 'final', 'dead')),
+  -- minor units per 1,000 virtual bytes that the next attempt pays
+  fee_rate      bigint not null check (fee_rate > 0),
+  -- the index of its change address in the signer's account (chain 1)
+  change_index  bigint,
+  lease_owner   text,
+  lease_epoch   bigint not null default 0,
+  lease_until   timestamptz,
+  -- when it is looked at again
+  due_at        timestamptz not null,
+  -- the attempt in a block of the best chain
+  mined_attempt bigint,
+  trouble       text,
+  created_at    timestamptz not null
+);
+create index outgoing_batches_open on outgoing_batches (due_at) where state in ('reserved', 'signed', 'mined');
+alter table payouts add foreign key (batch_id) references outgoing_batches;
+
+-- The coins that a batch spends: an outpoint belongs to one batch.
+create table outgoing_inputs (
+  currency      text not null,
+  txid          text collate "C" not null,
+  vout          integer not null,
+  batch_id      bigint not null references outgoing_batches,
+  amount        units not null check (amount > 0),
+  script        bytea not null,
+  -- where its key is: the account, chain 0 (receiving) or 1 (change), the index
+  account_xpub_id bigint not null references account_xpubs,
+  chain         smallint not null check (chain in (0, 1)),
+  address_index bigint not null,
+  -- the transaction that spends it in a block of the best chain, and that block's height
+  spent_by      text collate "C",
+  spent_height  integer,
+  made_in       xid8 not null default pg_current_xact_id(),
+  primary key (currency, txid, vout)
+);
+create index outgoing_inputs_batch on outgoing_inputs (batch_id);
+create index outgoing_inputs_made on outgoing_inputs (made_in);
+create index outgoing_inputs_spent on outgoing_inputs (currency, spent_height) where spent_height is not null;
+
+-- The signed transactions of a batch, in the order of their signatures; stored before they are sent.
+create table outgoing_attempts (
+  id            bigint generated always as identity primary key,
+  batch_id      bigint not null references outgoing_batches,
+  number        integer not null,
+  currency      text not null,
+  txid          text collate "C" not null,
+  raw           bytea not null,
+  fee           units not null check (fee > 0),
+  vbytes        integer not null,
+  -- the output that comes back to us; null where there is none
+  change_vout   integer,
+  change_amount units,
+  lease_epoch   bigint not null,
+  signed_at     timestamptz not null,
+  sent_at       timestamptz,
+  height        integer,
+  block_hash    text,
+  unique (batch_id, number),
+  unique (currency, txid)
+);
+create index outgoing_attempts_height on outgoing_attempts (currency, height) where height is not null;
+
+-- What each payout pays of an attempt's fee.
+create table outgoing_shares (
+  attempt_id bigint not null references outgoing_attempts,
+  payout_id  text collate "C" not null references payouts,
+  vout       integer not null,
+  fee        units not null check (fee >= 0),
+  primary key (attempt_id, payout_id)
+);
+create index outgoing_shares_payout on outgoing_shares (payout_id);
+
+-- Addresses of our own (chain 1 of the signer's accounts): change, and the service's own capital.
+create table own_addresses (
+  account_xpub_id bigint not null references account_xpubs,
+  address_index   bigint not null,
+  currency        text not null,
+  script          bytea not null unique,
+  made_in         xid8 not null default pg_current_xact_id(),
+  primary key (account_xpub_id, address_index)
+);
+create index own_addresses_made on own_addresses (made_in);
+
+-- Coins at our own addresses, as the chain shows them.
+create table own_coins (
+  currency   text not null,
+  txid       text collate "C" not null,
+  vout       integer not null,
+  amount     units not null check (amount > 0),
+  script     bytea not null references own_addresses (script),
+  height     integer,
+  block_hash text,
+  -- change of an attempt of ours is booked by it; anything else is capital, booked at final depth under this entry's key
+  entry_key  text collate "C" unique,
+  primary key (currency, txid, vout)
+);
+create index own_coins_height on own_coins (currency, height) where height is not null;
+
+-- What our nodes say a transaction costs now.
+create table fee_rates (
+  currency  text primary key,
+  -- minor units per 1,000 virtual bytes
+  fee_rate  bigint not null check (fee_rate > 0),
+  asked_at  timestamptz not null
+);
+
+-- The signer's own login reads what it must check, and nothing else.
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'bursar_signer') then create role bursar_signer nologin; end if;
+exception when duplicate_object or unique_violation then null; end $$;
+grant usage on schema public, ledger to bursar_signer;
+grant select on payouts, outgoing_batches, outgoing_inputs, outgoing_attempts, outgoing_shares, account_xpubs, own_addresses to bursar_signer;
+grant select on ledger.entry, ledger.posting, ledger.account, ledger.account_kind, ledger.balance to bursar_signer;
