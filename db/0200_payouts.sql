@@ -25,7 +25,7 @@ create table payouts (
   usd_minor      bigint,
   approved_at    timestamptz,
   approved_by    text,
-  batch_id       bigint,
+  batch_id       text collate "C",
   -- what the API process signed when it took the request: the signer acts on nothing else
   intent_key     text not null,
   intent         bytea not null,
@@ -45,9 +45,11 @@ create index payouts_batch on payouts (batch_id) where batch_id is not null;
 -- Payouts that are paid by one transaction on a chain. All transactions ever signed for a batch spend at least one common input and pay the
 -- same outputs, so only one of them can ever be mined.
 create table outgoing_batches (
-  id            bigint generated always as identity primary key,
+  -- random: an id that a restored copy of the database gives again would be another batch for the signer
+  id            text collate "C" primary key,
   currency      text not null,
-  -- reserved: has inputs; signed: has an attempt; mined: one of them is in a block; final: at final depth; dead: none can be mined any more
+  -- reserved: its payouts and inputs are fixed; signed: has an attempt; mined: one of them is in a block; final: at final depth; dead: none can
+  -- be mined any more
   state         text not null check (state in ('reserved', 'signed', 'mined', 'final', 'dead')),
   -- minor units per 1,000 virtual bytes that the next attempt pays
   fee_rate      bigint not null check (fee_rate > 0),
@@ -71,7 +73,7 @@ create table outgoing_inputs (
   currency      text not null,
   txid          text collate "C" not null,
   vout          integer not null,
-  batch_id      bigint not null references outgoing_batches,
+  batch_id      text collate "C" not null references outgoing_batches,
   amount        units not null check (amount > 0),
   script        bytea not null,
   -- where its key is: the account, chain 0 (receiving) or 1 (change), the index
@@ -91,7 +93,7 @@ create index outgoing_inputs_spent on outgoing_inputs (currency, spent_height) w
 -- The signed transactions of a batch, in the order of their signatures; stored before they are sent.
 create table outgoing_attempts (
   id            bigint generated always as identity primary key,
-  batch_id      bigint not null references outgoing_batches,
+  batch_id      text collate "C" not null references outgoing_batches,
   number        integer not null,
   currency      text not null,
   txid          text collate "C" not null,

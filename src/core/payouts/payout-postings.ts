@@ -123,7 +123,7 @@ export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): En
 }
 
 /** Coins that a batch wanted to spend and that a transaction which is not ours has spent for good. */
-export function lostInputsEntry(batchId: bigint, currency: CurrencyCode, amount: bigint): Entry {
+export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
   return {
     key: `batch:${batchId}:lost`,
     kind: 'inputs_lost',
