@@ -16,6 +16,12 @@ export type PayoutIntent = {
   readonly createdAtMs: number;
 };
 
+/** The key of an API process, by which it signs the intents that it takes. */
+export type IntentKey = {
+  /** Signs (Ed25519). `keyId` is the public key, 32 bytes in hex: the signer acts on keys that it was told of only. */
+  sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: Uint8Array };
+};
+
 /** The bytes that are signed (Ed25519, RFC 8032): one spelling for one intent. */
 export function intentBytes(intent: PayoutIntent): Uint8Array {
   const fields = [
