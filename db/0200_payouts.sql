@@ -23,8 +23,12 @@ create table payouts (
   held_reason    text check (held_reason in ('approval', 'cool_down', 'breaker', 'receivable', 'not_final', 'unknown_outcome')),
   -- cents at the median rate when it was requested; null where there was none
   usd_minor      bigint,
+  -- above the merchant's limit when it was requested: what waits for approval still waits when the limit is raised
+  needs_approval boolean not null default false,
   approved_at    timestamptz,
   approved_by    text,
+  -- requested by the merchant's settings and not by a call
+  automatic      boolean not null default false,
   batch_id       text collate "C",
   -- what the API process signed when it took the request: the signer acts on nothing else
   intent_key     text not null,
@@ -38,8 +42,13 @@ create table payouts (
   check ((status = 'failed') = (error is not null)),
   check ((status = 'pending') <= (step = 'held'))
 );
+-- lists go through them backwards; one serves status, method and both
 create index payouts_merchant on payouts (merchant_id, created_at, id);
+create index payouts_kind on payouts (merchant_id, status, method, created_at, id);
 create index payouts_waiting on payouts (created_at) where step in ('held', 'queued');
+-- an automatic payout is made only when the one before has ended
+create unique index payouts_automatic_open on payouts (merchant_id, method) where automatic and step <> 'ended';
+create index payouts_automatic on payouts (merchant_id, created_at) where automatic;
 create index payouts_batch on payouts (batch_id) where batch_id is not null;
 
 -- Payouts that are paid by one transaction on a chain. All transactions ever signed for a batch spend at least one common input and pay the
@@ -148,6 +157,32 @@ create table own_coins (
   primary key (currency, txid, vout)
 );
 create index own_coins_height on own_coins (currency, height) where height is not null;
+
+-- Settings > Payouts: what leaves by itself, one row for a merchant.
+create table payout_settings (
+  merchant_id     bigint primary key references merchants,
+  enabled         boolean not null,
+  method          text check (method in ('lightning', 'bitcoin', 'ach', 'usdt')),
+  destination     text,
+  -- as sent, in the method's unit
+  threshold       text,
+  leave           text not null default '0',
+  source_currency text,
+  -- a new or changed destination waits
+  usable_at       timestamptz,
+  -- when it was last changed: only payouts since then count as failures in a row
+  changed_at      timestamptz not null,
+  -- requests in a row that were refused for a reason that lasts
+  refused         integer not null default 0,
+  paused_at       timestamptz,
+  paused_reason   text,
+  -- what the API process signed when it took the settings: it acts on nothing else
+  intent_key      text not null,
+  intent          bytea not null,
+  check (paused_at is null = (paused_reason is null)),
+  check (not enabled or (method is not null and destination is not null and threshold is not null and usable_at is not null))
+);
+create index payout_settings_on on payout_settings (usable_at) where enabled and paused_at is null;
 
 -- What our nodes say a transaction costs now.
 create table fee_rates (

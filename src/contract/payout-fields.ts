@@ -1,22 +1,10 @@
 // The fields of payouts and of the settings that guard them.
 import { parseAmount } from '../core/money.ts';
+import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import type { Destinations, PayoutMethod } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
-
-/** The unit of a payout's amount: its decimals, its code, and the minimum in minor units (behaviour §5). */
-export const PAYOUT_UNITS: Readonly<
-  Record<
-    PayoutMethod,
-    { readonly code: string; readonly decimals: number; readonly minimumMinor: bigint; readonly minimum: string }
-  >
-> = {
-  lightning: { code: 'BTC', decimals: 8, minimumMinor: 1n, minimum: '0.00000001' },
-  bitcoin: { code: 'BTC', decimals: 8, minimumMinor: 100_000n, minimum: '0.001' },
-  ach: { code: 'USD', decimals: 2, minimumMinor: 100_00n, minimum: '100' },
-  usdt: { code: 'USDT', decimals: 6, minimumMinor: 50_000_000n, minimum: '50' },
-};
 
 /** A payout's amount as it was sent, its unit still unknown; {@link checkPayout} reads it once the method is known. */
 export function payoutAmount(about: string): Field<string, true> {

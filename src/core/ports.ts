@@ -1,6 +1,7 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
 import type { UtxoCode } from './currency.ts';
+import type { IntentKey } from './payouts/intent.ts';
 import type { RateFeed } from './rate-feed.ts';
 
 export type Clock = {
@@ -270,6 +271,8 @@ export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
 export type Destinations = {
   /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
   problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
+  /** The output script of a Bitcoin address; throws for a text of which `problem` names one. */
+  bitcoinScript(address: string): Uint8Array;
 };
 
 export type Ports = {
@@ -281,4 +284,6 @@ export type Ports = {
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
   readonly destinations: Destinations;
+  /** The API's; every other process has one that refuses. */
+  readonly intentKey: IntentKey;
 };

@@ -14,6 +14,11 @@ export function createDestinations(network: Network): Destinations {
       const decoded = decodeAddress('BTC', network, text);
       return 'problem' in decoded ? decoded.problem : null;
     },
+    bitcoinScript(address) {
+      const decoded = decodeAddress('BTC', network, address);
+      if ('problem' in decoded) throw new Error(decoded.problem);
+      return decoded.script;
+    },
   };
 }
 

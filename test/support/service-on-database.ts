@@ -60,6 +60,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
+    unfinalPayoutMinor: null,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const signer = await openSigner(db);

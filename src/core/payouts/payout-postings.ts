@@ -136,7 +136,11 @@ export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount:
 }
 
 /** Capital of the service that arrived at an address of its own. */
-export function capitalEntry(currency: CurrencyCode, outpoint: { readonly txid: string; readonly vout: number }, amount: bigint): Entry {
+export function capitalEntry(
+  currency: CurrencyCode,
+  outpoint: { readonly txid: string; readonly vout: number },
+  amount: bigint,
+): Entry {
   return {
     key: `capital:${currency.toLowerCase()}:${outpoint.txid}:${outpoint.vout}`,
     kind: 'capital',

@@ -70,7 +70,6 @@ function inSection(title: string): Record<never, never> {
 const SECRET = { secret: true } as const;
 const NO_ETHEREUM = { unused: 'Ethereum and USDT are not available in this version' } as const;
 const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
-const NO_PAYOUTS = { unused: 'payouts are not available in this version' } as const;
 
 const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
@@ -174,7 +173,6 @@ export const VARIABLES = {
     'BURSAR_UNFINAL_PAYOUT_USD',
     dollars,
     'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
-    NO_PAYOUTS,
   ),
   contestedLimitMinor: required(
     'BURSAR_CONTESTED_LIMIT_USD',
