@@ -17,7 +17,8 @@ export type SignerRequest =
   | { readonly op: 'xpubs' }
   | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string }
   | ({ readonly op: 'sign' } & TransactionToSign)
-  | { readonly op: 'signed'; readonly after: number };
+  /** With a batch: only what was signed for it. Answered after every signature that was asked for before. */
+  | { readonly op: 'signed'; readonly after: number; readonly batchId?: string };
 
 /** Amounts are minor units as decimal text. */
 export type TransactionToSign = {
@@ -38,13 +39,18 @@ export type TransactionToSign = {
   /** In the order of the transaction; the change comes after them. */
   readonly outputs: readonly { readonly payoutId: string; readonly script: string; readonly amount: string }[];
   readonly change: { readonly index: number; readonly amount: string } | null;
+  /**
+   * The raw transactions (hex) that made the inputs, in any order: for currencies whose signatures do not cover the amounts of inputs (P2PKH
+   * before BIP143). The signer keeps none of them.
+   */
+  readonly previous?: readonly string[];
 };
 
 /** A transaction that the signer has signed. */
 export type SignedTransaction = {
   /** Rises by one with each signature of this signer. */
   readonly sequence: number;
-  readonly request: TransactionToSign;
+  readonly request: Omit<TransactionToSign, 'previous'>;
   readonly txid: string;
   readonly raw: string;
   readonly fee: string;
@@ -71,8 +77,8 @@ export type SignerReplyFrame =
   | { readonly id: number; readonly ok: true; readonly reply: SignerReplies[keyof SignerReplies] }
   | { readonly id: number | null; readonly ok: false; readonly error: SignerError; readonly message: string };
 
-/** A transaction of 200 inputs and as many payees, or its bytes in hex. */
-export const MAX_FRAME_BYTES = 1_048_576;
+/** A transaction of 200 inputs and as many payees, with the transactions that made the inputs. */
+export const MAX_FRAME_BYTES = 8_388_608;
 const PREFIX_BYTES = 4;
 
 /** A message as one frame. */
