@@ -30,6 +30,8 @@ create table payouts (
   -- requested by the merchant's settings and not by a call
   automatic      boolean not null default false,
   batch_id       text collate "C",
+  -- its output in every transaction of the batch
+  batch_position integer,
   -- what the API process signed when it took the request: the signer acts on nothing else
   intent_key     text not null,
   intent         bytea not null,
@@ -67,14 +69,14 @@ create table outgoing_batches (
   lease_owner   text,
   lease_epoch   bigint not null default 0,
   lease_until   timestamptz,
-  -- when it is looked at again
-  due_at        timestamptz not null,
+  -- when it is looked at again; null = only when the chain shows something new of it
+  due_at        timestamptz,
   -- the attempt in a block of the best chain
   mined_attempt bigint,
   trouble       text,
   created_at    timestamptz not null
 );
-create index outgoing_batches_open on outgoing_batches (due_at) where state in ('reserved', 'signed', 'mined');
+create index outgoing_batches_due on outgoing_batches (due_at) where due_at is not null;
 alter table payouts add foreign key (batch_id) references outgoing_batches;
 
 -- The coins that a batch spends: an outpoint belongs to one batch.
@@ -132,6 +134,10 @@ create table outgoing_shares (
 );
 create index outgoing_shares_payout on outgoing_shares (payout_id);
 
+-- A payment that a batch spends. The booked ones that none spends yet are what batches choose from.
+alter table payments add column spent boolean not null default false;
+create index payments_spendable on payments (currency, height) where deposit_key is not null and not spent and height is not null;
+
 -- Addresses of our own (chain 1 of the signer's accounts): change, and the service's own capital.
 create table own_addresses (
   account_xpub_id bigint not null references account_xpubs,
@@ -152,8 +158,9 @@ create table own_coins (
   script     bytea not null references own_addresses (script),
   height     integer,
   block_hash text,
-  -- change of an attempt of ours is booked by it; anything else is capital, booked at final depth under this entry's key
-  entry_key  text collate "C" unique,
+  -- change of one of our transactions is booked with it; anything else is capital, booked at final depth
+  booked     boolean not null default false,
+  spent      boolean not null default false,
   primary key (currency, txid, vout)
 );
 create index own_coins_height on own_coins (currency, height) where height is not null;

@@ -8,6 +8,7 @@ import { createConditionReader } from './condition.ts';
 import { readDoubleSpendProofs, readLocks } from './locks.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { readFeeRate, sendTransaction } from './send.ts';
 import { readTransactionBytes } from './transaction.ts';
 import { type Asked, readBlockByWords, readTransactionByWords } from './verbose-answers.ts';
 import { subscribeZmq } from './zmq.ts';
@@ -137,6 +138,8 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
         throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
       return hashes;
     },
+    send: (raw) => sendTransaction(rpc, raw),
+    feeRate: () => readFeeRate(quick),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
       await Promise.all([rpc.close(), quick.close()]);

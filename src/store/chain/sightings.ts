@@ -14,6 +14,7 @@ import {
 } from './payment-facts.ts';
 import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
+import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 
@@ -27,6 +28,7 @@ export async function recordSightings(
   if (sightings.length === 0) return 0;
   await noteUnprotected(sql, currency, context, sightings);
   const facts = sightings.map((one) => one.facts);
+  if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts);
   const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
   const owners = await ownersOf(
     sql,
@@ -132,6 +134,7 @@ export async function takeBackAbove(
     text: 'update rivals set height = null where currency = $1 and height > $2',
     values: [currency, options.height],
   });
+  await takeBackOutgoing(sql, currency, options.height);
 }
 /** No rule needs more confirmations than the longest coinbase maturity. */
 const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));

@@ -12,6 +12,7 @@ const PARTS_AT_ONCE = 2_000;
 export type EntryToPost = {
   readonly entry: Entry;
   readonly transactionId: string | null;
+  readonly payoutId?: string | null;
   /** The service's time, milliseconds. */
   readonly atMs: number;
 };
@@ -25,9 +26,10 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
   const entries = postings.map((posting) => posting.entry);
   const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
   const first = parts.slice(0, PARTS_AT_ONCE);
+  const payoutIds = first.length === 0 ? '$6' : '$10';
   await sql.query({
     name: first.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
-    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, null, null))
+    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, ${payoutIds}::text[], null))
            select count(*)${first.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
     values: [
       entries.map((entry) => entry.key),
@@ -36,6 +38,7 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
       postings.map((posting) => new Date(posting.atMs).toISOString()),
       postings.map((posting) => posting.transactionId),
       ...(first.length === 0 ? [] : columnsOf(first)),
+      postings.map((posting) => posting.payoutId ?? null),
     ],
   });
   await inParts(parts.slice(PARTS_AT_ONCE), PARTS_AT_ONCE, async (some) => {

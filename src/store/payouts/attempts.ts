@@ -1,0 +1,313 @@
+// The signed transactions of batches, what each payout pays of their fees, and the lease under which one worker at a time works on a batch.
+import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
+import type { PayoutStatus } from '../../core/payouts/payout-states.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type BatchState = 'reserved' | 'signed' | 'mined' | 'final' | 'dead';
+export type Batch = {
+  readonly id: string;
+  readonly currency: UtxoCode;
+  readonly state: BatchState;
+  readonly feeRate: bigint;
+  readonly changeIndex: number | null;
+  readonly leaseEpoch: bigint;
+  readonly minedAttempt: bigint | null;
+  readonly createdAtMs: number;
+  readonly inputs: readonly BatchInput[];
+  /** In the order of their numbers. */
+  readonly attempts: readonly Attempt[];
+  /** In the order of the outputs. */
+  readonly payouts: readonly BatchPayout[];
+};
+export type BatchInput = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly script: Buffer;
+  readonly xpub: string;
+  readonly chain: 0 | 1;
+  readonly index: number;
+  readonly spentBy: string | null;
+  readonly spentHeight: number | null;
+  /** The transaction that made it is in a block of the best chain. */
+  readonly exists: boolean;
+};
+export type Attempt = {
+  readonly id: bigint;
+  readonly number: number;
+  readonly txid: string;
+  readonly raw: Buffer;
+  readonly fee: bigint;
+  readonly vbytes: number;
+  readonly changeAmount: bigint;
+  readonly signedAtMs: number;
+  readonly sentAtMs: number | null;
+  readonly height: number | null;
+};
+export type BatchPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  readonly fee: bigint | null;
+  readonly script: Buffer;
+  readonly status: PayoutStatus;
+  readonly sequence: number;
+};
+
+/**
+ * Takes the lease of a batch that is due; returns its new epoch, or null when another worker holds it or nothing is due. The epoch rises with
+ * every lease, and whatever is written under an older one is refused.
+ */
+export async function leaseBatch(
+  sql: Sql,
+  lease: { readonly owner: string; readonly currency: UtxoCode; readonly nowMs: number; readonly untilMs: number; readonly not: readonly string[] },
+): Promise<string | null> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'lease_batch',
+    text: `update outgoing_batches set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $3, due_at = $3
+            where id = (select id from outgoing_batches
+                         where currency = $5 and due_at <= $2 and (lease_until is null or lease_until <= $2) and id <> all ($4)
+                         order by due_at limit 1 for update skip locked)
+            returning id`,
+    values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not, lease.currency],
+  });
+  return rows[0]?.id ?? null;
+}
+
+/** Ends a lease that is still ours, and says when the batch is looked at again (null = when the chain shows something new). */
+export async function endLease(sql: Sql, batchId: string, epoch: bigint, dueAtMs: number | null): Promise<void> {
+  await sql.query({
+    name: 'end_lease',
+    text: `update outgoing_batches set lease_until = null, lease_owner = null,
+                  due_at = case when due_at = '-infinity' then due_at else $3 end
+            where id = $1 and lease_epoch = $2`,
+    values: [batchId, epoch, dueAtMs === null ? null : new Date(dueAtMs)],
+  });
+}
+
+type BatchRow = {
+  id: string;
+  currency: UtxoCode;
+  state: BatchState;
+  fee_rate: bigint;
+  change_index: bigint | null;
+  lease_epoch: bigint;
+  mined_attempt: bigint | null;
+  created_at: Date;
+};
+
+/** A batch with all that belongs to it; its row and its payouts' rows are locked where `lock`. Null when there is none. */
+export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly lock: boolean }): Promise<Batch | null> {
+  const suffix = lock ? ' for update' : '';
+  const { rows } = await sql.query<BatchRow>({
+    name: `read_batch${lock ? '_locked' : ''}`,
+    text: `select id, currency, state, fee_rate, change_index, lease_epoch, mined_attempt, created_at from outgoing_batches where id = $1${suffix}`,
+    values: [batchId],
+  });
+  const [row] = rows;
+  if (row === undefined) return null;
+  const payouts = await readPayouts(sql, batchId, suffix);
+  return {
+    id: row.id,
+    currency: row.currency,
+    state: row.state,
+    feeRate: row.fee_rate,
+    changeIndex: row.change_index === null ? null : Number(row.change_index),
+    leaseEpoch: row.lease_epoch,
+    minedAttempt: row.mined_attempt,
+    createdAtMs: row.created_at.getTime(),
+    inputs: await readInputs(sql, batchId),
+    attempts: await readAttempts(sql, batchId),
+    payouts,
+  };
+}
+
+async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<BatchPayout[]> {
+  const { rows } = await sql.query<{
+    id: string;
+    merchant_id: bigint;
+    currency: CurrencyCode;
+    amount: string;
+    fee_max: string;
+    fee: string | null;
+    script: Buffer;
+    status: PayoutStatus;
+    sequence: number;
+    batch_position: number;
+  }>({
+    name: `batch_payouts${suffix === '' ? '' : '_locked'}`,
+    // in the order of their ids, the order in which every writer locks payouts
+    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, sequence, batch_position from payouts where batch_id = $1 order by id${suffix}`,
+    values: [batchId],
+  });
+  return rows
+    .sort((a, b) => a.batch_position - b.batch_position)
+    .map((row) => ({
+      id: row.id,
+      merchantId: row.merchant_id,
+      currency: row.currency,
+      amount: BigInt(row.amount),
+      feeMax: BigInt(row.fee_max),
+      fee: row.fee === null ? null : BigInt(row.fee),
+      script: row.script,
+      status: row.status,
+      sequence: row.sequence,
+    }));
+}
+
+async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
+  const { rows } = await sql.query<{
+    txid: string;
+    vout: number;
+    amount: string;
+    script: Buffer;
+    xpub: string;
+    chain: 0 | 1;
+    address_index: bigint;
+    spent_by: string | null;
+    spent_height: number | null;
+    is_there: boolean;
+  }>({
+    name: 'batch_inputs',
+    text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height,
+                  exists (select 1 from payments p where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.height is not null)
+                  or exists (select 1 from own_coins c where c.currency = i.currency and c.txid = i.txid and c.vout = i.vout and c.height is not null) as is_there
+             from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
+    values: [batchId],
+  });
+  return rows.map((row) => ({
+    txid: row.txid,
+    vout: row.vout,
+    amount: BigInt(row.amount),
+    script: row.script,
+    xpub: row.xpub,
+    chain: row.chain,
+    index: Number(row.address_index),
+    spentBy: row.spent_by,
+    spentHeight: row.spent_height,
+    exists: row.is_there,
+  }));
+}
+
+async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
+  const { rows } = await sql.query<{
+    id: bigint;
+    number: number;
+    txid: string;
+    raw: Buffer;
+    fee: string;
+    vbytes: number;
+    change_amount: string | null;
+    signed_at: Date;
+    sent_at: Date | null;
+    height: number | null;
+  }>({
+    name: 'batch_attempts',
+    text: `select id, number, txid, raw, fee, vbytes, change_amount, signed_at, sent_at, height from outgoing_attempts where batch_id = $1 order by number`,
+    values: [batchId],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    number: row.number,
+    txid: row.txid,
+    raw: row.raw,
+    fee: BigInt(row.fee),
+    vbytes: row.vbytes,
+    changeAmount: BigInt(row.change_amount ?? 0),
+    signedAtMs: row.signed_at.getTime(),
+    sentAtMs: row.sent_at?.getTime() ?? null,
+    height: row.height,
+  }));
+}
+
+export type NewAttempt = {
+  readonly batchId: string;
+  readonly number: number;
+  readonly currency: UtxoCode;
+  readonly txid: string;
+  readonly raw: Buffer;
+  readonly fee: bigint;
+  readonly vbytes: number;
+  readonly feeRate: bigint;
+  readonly change: { readonly vout: number; readonly amount: bigint } | null;
+  readonly epoch: bigint;
+  readonly signedAtMs: number;
+  /** In the order of the outputs. */
+  readonly shares: readonly { readonly payoutId: string; readonly fee: bigint }[];
+};
+
+/** Stores a signed transaction; the batch is signed from now on. The batch's row is locked. */
+export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void> {
+  await sql.query({
+    name: 'insert_attempt',
+    text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
+           made as (
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12) returning id)
+           insert into outgoing_shares (attempt_id, payout_id, vout, fee)
+             select made.id, s.payout_id, s.n - 1, s.fee from made, unnest($13::text[], $14::numeric[]) with ordinality as s(payout_id, fee, n)`,
+    values: [
+      attempt.batchId,
+      attempt.number,
+      attempt.currency,
+      attempt.txid,
+      attempt.raw,
+      attempt.fee,
+      attempt.vbytes,
+      attempt.change?.vout ?? null,
+      attempt.feeRate,
+      attempt.change?.amount ?? null,
+      attempt.epoch,
+      new Date(attempt.signedAtMs),
+      attempt.shares.map((share) => share.payoutId),
+      attempt.shares.map((share) => share.fee),
+    ],
+  });
+}
+
+/** What each payout of a batch pays of each attempt's fee, by attempt and payout. */
+export async function readShares(sql: Sql, batchId: string): Promise<ReadonlyMap<bigint, ReadonlyMap<string, bigint>>> {
+  const { rows } = await sql.query<{ attempt_id: bigint; payout_id: string; fee: string }>({
+    name: 'batch_shares',
+    text: `select s.attempt_id, s.payout_id, s.fee from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id where a.batch_id = $1`,
+    values: [batchId],
+  });
+  return new Map(
+    [...Map.groupBy(rows, (row) => row.attempt_id)].map(([id, shares]) => [
+      id,
+      new Map(shares.map((share) => [share.payout_id, BigInt(share.fee)])),
+    ]),
+  );
+}
+
+export async function markSent(sql: Sql, attemptId: bigint, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'mark_attempt_sent',
+    text: 'update outgoing_attempts set sent_at = $2 where id = $1',
+    values: [attemptId, new Date(atMs)],
+  });
+}
+
+/** The new state of a batch whose row is locked. */
+export async function setBatchState(
+  sql: Sql,
+  batchId: string,
+  to: { readonly state: BatchState; readonly minedAttempt: bigint | null },
+): Promise<void> {
+  await sql.query({
+    name: 'set_batch_state',
+    text: 'update outgoing_batches set state = $2, mined_attempt = $3 where id = $1',
+    values: [batchId, to.state, to.minedAttempt],
+  });
+}
+
+/** What an operator must know of a batch; null = nothing any more. */
+export async function setBatchTrouble(sql: Sql, batchId: string, trouble: string | null): Promise<void> {
+  await sql.query({
+    name: 'set_batch_trouble',
+    text: 'update outgoing_batches set trouble = $2 where id = $1 and trouble is distinct from $2',
+    values: [batchId, trouble],
+  });
+}
