@@ -164,6 +164,7 @@ create table own_coins (
   primary key (currency, txid, vout)
 );
 create index own_coins_height on own_coins (currency, height) where height is not null;
+create index own_coins_unbooked on own_coins (currency) where not booked;
 
 -- Settings > Payouts: what leaves by itself, one row for a merchant.
 create table payout_settings (

@@ -9,6 +9,7 @@ import { greatest, least, minus, plus, sum } from '../core/money.ts';
 import { completed, selectCoins, type Selection } from '../core/payouts/coin-selection.ts';
 import { boundedRate, type InputKind, shares } from '../core/payouts/outgoing-fees.ts';
 import {
+  capitalEntry,
   completeEntries,
   giveBackEntries,
   lostInputsEntry,
@@ -34,6 +35,8 @@ import {
   insertBatch,
   lockCoins,
   lockQueued,
+  lockUnbooked,
+  markBooked,
   nextOwnIndex,
   type QueuedPayout,
   type SpendableCoin,
@@ -340,4 +343,17 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
   await writePayoutChanges(sql, changes, nowMs);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
   return changes.some((change) => change.event === 'displaced') ? 'displaced' : 'failed';
+}
+
+/** Books what lies at our own addresses at final depth and is no change of ours: capital of the service. */
+export async function bookCapital(ctx: Context, currency: UtxoCode): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    const coins = await lockUnbooked(sql, currency, finalDepth(currency).depth);
+    const atMs = ctx.ports.clock.now();
+    await postEntries(
+      sql,
+      coins.map((coin) => ({ entry: capitalEntry(currency, coin, coin.amount), transactionId: null, atMs })),
+    );
+    await markBooked(sql, currency, coins);
+  });
 }

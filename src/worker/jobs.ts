@@ -4,6 +4,7 @@ import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flo
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
+import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
@@ -13,6 +14,7 @@ import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
 import { createPauses, type Pauses } from './pauses.ts';
+import { type PayoutJobOptions, payoutJob } from './payout-job.ts';
 import { pollRates } from './rate-poller.ts';
 import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
@@ -31,7 +33,10 @@ const SECOND_READING_BATCH = 50;
 const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
-export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told): Job[] {
+export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
+
+/** @param payouts absent: this worker drives no payouts */
+export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told, payouts?: Payouts): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
@@ -46,6 +51,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, told) },
     createDueJob(ctx, watchers),
     judging(ctx, told),
+    ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], told, payouts)]),
     ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
     {
       name: 'roll-up',
@@ -149,6 +155,22 @@ function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading
   };
 }
 
+/** Payouts: what holds them up is told once, not with every pass. */
+function paying(ctx: Context, watched: readonly UtxoCode[], told: Told, payouts: Payouts): Job {
+  const alarm = createAlarm(PAYOUT_JOB, told);
+  let trouble: string[] = [];
+  const onTrouble = (what: string): void => void trouble.push(what);
+  const job = payoutJob(ctx, watched, { ...payouts, onTrouble });
+  return {
+    ...job,
+    async run(hurried, wake) {
+      trouble = [];
+      const more = await job.run(hurried, wake);
+      alarm(trouble.join('; '));
+      return more;
+    },
+  };
+}
 /** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
 export class Alarm extends Error {}
 

@@ -6,9 +6,9 @@ import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
-import { formBatch, priced, progress, storeSigned } from '../flow/payout-batches.ts';
+import { type Formed, formBatch, priced, progress, storeSigned } from '../flow/payout-batches.ts';
 import { type Attempt, type Batch, endLease, leaseBatch, markSent, readBatch, setBatchTrouble } from '../store/payouts/attempts.ts';
-import { countQueued, giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
+import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
@@ -19,8 +19,13 @@ export type Signing = {
 };
 
 export type PayoutDriver = {
-  /** One pass over everything that is due; resolves to whether payouts wait for a batch. */
-  pass(): Promise<boolean>;
+  /** Asks the node what a transaction costs, now and then. */
+  askFee(): Promise<void>;
+  /**
+   * One pass over everything that is due.
+   * @param isQueued whether payouts wait for a batch
+   */
+  pass(isQueued: boolean): Promise<void>;
 };
 
 /** A lease is longer than a pass over one batch can take: signer and node answer within 15 s each, or are given up. */
@@ -46,17 +51,14 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   const { clock } = ctx.ports;
   let feeAskedMs = Number.NEGATIVE_INFINITY;
 
-  /** Today's fee; null when nobody has ever said. */
-  async function feeRate(): Promise<bigint | null> {
-    if (performance.now() - feeAskedMs >= FEE_RATE_EVERY_MS) {
-      const said = await port.feeRate().catch((error: unknown) => {
-        if (troubleOf(error) === null) throw error;
-        return null;
-      });
-      feeAskedMs = performance.now();
-      if (said !== null) await saveFeeRate(ctx.db, currency, boundedRate(said), clock.now());
-    }
-    return readFeeRate(ctx.db, currency);
+  async function askFee(): Promise<void> {
+    if (performance.now() - feeAskedMs < FEE_RATE_EVERY_MS) return;
+    feeAskedMs = performance.now();
+    const said = await port.feeRate().catch((error: unknown) => {
+      if (troubleOf(error) === null) throw error;
+      return null;
+    });
+    if (said !== null) await saveFeeRate(ctx.db, currency, boundedRate(said), clock.now());
   }
 
   /** Payouts wait a little for others, so that one transaction pays many of them. */
@@ -115,7 +117,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. */
   async function replaceIfSlow(batch: Batch): Promise<number | null> {
     const newest = batch.attempts.at(-1) as Attempt;
-    const estimate = await feeRate();
+    const estimate = await readFeeRate(ctx.db, currency);
     const waited = clock.now() - (newest.sentAtMs ?? newest.signedAtMs);
     if (estimate === null || waited < REPLACE_AFTER_MS || estimate <= batch.feeRate) return null;
     const rate = replacementRate(batch.feeRate, estimate);
@@ -152,26 +154,39 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     }
   }
 
+  async function form(): Promise<void> {
+    const rate = await readFeeRate(ctx.db, currency);
+    const formed = rate === null ? ({ outcome: 'no_fee' } as const) : await formBatch(ctx, currency, rate);
+    const why = WAITING_FOR[formed.outcome];
+    if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
+  }
+
   return {
-    async pass() {
-      const rate = await feeRate();
-      const isWaiting = ((await countQueued(ctx.db)).get(currency) ?? 0) > 0;
-      if (isWaiting && rate !== null && (await isTimeToForm())) {
-        const formed = await formBatch(ctx, currency, rate);
-        if (formed.outcome !== 'formed' && formed.outcome !== 'nothing') options.onTrouble(`payouts wait: ${formed.outcome}`);
-      }
+    askFee,
+    async pass(isQueued) {
+      if (isQueued && (await isTimeToForm())) await form();
       const seen: string[] = [];
       for (;;) {
         const nowMs = clock.now();
         const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
         const id = await leaseBatch(ctx.db, lease);
-        if (id === null) return isWaiting;
+        if (id === null) return;
         seen.push(id);
         await drive(id);
       }
     },
   };
 }
+
+/** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
+const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>> = {
+  formed: null,
+  nothing: null,
+  no_fee: 'no node has told what a transaction costs',
+  no_liquidity: 'our coins at final depth do not suffice',
+  fee_too_high: "today's network fee is above what is held for them",
+  no_key: 'the signer has no key in use for this currency',
+};
 
 function requestOf(batch: Batch, number: number, change: bigint): TransactionToSign {
   return {

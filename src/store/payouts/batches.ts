@@ -161,14 +161,26 @@ export async function lastBatchAt(sql: Sql, currency: UtxoCode): Promise<number 
   return rows[0]?.at?.getTime() ?? null;
 }
 
-/** How many payouts wait for a batch, by currency. */
-export async function countQueued(sql: Sql): Promise<ReadonlyMap<UtxoCode, number>> {
-  const { rows } = await sql.query<{ currency: UtxoCode; n: bigint }>({
-    name: 'count_queued_payouts',
-    text: `select currency, count(*) as n from payouts where step = 'queued' and script is not null group by currency`,
-    values: [],
+export type PayoutWork = {
+  readonly currency: UtxoCode;
+  /** Payouts wait for a batch. */
+  readonly queued: boolean;
+  /** Coins lie at our own addresses that no entry knows. */
+  readonly unbooked: boolean;
+};
+
+/** The currencies of which there is something to do: payouts to batch, batches that are due, coins of our own to book. */
+export async function readWork(sql: Sql, nowMs: number): Promise<readonly PayoutWork[]> {
+  const { rows } = await sql.query<PayoutWork>({
+    name: 'read_payout_work',
+    text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null),
+           due as (select distinct currency from outgoing_batches where due_at <= $1),
+           unbooked as (select distinct currency from own_coins where not booked)
+           select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked
+             from (select * from queued union select * from due union select * from unbooked) q`,
+    values: [new Date(nowMs)],
   });
-  return new Map(rows.map((row) => [row.currency, Number(row.n)]));
+  return rows;
 }
 
 /** Gives a reservation up for which no signature can exist: its payouts are queued again, its coins are free. */
@@ -182,4 +194,38 @@ export async function giveUpBatch(sql: Sql, batchId: string): Promise<void> {
            update payouts set step = 'queued', batch_id = null where batch_id = $1`,
     values: [batchId],
   });
+}
+
+type OwnCoin = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+
+/** Coins at our own addresses at this depth that no entry knows yet, locked. */
+export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnCoin[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
+    name: 'lock_unbooked_coins',
+    text: `select txid, vout, amount from own_coins c
+            where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
+            order by txid, vout limit 500 for update skip locked`,
+    values: [currency, depth],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
+}
+
+export async function markBooked(sql: Sql, currency: UtxoCode, coins: readonly OwnCoin[]): Promise<void> {
+  if (coins.length === 0) return;
+  await sql.query({
+    name: 'mark_coins_booked',
+    text: `update own_coins c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
+            where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
+    values: [currency, coins.map((coin) => coin.txid), coins.map((coin) => coin.vout)],
+  });
+}
+
+/** The first scripts of our own, in the order of their indexes. */
+export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly Buffer[]> {
+  const { rows } = await sql.query<{ script: Buffer }>({
+    name: 'read_own_scripts',
+    text: 'select script from own_addresses where currency = $1 order by account_xpub_id, address_index limit $2',
+    values: [currency, limit],
+  });
+  return rows.map((row) => row.script);
 }
