@@ -9,7 +9,11 @@ import type { Context } from './context.ts';
  * Gives out the next addresses; the watchers look for them from the moment this returns.
  * @returns null while the signer has not confirmed a key of this currency
  */
-export async function newOwnAddresses(ctx: Context, currency: UtxoCode, count: number): Promise<readonly DerivedAddress[] | null> {
+export async function newOwnAddresses(
+  ctx: Context,
+  currency: UtxoCode,
+  count: number,
+): Promise<readonly DerivedAddress[] | null> {
   const keys = await listKeys(ctx.db);
   const key = keys.find((one) => one.currency === currency && one.origin === 'signer' && one.retiredAt === null);
   if (key === undefined || key.confirmedAt === null) return null;

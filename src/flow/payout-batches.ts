@@ -64,7 +64,9 @@ export type Formed =
  * @param estimate minor units per 1,000 virtual bytes
  */
 export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigint): Promise<Formed> {
-  const key = (await listKeys(ctx.db)).find((one) => one.currency === currency && one.origin === 'signer' && one.retiredAt === null);
+  const key = (await listKeys(ctx.db)).find(
+    (one) => one.currency === currency && one.origin === 'signer' && one.retiredAt === null,
+  );
   if (key === undefined || key.confirmedAt === null) return { outcome: 'no_key' };
   const nowMs = ctx.ports.clock.now();
   const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
@@ -163,7 +165,11 @@ export function priced(batch: Batch, ratePerKvb: bigint): Selection | null {
  * P4: stores a signed transaction, and books what it takes from our coins, before it is sent. Refused (false) when another worker has leased
  * the batch since, or the transaction is stored already.
  */
-export function storeSigned(ctx: Context, signed: SignedTransaction, at: { readonly epoch: bigint; readonly feeRate: bigint }): Promise<boolean> {
+export function storeSigned(
+  ctx: Context,
+  signed: SignedTransaction,
+  at: { readonly epoch: bigint; readonly feeRate: bigint },
+): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
     const batch = await readBatch(sql, signed.request.batchId, { lock: true });
     if (batch === null || batch.leaseEpoch !== at.epoch) return false;
@@ -222,8 +228,7 @@ async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise
 /** By payout: the highest share that any attempt has, which is what was booked as on its way out. */
 function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint>>): Map<string, bigint> {
   const highest = new Map<string, bigint>();
-  for (const parts of byAttempt.values())
-    for (const [id, fee] of parts) highest.set(id, greatest(highest.get(id) ?? 0n, fee));
+  for (const parts of byAttempt.values()) for (const [id, fee] of parts) highest.set(id, greatest(highest.get(id) ?? 0n, fee));
   return highest;
 }
 
@@ -260,7 +265,13 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
     const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height) });
     const foreign = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));
-    if (foreign.length > 0) return fail(ctx, sql, batch, foreign.map((input) => input.amount));
+    if (foreign.length > 0)
+      return fail(
+        ctx,
+        sql,
+        batch,
+        foreign.map((input) => input.amount),
+      );
     if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
     // the block that held it is gone: the same bytes are sent again, and no status changes
     await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
@@ -338,7 +349,12 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
   }
   await post(ctx, sql, entries);
   await postEntries(sql, [
-    { entry: lostInputsEntry(batch.id, batch.currency as CurrencyCode, sum(lost)), transactionId: null, payoutId: null, atMs: nowMs },
+    {
+      entry: lostInputsEntry(batch.id, batch.currency as CurrencyCode, sum(lost)),
+      transactionId: null,
+      payoutId: null,
+      atMs: nowMs,
+    },
   ]);
   await writePayoutChanges(sql, changes, nowMs);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });

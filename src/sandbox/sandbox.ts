@@ -53,7 +53,8 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
       secret,
       giveCapital(currency, outputs, blocks) {
         const node = nodes.get(currency);
-        if (node !== undefined && outputs.every(({ script }) => node.received(script.toString('hex')).length === 0)) node.fund(outputs, blocks);
+        if (node !== undefined && outputs.every(({ script }) => node.received(script.toString('hex')).length === 0))
+          node.fund(outputs, blocks);
       },
       close: async () => {
         clearInterval(timer);

@@ -7,7 +7,15 @@ import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
 import { type Formed, formBatch, priced, progress, storeSigned } from '../flow/payout-batches.ts';
-import { type Attempt, type Batch, endLease, leaseBatch, markSent, readBatch, setBatchTrouble } from '../store/payouts/attempts.ts';
+import {
+  type Attempt,
+  type Batch,
+  endLease,
+  leaseBatch,
+  markSent,
+  readBatch,
+  setBatchTrouble,
+} from '../store/payouts/attempts.ts';
 import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';

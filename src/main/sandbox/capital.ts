@@ -25,7 +25,8 @@ export async function giveCapital(ctx: Context, sandbox: Sandbox, signal: AbortS
 async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise<boolean> {
   if ((await readCursor(ctx.db, currency)) === null) return false;
   const before = await readOwnScripts(ctx.db, currency, COINS);
-  const scripts = before.length > 0 ? before : (await newOwnAddresses(ctx, currency, COINS))?.map(({ script }) => Buffer.from(script));
+  const scripts =
+    before.length > 0 ? before : (await newOwnAddresses(ctx, currency, COINS))?.map(({ script }) => Buffer.from(script));
   if (scripts === undefined) return false;
   const minor = WHOLE_COINS_EACH * 10n ** BigInt(CURRENCIES[currency].decimals);
   sandbox.giveCapital(

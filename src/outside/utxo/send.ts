@@ -11,11 +11,13 @@ const ALREADY_IN_CHAIN = -27;
 const WARMING_UP = -28;
 
 /** Another transaction in the node's mempool spends an input of it. */
-const IN_CONFLICT = /txn-mempool-conflict|insufficient fee, rejecting replacement|tx-txlock-conflict|bad-txns-spends-conflicting-tx/i;
+const IN_CONFLICT =
+  /txn-mempool-conflict|insufficient fee, rejecting replacement|tx-txlock-conflict|bad-txns-spends-conflicting-tx/i;
 const KNOWN = /txn-already-(in-mempool|known)|already in block chain|already have transaction/i;
 const MISSING = /missingorspent|missing inputs|missing-inputs|orphan transaction/i;
 /** Our own mistake: no node will ever take these bytes. */
-const INVALID = /bad-txns(?!-inputs-missingorspent|-spends-conflicting)|script-verify|TX decode failed|^dust|scriptpubkey|non-BIP68|version/i;
+const INVALID =
+  /bad-txns(?!-inputs-missingorspent|-spends-conflicting)|script-verify|TX decode failed|^dust|scriptpubkey|non-BIP68|version/i;
 
 /**
  * Sends these bytes (sendrawtransaction).

@@ -62,7 +62,13 @@ export type BatchPayout = {
  */
 export async function leaseBatch(
   sql: Sql,
-  lease: { readonly owner: string; readonly currency: UtxoCode; readonly nowMs: number; readonly untilMs: number; readonly not: readonly string[] },
+  lease: {
+    readonly owner: string;
+    readonly currency: UtxoCode;
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly not: readonly string[];
+  },
 ): Promise<string | null> {
   const { rows } = await sql.query<{ id: string }>({
     name: 'lease_batch',

@@ -133,7 +133,12 @@ async function insertInputs(sql: Sql, batch: NewBatch): Promise<void> {
 type OwnAddress = { readonly index: number; readonly script: Uint8Array };
 
 /** Records an address of our own before anything is sent to it, so that the watcher looks for it. */
-export async function insertOwnAddress(sql: Sql, accountId: bigint, currency: UtxoCode, { index, script }: OwnAddress): Promise<void> {
+export async function insertOwnAddress(
+  sql: Sql,
+  accountId: bigint,
+  currency: UtxoCode,
+  { index, script }: OwnAddress,
+): Promise<void> {
   await sql.query({
     name: 'insert_own_address',
     text: `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, $2, $3, $4) on conflict do nothing`,
