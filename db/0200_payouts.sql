@@ -115,6 +115,8 @@ create table outgoing_attempts (
   change_vout   integer,
   change_amount units,
   lease_epoch   bigint not null,
+  -- the signer's own number of this signature
+  sequence      bigint not null,
   signed_at     timestamptz not null,
   sent_at       timestamptz,
   height        integer,
@@ -122,6 +124,7 @@ create table outgoing_attempts (
   unique (batch_id, number),
   unique (currency, txid)
 );
+create index outgoing_attempts_sequence on outgoing_attempts (sequence);
 create index outgoing_attempts_height on outgoing_attempts (currency, height) where height is not null;
 
 -- What each payout pays of an attempt's fee.

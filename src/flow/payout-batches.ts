@@ -6,7 +6,7 @@ import { type CurrencyCode, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { Entry } from '../core/judge/case.ts';
 import { greatest, least, minus, plus, sum } from '../core/money.ts';
-import { completed, selectCoins, type Selection } from '../core/payouts/coin-selection.ts';
+import { completed, type Selection, selectCoins } from '../core/payouts/coin-selection.ts';
 import { boundedRate, type InputKind, shares } from '../core/payouts/outgoing-fees.ts';
 import {
   capitalEntry,
@@ -202,6 +202,7 @@ export async function addAttempt(
     feeRate: at.feeRate,
     change: request.change === null ? null : { vout: request.outputs.length, amount: BigInt(request.change.amount) },
     epoch: at.epoch,
+    sequence: signed.sequence,
     signedAtMs: signed.signedAtMs,
     shares: request.outputs.map((output, index) => ({ payoutId: output.payoutId, fee: parts[index] as bigint })),
   });

@@ -2,12 +2,12 @@
 // one database. `npm start` runs it, or `bursar worker` by itself.
 import { hostname } from 'node:os';
 import type { UtxoCode } from '../core/currency.ts';
-import type { TransactionToSign } from '../core/signer-wire.ts';
 import { createSignerClient } from '../outside/signer-client.ts';
 import { recordReplacement } from '../store/postgres/replacements.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { Alarm, workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
+import type { Signing } from '../worker/payout-driver.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
@@ -36,7 +36,10 @@ async function start({ config, database }: Opened): Promise<Running> {
   const told = (job: string, error: unknown): void =>
     error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.told({ err: error }, job);
   const signer = createSignerClient(signerSocket(config.dataFolder), { timeoutMs: SIGNER_WITHIN_MS });
-  const signing = { sign: (request: TransactionToSign) => signer.ask<'sign'>({ op: 'sign', ...request }) };
+  const signing: Signing = {
+    sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
+    signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
+  };
   const owner = `${hostname()} ${process.pid}`;
   const loop = startLoop(workerJobs(ctx, watchers, told, { signing, owner }), told);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));

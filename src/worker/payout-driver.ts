@@ -2,11 +2,12 @@
 // bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 import type { UtxoCode } from '../core/currency.ts';
-import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
+import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
 import { type Formed, formBatch, priced, progress, storeSigned } from '../flow/payout-batches.ts';
+import { restoreSignature } from '../flow/restored-signatures.ts';
 import {
   type Attempt,
   type Batch,
@@ -20,10 +21,16 @@ import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
+import { searchSpends } from './spend-search.ts';
 
 /** What the driver asks of the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
 export type Signing = {
   sign(request: TransactionToSign): Promise<SignedTransaction>;
+  /** What was signed after a number of the signer's, or for a batch, oldest first; `more` when there is more. */
+  signed(asked: {
+    readonly after: number;
+    readonly batchId?: string;
+  }): Promise<{ readonly transactions: readonly SignedTransaction[]; readonly more: boolean }>;
 };
 
 export type PayoutDriver = {
@@ -45,6 +52,7 @@ const RESEND_MS = 600_000;
 const REPLACE_AFTER_MS = 1_800_000;
 const FEE_RATE_EVERY_MS = 30_000;
 const RETRY_MS = 15_000;
+const SEARCH_MS = 60_000;
 
 export type DriverOptions = {
   readonly signing: Signing;
@@ -117,9 +125,16 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       options.onTrouble(`batch ${batch.id}: the signer ${fault === 'refused' ? 'refuses' : 'does not answer'}: ${message}`);
       await setBatchTrouble(ctx.db, batch.id, message);
       if (fault !== 'refused') return null;
-      if (number === 1) await giveUpBatch(ctx.db, batch.id);
+      if (number === 1) await giveUp(batch.id);
       return 'refused';
     }
+  }
+
+  /** A refusal says that nothing was signed now; an earlier request whose answer was lost may have been. */
+  async function giveUp(batchId: string): Promise<void> {
+    const { transactions } = await options.signing.signed({ after: 0, batchId });
+    if (transactions.length === 0) await giveUpBatch(ctx.db, batchId);
+    for (const signed of transactions) await restoreSignature(ctx, signed);
   }
 
   /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. */
@@ -143,6 +158,8 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (left > 0 && left <= RESEND_MS) return left;
     const answer = await send(port, newest);
     if (answer === null) return RETRY_MS;
+    // in a block that was read before we watched for it: a database that was restored may have forgotten what it waited for
+    if (answer.state === 'mined' || answer.state === 'inputs_missing') await searchSpends(ctx, port, batch);
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
       await setBatchTrouble(ctx.db, batch.id, null);
@@ -150,7 +167,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     }
     options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
     await setBatchTrouble(ctx.db, batch.id, answer.reason);
-    return RETRY_MS;
+    return SEARCH_MS;
   }
 
   async function send(node: ChainPort, attempt: Attempt): Promise<SendAnswer | null> {

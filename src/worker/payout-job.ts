@@ -3,6 +3,8 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { bookCapital } from '../flow/payout-batches.ts';
+import { restoreSignature } from '../flow/restored-signatures.ts';
+import { lastSignature } from '../store/payouts/attempts.ts';
 import { readWork } from '../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import type { Job } from './loop.ts';
@@ -23,19 +25,49 @@ export type PayoutJobOptions = {
 export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options: PayoutJobOptions): Job {
   const drivers = new Map(currencies.map((currency) => [currency, createPayoutDriver(ctx, currency, options)]));
   let isWaiting = false;
+  /** The database whose signatures are complete; null = not compared yet. */
+  let complete: number | null = null;
+
+  /** Whether every signature of the signer is in this database: before that, nothing new is signed. */
+  async function isComplete(): Promise<boolean> {
+    const { generation } = ctx.db.identity;
+    if (complete === generation) return true;
+    try {
+      for (let more = true; more; ) {
+        const page = await options.signing.signed({ after: await lastSignature(ctx.db) });
+        for (const signed of page.transactions) {
+          const outcome = await restoreSignature(ctx, signed);
+          if (outcome === 'unknown_payout') {
+            options.onTrouble(
+              `the signer has signed ${signed.txid} for a payout that this database does not know: payouts are stopped`,
+            );
+            return false;
+          }
+        }
+        more = page.more && page.transactions.length > 0;
+      }
+    } catch (error) {
+      if ((error as { fault?: string }).fault === undefined) throw error;
+      options.onTrouble(`the signer cannot be asked what it has signed: ${(error as Error).message}`);
+      return false;
+    }
+    complete = generation;
+    return true;
+  }
   return {
     name: PAYOUT_JOB,
     everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
     urgent: true,
     async run() {
-      isWaiting = false;
       for (const driver of drivers.values()) await driver.askFee();
-      for (const { currency, queued, unbooked } of await readWork(ctx.db, ctx.ports.clock.now())) {
+      const work = await readWork(ctx.db, ctx.ports.clock.now());
+      isWaiting = work.some(({ queued }) => queued);
+      if (!(await isComplete())) return false;
+      for (const { currency, queued, unbooked } of work) {
         const driver = drivers.get(currency);
         if (driver === undefined) continue;
         if (unbooked) await bookCapital(ctx, currency);
         await driver.pass(queued);
-        isWaiting ||= queued;
       }
       return false;
     },

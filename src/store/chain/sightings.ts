@@ -1,6 +1,7 @@
 // Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
 // spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { noteEarly } from './early-coins.ts';
@@ -14,7 +15,6 @@ import {
 } from './payment-facts.ts';
 import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
-import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 

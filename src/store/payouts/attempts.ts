@@ -1,6 +1,6 @@
 // The signed transactions of batches, what each payout pays of their fees, and the lease under which one worker at a time works on a batch.
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
-import type { PayoutStatus } from '../../core/payouts/payout-states.ts';
+import type { PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type BatchState = 'reserved' | 'signed' | 'mined' | 'final' | 'dead';
@@ -239,6 +239,8 @@ export type NewAttempt = {
   readonly feeRate: bigint;
   readonly change: { readonly vout: number; readonly amount: bigint } | null;
   readonly epoch: bigint;
+  /** The signer's own number of it. */
+  readonly sequence: number;
   readonly signedAtMs: number;
   /** In the order of the outputs. */
   readonly shares: readonly { readonly payoutId: string; readonly fee: bigint }[];
@@ -250,8 +252,8 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
     name: 'insert_attempt',
     text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
            made as (
-             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12) returning id)
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15) returning id)
            insert into outgoing_shares (attempt_id, payout_id, vout, fee)
              select made.id, s.payout_id, s.n - 1, s.fee from made, unnest($13::text[], $14::numeric[]) with ordinality as s(payout_id, fee, n)`,
     values: [
@@ -269,6 +271,7 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
       new Date(attempt.signedAtMs),
       attempt.shares.map((share) => share.payoutId),
       attempt.shares.map((share) => share.fee),
+      attempt.sequence,
     ],
   });
 }
@@ -316,4 +319,50 @@ export async function setBatchTrouble(sql: Sql, batchId: string, trouble: string
     text: 'update outgoing_batches set trouble = $2 where id = $1 and trouble is distinct from $2',
     values: [batchId, trouble],
   });
+}
+
+/** The signer's highest number that is stored here; 0 when none is. */
+export async function lastSignature(sql: Sql): Promise<number> {
+  const { rows } = await sql.query<{ last: bigint }>({
+    name: 'last_signature',
+    text: 'select coalesce(max(sequence), 0) as last from outgoing_attempts',
+    values: [],
+  });
+  return Number(rows[0]?.last ?? 0n);
+}
+
+/** Whether a transaction that the signer has signed is stored here. */
+export async function isStored(sql: Sql, currency: UtxoCode, txid: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_attempt_stored',
+    text: 'select 1 from outgoing_attempts where currency = $1 and txid = $2',
+    values: [currency, txid],
+  });
+  return rows.length > 0;
+}
+
+export type UnbatchedPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly sequence: number;
+  readonly status: PayoutStatus;
+  readonly step: PayoutStep;
+  readonly batchId: string | null;
+};
+
+/** Payouts by their ids, locked; those that are not there are left out. */
+export async function lockPayouts(sql: Sql, ids: readonly string[]): Promise<readonly UnbatchedPayout[]> {
+  const { rows } = await sql.query<{
+    id: string;
+    merchant_id: bigint;
+    sequence: number;
+    status: PayoutStatus;
+    step: PayoutStep;
+    batch_id: string | null;
+  }>({
+    name: 'lock_payouts',
+    text: 'select id, merchant_id, sequence, status, step, batch_id from payouts where id = any ($1) order by id for update',
+    values: [ids],
+  });
+  return rows.map((row) => ({ ...row, merchantId: row.merchant_id, batchId: row.batch_id }));
 }

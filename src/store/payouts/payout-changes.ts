@@ -1,6 +1,6 @@
 // Writes what events have made of payouts, many at once: status and step, what became known with it, and one row of history for each change of
 // status or announcement. The caller has locked the rows.
-import { type PayoutEvent, payoutTransition, type PayoutStatus, type PayoutStep } from '../../core/payouts/payout-states.ts';
+import { type PayoutEvent, type PayoutStatus, type PayoutStep, payoutTransition } from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type PayoutChange = {
