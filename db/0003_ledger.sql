@@ -1,11 +1,12 @@
--- The double-entry ledger. Append-only; every entry balances per currency (checked at commit); every balance change has a natural unique
--- key; merchants' and suspense accounts have a locked balance row that may not go below zero; the house's own accounts, which every
--- payment touches, are summed by a roll-up instead, so that no hot row limits the service. Only ledger.post writes.
+-- The double-entry ledger. It is append-only. Every entry balances per currency, which is checked at commit, and every change of a balance
+-- has a natural unique key. Merchants' and suspense accounts have a locked balance row that cannot go below zero. Every payment touches the
+-- service's own accounts, so a roll-up sums them later and no single row limits how many payments are booked. Only ledger.post_all (and
+-- ledger.post, which is one entry of it) and ledger.post_parts write.
 create schema ledger authorization bursar_ledger;
 grant usage on schema ledger to bursar_app;
 set role bursar_ledger;
 
--- What kinds of account there are: their normal side (+1 debit, -1 credit) and whether they have a locked balance row.
+-- The kinds of accounts: their normal side (+1 debit, -1 credit) and whether they have a locked balance row.
 create table ledger.account_kind (
   kind           text primary key,
   pattern        text not null unique,
@@ -39,24 +40,25 @@ create table ledger.account (
 );
 create index account_merchant on ledger.account (merchant_id, kind) where merchant_id is not null;
 
--- Balance rows of the locked accounts, in the account's normal direction; rebuilt and compared by the audit.
+-- Balances of the locked accounts, in the account's normal direction. The audit computes them again from the postings.
 create table ledger.balance (
   account_id bigint primary key references ledger.account,
   amount     public.units not null default 0,
   constraint no_overdraft check (amount >= 0)
 ) with (fillfactor = 80);
 
+-- The entries of one account follow each other in the order of their ids: an entry takes its id after its balance rows are locked.
 create table ledger.entry (
-  id          bigint generated always as identity primary key,
-  kind        text not null check (kind ~ '^[a-z_]{3,40}$'),
-  key         text collate "C" not null unique check (length(key) between 3 and 255),
-  body_hash   bytea not null,
-  reverses_id bigint unique references ledger.entry,
+  id             bigint generated always as identity primary key,
+  kind           text not null check (kind ~ '^[a-z_]{3,40}$'),
+  key            text collate "C" not null unique check (length(key) between 3 and 255),
+  body_hash      bytea not null,
+  reverses_id    bigint unique references ledger.entry,
   -- what the entry belongs to, for /list_balance_entries and the audit
   transaction_id text,
-  payout_id   text,
-  created_at  timestamptz not null,
-  xid         xid8 not null default pg_current_xact_id()
+  payout_id      text,
+  created_at     timestamptz not null,
+  xid            xid8 not null default pg_current_xact_id()
 );
 create index entry_transaction on ledger.entry (transaction_id) where transaction_id is not null;
 
@@ -67,20 +69,43 @@ create table ledger.posting (
   currency      text not null,
   -- + debit, - credit
   amount        public.units not null check (amount <> 0),
-  -- of a locked account, in its normal direction
+  -- of a locked account, in its normal direction: the balance after the account's entry before this one, plus this amount
   balance_after public.units,
   primary key (entry_id, line),
   unique (account_id, entry_id),
   foreign key (account_id, currency) references ledger.account (id, currency)
 );
 
--- Entries whose house postings are not in house_balance yet. The roll-up moves them over in one transaction: a sum is always
--- house_balance + what is still queued here.
+-- What each payment has in an entry. One verdict may book thousands of payments: it is one entry, and each payment is a part of it, under a
+-- key that only this payment can have. So none is booked or reversed twice, and one of many can be reversed alone.
+create table ledger.part (
+  -- dep:<currency>:<txid>:<vout>, with #2, #3 … when it was lost and is back; reorg:<currency>:<txid>:<vout>:<n> when it is reversed
+  key      text collate "C" primary key check (length(key) between 3 and 255),
+  -- no foreign key: ledger.post_parts reads it from ledger.entry, and no entry is ever removed
+  entry_id bigint not null,
+  -- + booked, - reversed
+  amount   public.units not null check (amount <> 0),
+  reverses text collate "C" unique references ledger.part
+);
+create index part_entry on ledger.part (entry_id);
+
+-- Entries whose postings to the service's own accounts are not in house_balance yet. The roll-up moves them over in one database transaction:
+-- a balance is always house_balance plus what is still queued here.
 create table ledger.unrolled (entry_id bigint primary key references ledger.entry);
 create table ledger.house_balance (
   account_id bigint primary key references ledger.account,
   amount     public.units not null default 0
 );
+
+-- What each account holds now, in its normal direction.
+create view ledger.account_balance as
+  select a.id as account_id, a.code, a.kind, a.currency, a.merchant_id, b.amount
+    from ledger.account a join ledger.balance b on b.account_id = a.id
+  union all
+  select a.id, a.code, a.kind, a.currency, a.merchant_id,
+         h.amount + coalesce((select sum(p.amount) from ledger.unrolled u join ledger.posting p using (entry_id)
+                               where p.account_id = a.id), 0) * a.normal_side
+    from ledger.account a join ledger.house_balance h on h.account_id = a.id;
 
 create function ledger.refuse_change() returns trigger language plpgsql as
 $$ begin raise exception 'ledger is append-only (% on %)', tg_op, tg_table_name using errcode = '42501'; end $$;
@@ -88,25 +113,40 @@ create trigger append_only before update or delete on ledger.posting for each ro
 create trigger append_only_all before truncate on ledger.posting for each statement execute function ledger.refuse_change();
 create trigger append_only before update or delete on ledger.entry for each row execute function ledger.refuse_change();
 create trigger append_only_all before truncate on ledger.entry for each statement execute function ledger.refuse_change();
+create trigger append_only before update or delete on ledger.part for each row execute function ledger.refuse_change();
+create trigger append_only_all before truncate on ledger.part for each statement execute function ledger.refuse_change();
 
--- At commit: at least two lines, balanced per currency, and no line was added to an entry after its own transaction.
+-- At commit, once for each entry: it has at least two lines and balances per currency; where it has parts, they are what it moves on chain.
 create function ledger.check_entry() returns trigger language plpgsql security definer set search_path = ledger, public, pg_temp as $$
-declare e bigint; bad text; n integer; x xid8;
+declare bad text; n bigint; parts numeric; coins numeric;
 begin
-  e := coalesce(to_jsonb(new)->>'entry_id', to_jsonb(new)->>'id')::bigint;
-  select xid into x from entry where id = e;
-  if x <> pg_current_xact_id() then raise exception 'entry % is closed', e using errcode = '23514'; end if;
-  select count(*) into n from posting where entry_id = e;
-  if n < 2 then raise exception 'entry % has % postings', e, n using errcode = '23514'; end if;
-  select string_agg(currency || '=' || s, ',') into bad
-    from (select currency, sum(amount) s from posting where entry_id = e group by 1 having sum(amount) <> 0) q;
-  if bad is not null then raise exception 'entry % is not balanced: %', e, bad using errcode = '23514'; end if;
+  select coalesce(sum(q.n), 0), string_agg(q.currency || '=' || q.s, ',') filter (where q.s <> 0) into n, bad
+    from (select currency, count(*) as n, sum(amount) as s from posting where entry_id = new.id group by 1) q;
+  if n < 2 then raise exception 'entry % has % postings', new.id, n using errcode = '23514'; end if;
+  if bad is not null then raise exception 'entry % is not balanced: %', new.id, bad using errcode = '23514'; end if;
+  select sum(amount) into parts from part where entry_id = new.id;
+  if parts is not null then
+    select sum(p.amount) into coins from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
+    if coins is distinct from parts then
+      raise exception 'the parts of entry % are %, its coins %', new.id, parts, coalesce(coins, 0) using errcode = '23514';
+    end if;
+  end if;
   return null;
 end $$;
 create constraint trigger balanced after insert on ledger.entry deferrable initially deferred for each row execute function ledger.check_entry();
-create constraint trigger balanced after insert on ledger.posting deferrable initially deferred for each row execute function ledger.check_entry();
 
--- Finds or makes the account of a code; the kind decides side and row.
+-- A line or part can only be added in the database transaction of its entry, before the check above.
+create function ledger.check_open() returns trigger language plpgsql security definer set search_path = ledger, public, pg_temp as $$
+declare e bigint;
+begin
+  select a.entry_id into e from added a join entry on entry.id = a.entry_id where entry.xid <> pg_current_xact_id() limit 1;
+  if e is not null then raise exception 'entry % is closed', e using errcode = '23514'; end if;
+  return null;
+end $$;
+create trigger open after insert on ledger.posting referencing new table as added for each statement execute function ledger.check_open();
+create trigger open after insert on ledger.part referencing new table as added for each statement execute function ledger.check_open();
+
+-- Finds or creates the account of a code. The kind decides its side and whether it has a locked balance row.
 create function ledger.account_id(p_code text) returns bigint language plpgsql set search_path = ledger, public, pg_temp as $$
 declare a bigint; k account_kind;
 begin
@@ -123,81 +163,133 @@ begin
   return a;
 end $$;
 
--- The only write path. p_lines: [{"a": account code, "v": "-100"}, ...], each account at most once, + debit, - credit.
--- The same key with the same body is a replay and changes nothing; with another body it is an error.
-create function ledger.post(p_key text, p_kind text, p_lines jsonb, p_at timestamptz, p_transaction_id text default null,
-                            p_payout_id text default null, p_reverses_id bigint default null)
-returns table (entry_id bigint, replayed boolean) language plpgsql security definer set search_path = ledger, public, pg_temp as $$
-declare
-  h bytea := sha256(convert_to(p_kind || '|' || p_lines::text || '|' || coalesce(p_reverses_id::text, ''), 'UTF8'));
-  eid bigint; old bytea; ids bigint[]; house boolean;
+-- Posts entries in their order: each has a key, kind, lines [{"a": account code, "v": "-100"}, ...] and time. An entry names an account at
+-- most once; + debit, - credit. A key that was posted before with the same body is a replay and changes nothing; with another body it is an
+-- error.
+create function ledger.post_all(p_keys text[], p_kinds text[], p_lines jsonb[], p_at timestamptz[], p_transaction_ids text[], p_payout_ids text[],
+                                p_reverses_ids bigint[])
+returns table (entry_id bigint, replayed boolean) language plpgsql security definer set search_path = ledger, public, pg_temp
+-- planned once for a session, not for each call
+set plan_cache_mode = force_generic_plan as $$
+declare codes text[]; made bigint[]; made_keys text[]; wrong text; lowest numeric;
 begin
-  insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
-    values (p_kind, p_key, h, p_reverses_id, p_transaction_id, p_payout_id, p_at)
-    on conflict (key) do nothing returning id into eid;
-  if eid is null then
-    select e.id, e.body_hash into eid, old from entry e where e.key = p_key;
-    if old is distinct from h then
-      raise exception 'ledger key % was used with another body', p_key using errcode = '23505';
-    end if;
-    return query select eid, true; return;
+  -- accounts are found or made in one global order, and so are the balance rows locked: no two callers wait for each other
+  select array_agg(distinct x->>'a') into codes from unnest(p_lines) as l(lines), jsonb_array_elements(l.lines) x;
+  perform ledger.account_id(c.code) from (select code from unnest(codes) as t(code)
+    where not exists (select 1 from account a where a.code = t.code) order by 1) c;
+  perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (codes) and a.locked) order by b.account_id for update;
+  -- only now: whoever posts to one of these accounts afterwards gets higher ids
+  with new as (
+    insert into entry (kind, key, body_hash, reverses_id, transaction_id, payout_id, created_at)
+      select t.kind, t.key, sha256(convert_to(t.kind || '|' || t.lines::text || '|' || coalesce(t.reverses_id::text, ''), 'UTF8')),
+             t.reverses_id, t.transaction_id, t.payout_id, t.at
+        from unnest(p_keys, p_kinds, p_lines, p_at, p_transaction_ids, p_payout_ids, p_reverses_ids) with ordinality
+          as t(key, kind, lines, at, transaction_id, payout_id, reverses_id, n) order by t.n
+      on conflict (key) do nothing returning id, key)
+  select coalesce(array_agg(id), '{}'), coalesce(array_agg(key), '{}') into made, made_keys from new;
+  if cardinality(made) < cardinality(p_keys) then
+    select t.key into wrong from unnest(p_keys, p_kinds, p_lines, p_reverses_ids) as t(key, kind, lines, reverses_id) join entry e on e.key = t.key
+      where e.body_hash <> sha256(convert_to(t.kind || '|' || t.lines::text || '|' || coalesce(t.reverses_id::text, ''), 'UTF8')) limit 1;
+    if wrong is not null then raise exception 'ledger key % was used with another body', wrong using errcode = '23505'; end if;
   end if;
-  -- accounts are found or made in one global order, and so are the balance rows locked: no two entries wait for each other
-  select array_agg(ledger.account_id(c.code)) into ids from (select x->>'a' as code from jsonb_array_elements(p_lines) x order by 1) c;
-  select bool_or(not a.locked) into house from account a where a.id = any (ids);
-  perform 1 from balance b where b.account_id = any (ids) order by b.account_id for update;
-  with l as (
-    select j.ord::smallint as line, a.id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
-      from jsonb_array_elements(p_lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  with lines as materialized (
+    select e.id as entry_id, j.ord::smallint as line, a.id as account_id, a.currency, (j.x->>'v')::public.units as amount, a.normal_side, a.locked
+      from unnest(made, made_keys) as e(id, key)
+      join (select distinct on (t.key) t.key, t.lines from unnest(p_keys, p_lines) as t(key, lines)) t on t.key = e.key,
+           jsonb_array_elements(t.lines) with ordinality j(x, ord) join account a on a.code = j.x->>'a'),
+  running as (
+    select l.*, b.amount + sum(l.amount * l.normal_side) over (partition by l.account_id order by l.entry_id) as balance_after
+      from lines l left join balance b on l.locked and b.account_id = l.account_id),
   changed as (
-    update balance b set amount = b.amount + l.amount * l.normal_side from l where b.account_id = l.id
-    returning b.account_id, b.amount)
-  insert into posting (entry_id, line, account_id, currency, amount, balance_after)
-    select eid, l.line, l.id, l.currency, l.amount, c.amount from l left join changed c on c.account_id = l.id;
-  if house then insert into unrolled values (eid); end if;
-  return query select eid, false;
+    update balance b set amount = b.amount + l.moved
+      from (select account_id, sum(amount * normal_side) as moved from lines where locked group by account_id) l where b.account_id = l.account_id),
+  queued as (insert into unrolled select distinct l.entry_id from lines l where not l.locked),
+  posted as (
+    insert into posting (entry_id, line, account_id, currency, amount, balance_after)
+      select r.entry_id, r.line, r.account_id, r.currency, r.amount, r.balance_after from running r order by r.entry_id, r.line
+      returning balance_after)
+  select min(p.balance_after) into lowest from posted p;
+  if lowest < 0 then
+    raise exception 'an entry of the batch overdraws an account' using errcode = '23514', constraint = 'no_overdraft';
+  end if;
+  if cardinality(made) = cardinality(p_keys) then return query select m.id, false from unnest(made) as m(id); return; end if;
+  return query select e.id, not e.id = any (made) from unnest(p_keys) with ordinality as t(key, n) join entry e on e.key = t.key order by t.n;
 end $$;
 
--- Moves at most p_limit queued entries into the house balances; returns how many. Any number of callers may run.
-create function ledger.roll_up(p_limit integer) returns integer language plpgsql security definer set search_path = ledger, public, pg_temp as $$
-declare n integer;
+-- One entry.
+create function ledger.post(p_key text, p_kind text, p_lines jsonb, p_at timestamptz, p_transaction_id text default null,
+                                       p_payout_id text default null, p_reverses_id bigint default null)
+returns table (entry_id bigint, replayed boolean) language sql security definer set search_path = ledger, public, pg_temp as $$
+  select * from ledger.post_all(array[p_key], array[p_kind], array[p_lines], array[p_at], array[p_transaction_id], array[p_payout_id], array[p_reverses_id]);
+$$;
+
+-- Records what each payment has in entries that were just posted: p_entries names the entry of each part by its key. A key that was written
+-- before is a replay when all of it is the same, and an error otherwise.
+create function ledger.post_parts(p_entries text[], p_keys text[], p_amounts numeric[], p_reverses text[]) returns void
+language plpgsql security definer set search_path = ledger, public, pg_temp set plan_cache_mode = force_generic_plan as $$
+declare n bigint; wrong text;
 begin
-  with taken as (
-    delete from unrolled where entry_id in (select u.entry_id from unrolled u order by u.entry_id limit p_limit for update skip locked)
-    returning entry_id),
-  moved as (
-    select p.account_id, sum(p.amount) * a.normal_side as delta
-      from taken t join posting p using (entry_id) join account a on a.id = p.account_id and not a.locked
-      group by p.account_id, a.normal_side order by p.account_id),
-  changed as (update house_balance b set amount = b.amount + m.delta from moved m where b.account_id = m.account_id returning 1)
-  select count(*) into n from taken;
-  return n;
+  insert into part (key, entry_id, amount, reverses)
+    select t.key, e.id, t.amount, t.reverses
+      from unnest(p_entries, p_keys, p_amounts, p_reverses) as t(entry, key, amount, reverses) left join entry e on e.key = t.entry
+    on conflict (key) do nothing;
+  get diagnostics n = row_count;
+  if n = cardinality(p_keys) then return; end if;
+  select t.key into wrong from unnest(p_entries, p_keys, p_amounts, p_reverses) as t(entry, key, amount, reverses)
+    join part d on d.key = t.key join entry e on e.id = d.entry_id
+   where e.key <> t.entry or d.amount <> t.amount or d.reverses is distinct from t.reverses limit 1;
+  if wrong is not null then raise exception 'ledger key % was used with another body', wrong using errcode = '23505'; end if;
 end $$;
 
--- What each account holds now, in its normal direction.
-create view ledger.account_balance as
-  select a.id as account_id, a.code, a.kind, a.currency, a.merchant_id, b.amount
-    from ledger.account a join ledger.balance b on b.account_id = a.id
-  union all
-  select a.id, a.code, a.kind, a.currency, a.merchant_id,
-         h.amount + coalesce((select sum(p.amount) from ledger.unrolled u join ledger.posting p using (entry_id)
-                               where p.account_id = a.id), 0) * a.normal_side
-    from ledger.account a join ledger.house_balance h on h.account_id = a.id;
-
-grant select on all tables in schema ledger to bursar_app;
--- callers lock a merchant's balance rows before they decide (receivable first)
-grant update (amount) on ledger.balance to bursar_ledger;
-revoke all on all functions in schema ledger from public;
-grant execute on function ledger.post(text, text, jsonb, timestamptz, text, text, bigint) to bursar_app;
-grant execute on function ledger.roll_up(integer) to bursar_app;
-
--- Locks the balance rows of these accounts (those that exist) in the global order and returns them.
+-- Locks the balance rows of these accounts in the global order and returns them. Accounts that were never posted to are created, so that
+-- their first entries wait for each other too.
 create function ledger.lock_balances(p_codes text[]) returns table (code text, amount public.units)
 language plpgsql security definer set search_path = ledger, public, pg_temp as $$
 begin
+  perform ledger.account_id(c.wanted) from (select t.wanted from unnest(p_codes) as t(wanted) order by 1) c;
   perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes)) order by b.account_id for update;
   return query select a.code, b.amount from account a join balance b on b.account_id = a.id where a.code = any (p_codes);
 end $$;
-revoke all on function ledger.lock_balances(text[]) from public;
+
+-- As lock_balances, but never waits: it leaves out the rows that another session holds.
+create function ledger.lock_free_balances(p_codes text[]) returns table (code text, amount public.units)
+language plpgsql security definer set search_path = ledger, public, pg_temp set plan_cache_mode = force_generic_plan as $$
+begin
+  perform ledger.account_id(t.wanted) from unnest(p_codes) as t(wanted)
+    where not exists (select 1 from account a where a.code = t.wanted) order by t.wanted;
+  return query
+    with free as materialized (
+      select b.account_id, b.amount from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes))
+       order by b.account_id for update skip locked)
+    select a.code, f.amount from free f join account a on a.id = f.account_id;
+end $$;
+
+-- Moves at most p_limit queued entries into house_balance and returns how many. It locks the balance rows in the global order, so several
+-- callers may run at once and never deadlock.
+create function ledger.roll_up(p_limit integer) returns integer language plpgsql security definer set search_path = ledger, public, pg_temp as $$
+declare ids bigint[];
+begin
+  with taken as (
+    delete from unrolled where entry_id in (select u.entry_id from unrolled u order by u.entry_id limit p_limit for update skip locked)
+    returning entry_id)
+  select array_agg(entry_id) into ids from taken;
+  if ids is null then return 0; end if;
+  perform 1 from house_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
+    order by b.account_id for update;
+  update house_balance b set amount = b.amount + m.delta
+    from (select p.account_id, sum(p.amount) * a.normal_side as delta
+            from posting p join account a on a.id = p.account_id and not a.locked
+           where p.entry_id = any (ids) group by p.account_id, a.normal_side) m
+   where b.account_id = m.account_id;
+  return cardinality(ids);
+end $$;
+
+revoke all on all functions in schema ledger from public;
+grant select on all tables in schema ledger to bursar_app;
+grant execute on function ledger.post_all(text[], text[], jsonb[], timestamptz[], text[], text[], bigint[]) to bursar_app;
+grant execute on function ledger.post(text, text, jsonb, timestamptz, text, text, bigint) to bursar_app;
+grant execute on function ledger.post_parts(text[], text[], numeric[], text[]) to bursar_app;
 grant execute on function ledger.lock_balances(text[]) to bursar_app;
+grant execute on function ledger.lock_free_balances(text[]) to bursar_app;
+grant execute on function ledger.roll_up(integer) to bursar_app;
 reset role;

@@ -104,11 +104,11 @@ create table public.account_xpubs (
   currency text not null,
   xpub text not null,
   origin text not null,
+  start_index bigint default 0 not null,
   next_index bigint default 0 not null,
   created_at timestamp with time zone not null,
   confirmed_at timestamp with time zone,
   retired_at timestamp with time zone,
-  start_index bigint default 0 not null,
   constraint account_xpubs_xpub_key UNIQUE (xpub),
   constraint account_xpubs_pkey PRIMARY KEY (id),
   constraint account_xpubs_next_index_check CHECK (((next_index >= 0) AND (next_index <= '2147483648'::bigint))),
@@ -136,7 +136,7 @@ create table public.blocks (
   hash text not null,
   previous text not null,
   "time" timestamp with time zone not null,
-  read_order bigint default nextval('fact_order'::regclass),
+  read_order bigint default nextval('fact_order'::regclass) not null,
   constraint blocks_pkey PRIMARY KEY (currency, height)
 );
 
@@ -172,10 +172,10 @@ create table public.chain_cursors (
   height integer not null,
   hash text not null,
   caught_up_at timestamp with time zone not null,
+  low_height integer,
   epoch bigint default 0 not null,
   deep_height integer not null,
   updated_at timestamp with time zone not null,
-  low_height integer,
   constraint chain_cursors_pkey PRIMARY KEY (currency)
 );
 
@@ -198,8 +198,8 @@ create table public.chain_reconciled (
   from_height integer not null,
   height integer not null,
   hash text not null,
-  updated_at timestamp with time zone not null,
   trouble text,
+  updated_at timestamp with time zone not null,
   constraint chain_reconciled_pkey PRIMARY KEY (currency),
   constraint chain_reconciled_check CHECK ((height >= from_height))
 );
@@ -323,11 +323,11 @@ create table public.node_conditions (
   height integer,
   hash text,
   checked_at timestamp with time zone not null,
+  looked_at timestamp with time zone default clock_timestamp() not null,
   node text,
   others text[] default '{}'::text[] not null,
   contested text,
   outage boolean default false not null,
-  looked_at timestamp with time zone default clock_timestamp() not null,
   pushes boolean default false not null,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
@@ -363,9 +363,13 @@ create table public.payments (
   conflict_txid text collate "C",
   noticed_at timestamp with time zone,
   present boolean default false not null,
-  judged_block_hash text,
+  counted boolean default false not null,
   on_time_minor units default 0 not null,
+  value_rate numeric(24,8),
+  judged_block_hash text,
   generation integer default 0 not null,
+  was_lost boolean default false not null,
+  deposit_key text collate "C",
   credited units default 0 not null,
   suspended units default 0 not null,
   fee units default 0 not null,
@@ -375,11 +379,7 @@ create table public.payments (
   sent_back units default 0 not null,
   owed units default 0 not null,
   owed_fee units default 0 not null,
-  was_lost boolean default false not null,
-  deposit_key text collate "C",
   due_height integer,
-  counted boolean default false not null,
-  value_rate numeric(24,8),
   due_at timestamp with time zone,
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
   constraint payments_deposit_key_key UNIQUE (deposit_key),
@@ -544,18 +544,18 @@ create table public.transactions (
   sequence integer default 1 not null,
   due_at timestamp with time zone,
   made_in xid8 default pg_current_xact_id() not null,
-  made_order bigint default nextval('fact_order'::regclass),
+  made_order bigint default nextval('fact_order'::regclass) not null,
   constraint transactions_script_key UNIQUE (script),
   constraint transactions_pkey PRIMARY KEY (id),
+  constraint transactions_amount_due_check CHECK (((amount_due)::numeric > (0)::numeric)),
   constraint transactions_crypto_received_check CHECK (((crypto_received)::numeric >= (0)::numeric)),
   constraint transactions_late_payments_check CHECK ((late_payments = ANY (ARRAY['accept'::text, 'review'::text]))),
-  constraint transactions_need_check CHECK (((amount_due)::numeric > (0)::numeric)),
+  constraint transactions_merchant_decision_check CHECK ((merchant_decision = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text]))),
   constraint transactions_rate_check CHECK ((rate > (0)::numeric)),
+  constraint transactions_review_cause_check CHECK ((review_cause = ANY (ARRAY['late'::text, 'loss'::text, 'other'::text]))),
   constraint transactions_status_check CHECK ((status = ANY (ARRAY['started'::text, 'pending'::text, 'confirmed'::text, 'succeeded'::text, 'timedout'::text, 'cancelled'::text, 'declined'::text, 'review'::text, 'reimbursed'::text, 'settled'::text, 'timedout_checked'::text]))),
   constraint transactions_tolerance_bps_check CHECK (((tolerance_bps >= 0) AND (tolerance_bps <= 500))),
-  constraint transactions_usd_minor_check CHECK ((usd_minor > 0)),
-  constraint transactions_why_check CHECK ((review_cause = ANY (ARRAY['late'::text, 'loss'::text, 'other'::text]))),
-  constraint transactions_word_check CHECK ((merchant_decision = ANY (ARRAY['none'::text, 'cancelled'::text, 'refused'::text, 'accepted'::text])))
+  constraint transactions_usd_minor_check CHECK ((usd_minor > 0))
 );
 
 create table public.unprotected_coins (

@@ -2,11 +2,13 @@
 // and replace them as often as they pay the fee. Measured in CPU time of this thread, so that other work on the machine does not matter.
 import { expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../src/core/judge/case.ts';
-import { judge } from '../../src/core/judge/judge.ts';
+import { judge, judgeInTurns } from '../../src/core/judge/judge.ts';
 import { accept } from '../../src/core/judge/resolve.ts';
 import { newCase, newCoin, replacedCase, TIP, WINDOW_END_MS } from '../support/one-case.ts';
 
 const GOAL_MS = 300;
+/** For this long other work may have to wait. */
+const TURN_MS = 60;
 const MANY = 20_000;
 const HOUR = 3_600_000;
 
@@ -52,6 +54,22 @@ test.each(['all by one', 'each by another one'])(
   },
 );
 
+/** The longest turn of a verdict, the least of a few tries. */
+function longestTurnMs(makeCase: () => Case): number {
+  const tries = Array.from({ length: 6 }, () => {
+    const judging = judgeInTurns(makeCase());
+    let longest = 0;
+    for (let done: boolean | undefined = false; !done; ) {
+      const began = process.threadCpuUsage();
+      done = judging.next().done;
+      const { user, system } = process.threadCpuUsage(began);
+      longest = Math.max(longest, (user + system) / 1000);
+    }
+    return longest;
+  });
+  return Math.min(...tries);
+}
+
 const mined = (n: number): Partial<Payment> => {
   const height = TIP - 200 + (n % 100);
   return { state: 'mined', height, blockHash: `block${height}`, blockTimeMs: WINDOW_END_MS, lastHeight: height };
@@ -83,6 +101,19 @@ test.each(LOTS)('20,000 payments %s are judged in 300 ms', { timeout: 60_000 }, 
       { transaction },
     );
   expect(cpuMs(make)).toBeLessThan(GOAL_MS);
+});
+
+test(`no turn of a verdict over a price that is paid in 20,000 outputs takes ${TURN_MS} ms`, { timeout: 60_000 }, () => {
+  const seen = { classified: true, present: true, onTimeMinor: 1_000n, valueRate: 1n };
+  const make = () =>
+    newCase(
+      Array.from({ length: MANY }, (_, n) => newCoin(n, { ...mined(n), ...seen })),
+      { transaction: { status: 'pending', amountDue: 1_000n * BigInt(MANY) } },
+    );
+  expect(longestTurnMs(make)).toBeLessThan(TURN_MS);
+  const it = make();
+  judge(it);
+  expect([it.transaction.status, it.payments.every((payment) => payment.inAvailable === 1_000n)]).toEqual(['settled', true]);
 });
 
 test('20,000 payments in suspense are accepted by the merchant in 300 ms', { timeout: 60_000 }, () => {

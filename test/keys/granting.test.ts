@@ -224,7 +224,7 @@ describe('an address is given once', () => {
     },
   );
 
-  it('takes the word of a database that is older than journals, without a jump', async () => {
+  it('begins where the database says when no signer has given out anything yet, without a jump', async () => {
     await world.db.query({ text: 'update account_xpubs set next_index = 4200' });
     const signer = await signerOn(world.db);
     expect(await take(poolOn(world.db), 1)).toEqual([4200]);

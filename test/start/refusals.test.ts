@@ -4,7 +4,10 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import { expect, test } from 'vitest';
+import { runCli } from '../cli/run.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { dataFolderFor, eventually, livingProcesses, startService } from '../support/service.ts';
 
 const TIMEOUT = 60_000;
@@ -37,6 +40,35 @@ test('a data folder in which nothing can be stored is reported without a stack, 
   const service = startService({ dataFolder: folder });
   expect(await service.ended).toBe(1);
   expect(service.output().trim()).toMatch(/^the start broke: EEXIST[^\n]*$/);
+  remove();
+});
+
+test('a database from before the first release is refused in one line by a start and by config check, and stays as it was', {
+  timeout: TIMEOUT,
+}, async () => {
+  const world = await freshDatabase();
+  const owner = new pg.Client({ connectionString: world.url });
+  await owner.connect();
+  // as the files of then left it
+  await owner.query(
+    `truncate migration.applied; insert into migration.applied values ('0001_roles.sql', 'a'), ('0147_pushes.sql', 'b')`,
+  );
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder, environment: { DATABASE_URL: world.url } });
+  expect(await service.ended).toBe(1);
+  const line =
+    /the database was made by a version from before the first release \(db\/0001_roles\.sql\), .* use an empty database/;
+  expect(service.output().trim().split('\n').at(-1)).toMatch(line);
+  expect(service.output()).not.toMatch(/^\s+at |^worker /m);
+  expect(livingProcesses(folder)).toEqual([]);
+  const checked = await runCli(['config', 'check', '--nodes'], { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder });
+  expect(checked).toMatchObject({ code: 1, out: expect.stringMatching(new RegExp(`^STOPS  database: ${line.source}`, 'm')) });
+  const { rows } = await owner.query<{ files: number; networks: number }>(
+    'select (select count(*)::int from migration.applied) as files, (select count(*)::int from network) as networks',
+  );
+  expect(rows).toEqual([{ files: 2, networks: 0 }]);
+  await owner.end();
+  await world.drop();
   remove();
 });
 

@@ -11,6 +11,7 @@ import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/servic
 
 const MANY = 20_000;
 const WITHIN_MS = 60_000;
+const FOUND_WITHIN_MS = 20_000;
 let service: ServiceOnDatabase;
 let transactionId: string;
 let script: string;
@@ -68,6 +69,17 @@ test.each([
   },
   300_000,
 );
+
+test('outputs that were seen are found again in a block by their index, in a table that was never analysed too', {
+  timeout: 300_000,
+}, async () => {
+  await service.admin.query('alter table payments set (autovacuum_enabled = false)');
+  const all = Array.from({ length: MANY / 500 }, () => dust(500, 1));
+  expect(await see(all, null)).toBe(MANY);
+  const began = performance.now();
+  expect(await see(all, block)).toBe(MANY);
+  expect(performance.now() - began).toBeLessThan(FOUND_WITHIN_MS);
+});
 
 test('what a hundred thousand outputs mean is worked out at once: squared it would take many minutes', () => {
   const facts = [...Array.from({ length: 100 }, () => dust(500, 1)), dust(50_000, 10_000)];

@@ -70,3 +70,17 @@ test('a database of a newer version, and a new file before an applied one, are r
   rmSync(join(folder, '0003_c.sql'));
   await expect(run()).rejects.toThrow(/^db\/0003_c\.sql was applied to this database, but is not in this version/);
 });
+
+test('a database that the files from before the first release made is refused in one line, and nothing is written', async () => {
+  file('0001_old_beginning.sql', 'create table old_one (n int)');
+  file('0147_old_end.sql', 'select 1');
+  await run();
+  rmSync(join(folder, '0001_old_beginning.sql'));
+  rmSync(join(folder, '0147_old_end.sql'));
+  file('0001_beginning.sql', 'create table new_one (n int)');
+  await expect(run()).rejects.toThrow(
+    /^the database was made by a version from before the first release \(db\/0001_old_beginning\.sql\), which this version cannot continue: use an empty database \(DATABASE_URL\), or in the sandbox remove the data folder \(BURSAR_DATA_DIR\)[^\n]*$/,
+  );
+  expect(await asOwner("select to_regclass('new_one') is null as n")).toEqual([{ n: true }]);
+  expect(await asOwner('select count(*)::int as n from migration.applied')).toEqual([{ n: 2 }]);
+});

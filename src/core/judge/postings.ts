@@ -57,7 +57,8 @@ function postPart(
   }
   const { entry } = it.steps[at] as Extract<Step, { kind: 'post' }>;
   (entry.parts as Part[]).push(part);
-  it.steps[at] = { kind: 'post', entry: { ...entry, postings: added(entry.postings, postings) } };
+  // in place: a price may be paid in thousands of outputs
+  for (const posting of postings) addTo(entry.postings as Posting[], posting);
 }
 
 /** The position of the last entry of this kind and chain, if only a change of status and entries of this kind follow it; otherwise null. */
@@ -70,10 +71,12 @@ function openEntry({ steps }: Case, kind: string, chain: string): number | null 
   return null;
 }
 
-function added(to: readonly Posting[], postings: readonly Posting[]): readonly Posting[] {
-  const amounts = new Map(to.map((posting) => [posting.account, posting.amount]));
-  for (const { account: code, amount } of postings) amounts.set(code, plus(amounts.get(code) ?? 0n, amount));
-  return [...amounts].flatMap(([code, amount]) => (amount === 0n ? [] : [{ account: code, amount }]));
+function addTo(lines: Posting[], posting: Posting): void {
+  const at = lines.findIndex((line) => line.account === posting.account);
+  const amount = plus(lines[at]?.amount ?? 0n, posting.amount);
+  if (at < 0 && amount !== 0n) lines.push(posting);
+  else if (at >= 0 && amount === 0n) lines.splice(at, 1);
+  else if (at >= 0) lines[at] = { account: posting.account, amount };
 }
 
 /** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a payment that was lost and is back. */

@@ -44,9 +44,9 @@ async function probeDatabase(
     const database = await openDatabase(config);
     try {
       const inspection = await inspectDatabase(database.url);
-      const { networks, pending } = inspection;
-      if (networks !== null && !networks.includes(config.network)) {
-        const says = `it belongs to ${networks.join(' or ')}, but BURSAR_NETWORK is ${config.network}`;
+      const { network, pending } = inspection;
+      if (network !== null && network !== config.network) {
+        const says = `it belongs to ${network}, but BURSAR_NETWORK is ${config.network}`;
         return { probes: [wrong(what, says, true)], inspection };
       }
       const schema = pending === 0 ? 'schema up to date' : `${pending} migrations are applied by the next start`;

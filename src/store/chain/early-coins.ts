@@ -59,16 +59,15 @@ async function noteSome(
     name: 'note_early_coins',
     text: `
       with block as (
-        select coalesce(read_order, 0) as read_order from blocks where currency = $1 and height >= $2::int order by height limit 1),
+        select read_order from blocks where currency = $1 and height >= $2::int order by height limit 1),
       output as (
         select o.*, n.txid is not null as noted,
                n.accepted_at is not null as accepted,
-               t.made_order is not null and (
-                 coalesce((select read_order from block) < t.made_order, false)
+               coalesce((select read_order from block) < t.made_order, false)
                  or coalesce(o.seen_order < t.made_order, false)
                  or coalesce(o.entered_at < t.created_at - make_interval(hours => ${LONG_AGO_HOURS}) and t.created_at <= $3
-                             and (select coalesce(b.read_order, 0) from blocks b where b.currency = $1 and b.height >= o.entered_height + $11
-                                   order by b.height limit 1) < t.made_order, false)) as early
+                             and (select b.read_order from blocks b where b.currency = $1 and b.height >= o.entered_height + $11
+                                   order by b.height limit 1) < t.made_order, false) as early
           from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[], $10::int[])
                  as o(txid, vout, transaction_id, amount, seen_order, entered_at, entered_height)
           join transactions t on t.id = o.transaction_id

@@ -122,14 +122,15 @@ export async function readFacts(
   );
   const txids = [...new Set([...seen.sightings, ...spending].map(({ txid }) => txid))];
   const found = new Map<bigint, RawFacts>();
-  for (const [isWanted, keys] of [
-    ['p.txid = k.key', txids],
-    [`p.twin_key = decode(k.key, 'hex')`, seen.twinKeys],
+  for (const [wanted, keys] of [
+    ['t.currency = $1 and t.txid = k.key', txids],
+    // by its own index alone: without statistics of the table the planner would also read the currency's whole index, for each key
+    [`t.twin_key = decode(k.key, 'hex')`, seen.twinKeys],
   ] as const) {
     await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
       const { rows } = await sql.query<RawFacts>({
         text: `select q.* from unnest($2::text[]) as k(key)
-                cross join lateral (select ${COLUMNS} from payments p where p.currency = $1 and ${isWanted} offset 0) q`,
+                cross join lateral (select ${COLUMNS} from (select * from payments t where ${wanted} offset 0) p where p.currency = $1 offset 0) q`,
         values: [currency, part],
       });
       for (const row of rows) found.set(row.id, row);

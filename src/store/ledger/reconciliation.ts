@@ -102,10 +102,8 @@ export const OUR_SCRIPTS: readonly Question[] = [
   {
     id: 'CHAIN-3',
     says: 'nothing is a payment, a receipt or a deposit at a script that our key does not control on its chain',
-    // a payment whose entry was reversed stays as the record of what is owed
     text: `with held as (
              select currency, txid || ':' || vout as outpoint, transaction_id, amount, 'a payment' as place from payments
-              where deposit_key is not null or state <> 'conflicted'
              union all select currency, txid || ':' || vout, transaction_id, amount, 'a receipt' from chain_receipts
              union all select upper(split_part(d.key, ':', 2)), split_part(d.key, ':', 3) || ':' || split_part(split_part(d.key, ':', 4), '#', 1), e.transaction_id,
                               null, 'the deposit ' || d.key

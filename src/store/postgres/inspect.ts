@@ -1,19 +1,18 @@
 // What a database holds, read without changing anything: for `bursar config check --nodes`.
 import pg from 'pg';
 import type { Network, UtxoCode } from '../../core/currency.ts';
-import { MIGRATIONS_FOLDER, pendingMigrations } from './migrate.ts';
-import { networksOf } from './network.ts';
+import { MIGRATIONS_FOLDER, networkOf, pendingMigrations } from './migrate.ts';
 
 export type Inspection = {
-  /** Whose books it may hold; null when nothing shows it (a new one). */
-  readonly networks: readonly Network[] | null;
+  /** The network that it belongs to; null when it is new. */
+  readonly network: Network | null;
   /** How many files of db/ are not applied yet. */
   readonly pending: number;
   /** The currencies that addresses may be derived for now. */
   readonly receiving: readonly UtxoCode[];
 };
 
-/** Reads only. Throws what the connection threw. */
+/** Reads only. Throws what the connection threw, and MigrationRefused when this version cannot continue the database. */
 export async function inspectDatabase(url: string): Promise<Inspection> {
   const client = new pg.Client({
     connectionString: url,
@@ -23,7 +22,7 @@ export async function inspectDatabase(url: string): Promise<Inspection> {
   client.on('error', () => undefined);
   await client.connect();
   try {
-    const networks = await networksOf(client);
+    const network = await networkOf(client);
     const pending = await pendingMigrations(client, MIGRATIONS_FOLDER);
     const there = await client.query<{ there: boolean }>("select to_regclass('public.account_xpubs') is not null as there");
     const keys =
@@ -32,7 +31,7 @@ export async function inspectDatabase(url: string): Promise<Inspection> {
             `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
           )
         : { rows: [] };
-    return { networks, pending: pending.length, receiving: keys.rows.map(({ currency }) => currency) };
+    return { network, pending: pending.length, receiving: keys.rows.map(({ currency }) => currency) };
   } finally {
     await client.end().catch(() => undefined);
   }
