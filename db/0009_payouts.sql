@@ -51,6 +51,8 @@ create index payouts_waiting on payouts (created_at) where step in ('held', 'que
 -- an automatic payout is made only when the one before has ended
 create unique index payouts_automatic_open on payouts (merchant_id, method) where automatic and step <> 'ended';
 create index payouts_automatic on payouts (merchant_id, created_at) where automatic;
+-- what a merchant's waiting payouts hold
+create index payouts_held on payouts (merchant_id) where step = 'held';
 create index payouts_batch on payouts (batch_id) where batch_id is not null;
 
 -- Payouts that are paid by one transaction on a chain. All transactions ever signed for a batch spend at least one common input and pay the

@@ -1,0 +1,110 @@
+// Why a payout waits, and what lets it go on: decided when it is requested, and again when a reason may have ended.
+import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
+import { minus, plus } from '../core/money.ts';
+import { exposure, heldReason, isAboveLimit } from '../core/payouts/held-reason.ts';
+import type { HeldReason } from '../core/payouts/payout-states.ts';
+import { areStopped, lockPayoutBalances, type PayoutBalances, readUnfinal } from '../store/payouts/hold-facts.ts';
+import { DRIVER_JOB, lockPayout, movePayout, type PayoutRow, setHeldReason, wakeJobs } from '../store/payouts/payouts.ts';
+import type { Sql } from '../store/postgres/connect.ts';
+import { latestRates } from '../store/transactions/rates.ts';
+import type { Context } from './context.ts';
+import { getPayoutGuards, type PayoutGuards } from './settings.ts';
+
+/** What is asked about: a payout that is there, or one that is being requested (`id` null). */
+export type HeldPayout = {
+  readonly id: string | null;
+  readonly merchantId: bigint;
+  readonly usdMinor: bigint | null;
+  readonly needsApproval: boolean;
+  readonly isApproved: boolean;
+};
+
+/** Whether the merchant owes something in any currency. */
+export function owes({ receivable }: PayoutBalances): boolean {
+  return [...receivable.values()].some((amount) => amount > 0n);
+}
+
+/**
+ * Why this payout waits; null when nothing holds it.
+ * @param now.balances locked; its own hold has left `available`
+ */
+export async function whyHeld(
+  ctx: Context,
+  sql: Sql,
+  payout: HeldPayout,
+  now: { readonly balances: PayoutBalances; readonly guards: PayoutGuards },
+): Promise<ReturnType<typeof heldReason>> {
+  return heldReason({
+    isStopped: await areStopped(sql),
+    owes: owes(now.balances),
+    needsApproval: payout.needsApproval || isAboveLimit(payout.usdMinor, now.guards.approvalAbove),
+    isApproved: payout.isApproved,
+    isTooEarly: await isTooEarly(ctx, sql, payout, now.balances),
+  });
+}
+
+/** What of a merchant's other payouts still waits counts as here. */
+async function isTooEarly(
+  ctx: Context,
+  sql: Sql,
+  { id, merchantId }: HeldPayout,
+  { available }: PayoutBalances,
+): Promise<boolean> {
+  const limit = ctx.unfinalPayoutMinor;
+  if (limit === null) return false;
+  const { unfinal, waiting } = await readUnfinal(sql, merchantId, id);
+  const of = (amounts: ReadonlyMap<CurrencyCode, bigint>, currency: CurrencyCode) => amounts.get(currency) ?? 0n;
+  const parts = [...unfinal].map(([currency, amount]) => ({
+    currency,
+    unfinal: amount,
+    left: plus(of(available, currency), of(waiting, currency)),
+  }));
+  const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
+  if (short.length === 0) return false;
+  const rates = await latestRates(sql, short, ctx.ports.clock.now());
+  const missing = exposure(parts, new Map([...rates].map(([currency, { usd }]) => [currency, usd])));
+  return missing === null || missing > limit;
+}
+
+/**
+ * Looks at one payout that waits, or that is due to leave while its merchant may owe something: it goes on, waits for another reason, or
+ * stays as it is.
+ * @returns whether it was moved; false too when another session holds it
+ */
+export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<boolean> {
+  return ctx.db.transaction(async (sql) => {
+    const payout = await lockPayout(sql, payoutId, { wait: false });
+    return payout !== null && (await reconsiderLocked(ctx, sql, payout));
+  });
+}
+
+/** The same for a payout that the caller has locked. */
+export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow): Promise<boolean> {
+  if (payout.step !== 'held' && payout.step !== 'queued') return false;
+  const { merchantId, currency } = payout;
+  const balances = await lockPayoutBalances(sql, merchantId, { held: currency, currencies: CURRENCY_CODES });
+  const atMs = ctx.ports.clock.now();
+  if (payout.step === 'queued') {
+    if (!owes(balances)) return false;
+    await movePayout(sql, payout, 'held_again', { heldReason: 'receivable', atMs });
+    return true;
+  }
+  const reason = await reasonNow(ctx, sql, payout, balances);
+  if (reason !== null) {
+    if (reason !== payout.heldReason) await setHeldReason(sql, payout.id, reason);
+    return false;
+  }
+  await movePayout(sql, payout, 'hold_ended', { atMs });
+  await wakeJobs(sql, [DRIVER_JOB]);
+  return true;
+}
+
+/** One that was processing already waits only for what is owed, or for a person. */
+async function reasonNow(ctx: Context, sql: Sql, payout: PayoutRow, balances: PayoutBalances): Promise<HeldReason | null> {
+  if (payout.status === 'processing') {
+    if (payout.heldReason !== 'receivable') return payout.heldReason;
+    return owes(balances) ? 'receivable' : null;
+  }
+  const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId: payout.merchantId });
+  return whyHeld(ctx, sql, { ...payout, isApproved: payout.approvedAtMs !== null }, { balances, guards });
+}

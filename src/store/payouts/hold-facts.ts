@@ -1,0 +1,117 @@
+// What decides whether a payout may be requested and whether it waits: whose an address is, what the chain costs, what is stopped, what the
+// merchant owes, and which of its credits are not final.
+import { finalDepth } from '../../core/confirmations.ts';
+import { type CurrencyCode, WATCHED_CODES } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type Place = {
+  /** The merchant to whose transaction the script belongs; null = none. */
+  readonly merchantId: bigint | null;
+  /** It is an address of the service itself. */
+  readonly isOurOwn: boolean;
+};
+
+/** Whose an output script is. */
+export async function readPlace(sql: Sql, script: Uint8Array): Promise<Place> {
+  const { rows } = await sql.query<Place>({
+    name: 'payout_place',
+    text: `select (select t.merchant_id from transactions t where t.script = $1) as "merchantId",
+                  exists (select from own_addresses o where o.script = $1) as "isOurOwn"`,
+    values: [script],
+  });
+  return rows[0] as Place;
+}
+
+/** What a transaction costs, as our nodes said last (minor units per 1,000 virtual bytes); null when none ever said it. */
+export async function readFeeRate(sql: Sql, currency: CurrencyCode): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee_rate: bigint }>({
+    name: 'payout_fee_rate',
+    text: 'select fee_rate from fee_rates where currency = $1',
+    values: [currency],
+  });
+  return rows[0]?.fee_rate ?? null;
+}
+
+/** Whether all payouts are stopped. */
+export async function areStopped(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ stopped: boolean }>({
+    name: 'payouts_stopped',
+    text: `select exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`,
+    values: [],
+  });
+  return rows[0]?.stopped === true;
+}
+
+export type PayoutBalances = {
+  /** Of every currency that was ever booked. */
+  readonly available: ReadonlyMap<CurrencyCode, bigint>;
+  readonly receivable: ReadonlyMap<CurrencyCode, bigint>;
+};
+
+const ACCOUNT = /^(?:merchant:\d+:available|asset:receivable:merchant:\d+):([A-Z]+)$/;
+
+/**
+ * Locks a merchant's balances until the transaction ends: available and receivable of these currencies, and what is held in `held`. Rows
+ * that a payout's entries touch are locked in one order then, so that no two of them wait for each other.
+ */
+export async function lockPayoutBalances(
+  sql: Sql,
+  merchantId: bigint,
+  { held, currencies }: { readonly held: CurrencyCode; readonly currencies: readonly CurrencyCode[] },
+): Promise<PayoutBalances> {
+  const codes = currencies.flatMap((currency) => [
+    `merchant:${merchantId}:available:${currency}`,
+    `asset:receivable:merchant:${merchantId}:${currency}`,
+  ]);
+  const { rows } = await sql.query<{ code: string; amount: string }>({
+    name: 'lock_payout_balances',
+    text: 'select code, amount from ledger.lock_balances($1)',
+    values: [[...codes, `merchant:${merchantId}:held:${held}`]],
+  });
+  const available = new Map<CurrencyCode, bigint>();
+  const receivable = new Map<CurrencyCode, bigint>();
+  for (const { code, amount } of rows) {
+    const currency = ACCOUNT.exec(code)?.[1] as CurrencyCode | undefined;
+    if (currency !== undefined) (code.startsWith('asset') ? receivable : available).set(currency, BigInt(amount));
+  }
+  return { available, receivable };
+}
+
+/**
+ * Of each currency what was credited to a merchant by payments below their final depth, and what its payouts that wait still hold, in minor
+ * units.
+ * @param but a payout that does not count as waiting
+ */
+export async function readUnfinal(
+  sql: Sql,
+  merchantId: bigint,
+  but: string | null,
+): Promise<{ readonly unfinal: ReadonlyMap<CurrencyCode, bigint>; readonly waiting: ReadonlyMap<CurrencyCode, bigint> }> {
+  const depths = WATCHED_CODES.map((currency) => finalDepth(currency));
+  const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; waiting: string }>({
+    name: 'payout_unfinal',
+    // only the newest blocks and what is in none are read, each by its index
+    text: `with credits as (
+             select f.currency, sum(p.in_available) as amount
+               from unnest($3::text[], $4::int[], $5::boolean[]) as f(currency, depth, locks) join chain_cursors c on c.currency = f.currency
+               cross join lateral (
+                 select m.transaction_id, m.in_available, m.lock from payments m
+                  where m.currency = f.currency and m.height is not null and m.height > c.height - f.depth + 1
+                 union all
+                 select u.transaction_id, u.in_available, u.lock from payments u
+                  where u.currency = f.currency and u.state in ('mempool', 'gone')) p
+               join transactions t on t.id = p.transaction_id
+              where p.in_available > 0 and t.merchant_id = $1 and not (f.locks and p.lock is not distinct from 'chainlock')
+              group by f.currency),
+           held as (
+             select currency, sum(amount + fee_max) as amount from payouts
+              where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by currency)
+           select currency, coalesce(c.amount, 0) as unfinal, coalesce(h.amount, 0) as waiting
+             from credits c full join held h using (currency)`,
+    values: [merchantId, but, WATCHED_CODES, depths.map(({ depth }) => depth), depths.map(({ lock }) => lock !== null)],
+  });
+  return {
+    unfinal: new Map(rows.map((row) => [row.currency, BigInt(row.unfinal)])),
+    waiting: new Map(rows.map((row) => [row.currency, BigInt(row.waiting)])),
+  };
+}
