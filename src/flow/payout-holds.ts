@@ -1,10 +1,13 @@
 // Why a payout waits, and what lets it go on: decided when it is requested, and again when a reason may have ended.
-import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
+import { CURRENCY_CODES } from '../core/currency.ts';
+import type { Balances } from '../core/judge/case.ts';
 import { minus, plus } from '../core/money.ts';
 import { exposure, heldReason, isAboveLimit } from '../core/payouts/held-reason.ts';
 import type { HeldReason } from '../core/payouts/payout-states.ts';
-import { areStopped, lockPayoutBalances, type PayoutBalances, readUnfinal } from '../store/payouts/hold-facts.ts';
-import { DRIVER_JOB, lockPayout, movePayout, type PayoutRow, setHeldReason, wakeJobs } from '../store/payouts/payouts.ts';
+import { lockBalances } from '../store/ledger/ledger.ts';
+import { areStopped, readUnfinal } from '../store/payouts/hold-facts.ts';
+import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
+import { lockPayout, movePayout, type PayoutRow, setHeldReason } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';
@@ -20,8 +23,8 @@ export type HeldPayout = {
 };
 
 /** Whether the merchant owes something in any currency. */
-export function owes({ receivable }: PayoutBalances): boolean {
-  return [...receivable.values()].some((amount) => amount > 0n);
+export function owes(balances: Balances): boolean {
+  return [...balances.values()].some(({ receivable }) => receivable > 0n);
 }
 
 /**
@@ -32,7 +35,7 @@ export async function whyHeld(
   ctx: Context,
   sql: Sql,
   payout: HeldPayout,
-  now: { readonly balances: PayoutBalances; readonly guards: PayoutGuards },
+  now: { readonly balances: Balances; readonly guards: PayoutGuards },
 ): Promise<ReturnType<typeof heldReason>> {
   return heldReason({
     isStopped: await areStopped(sql),
@@ -44,20 +47,14 @@ export async function whyHeld(
 }
 
 /** What of a merchant's other payouts still waits counts as here. */
-async function isTooEarly(
-  ctx: Context,
-  sql: Sql,
-  { id, merchantId }: HeldPayout,
-  { available }: PayoutBalances,
-): Promise<boolean> {
+async function isTooEarly(ctx: Context, sql: Sql, { id, merchantId }: HeldPayout, balances: Balances): Promise<boolean> {
   const limit = ctx.unfinalPayoutMinor;
   if (limit === null) return false;
   const { unfinal, waiting } = await readUnfinal(sql, merchantId, id);
-  const of = (amounts: ReadonlyMap<CurrencyCode, bigint>, currency: CurrencyCode) => amounts.get(currency) ?? 0n;
   const parts = [...unfinal].map(([currency, amount]) => ({
     currency,
     unfinal: amount,
-    left: plus(of(available, currency), of(waiting, currency)),
+    left: plus(balances.get(currency)?.available ?? 0n, waiting.get(currency) ?? 0n),
   }));
   const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
   if (short.length === 0) return false;
@@ -81,8 +78,7 @@ export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<
 /** The same for a payout that the caller has locked. */
 export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow): Promise<boolean> {
   if (payout.step !== 'held' && payout.step !== 'queued') return false;
-  const { merchantId, currency } = payout;
-  const balances = await lockPayoutBalances(sql, merchantId, { held: currency, currencies: CURRENCY_CODES });
+  const balances = await lockBalances(sql, payout.merchantId, CURRENCY_CODES);
   const atMs = ctx.ports.clock.now();
   if (payout.step === 'queued') {
     if (!owes(balances)) return false;
@@ -95,12 +91,12 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
     return false;
   }
   await movePayout(sql, payout, 'hold_ended', { atMs });
-  await wakeJobs(sql, [DRIVER_JOB]);
+  await wakeDriver(sql);
   return true;
 }
 
 /** One that was processing already waits only for what is owed, or for a person. */
-async function reasonNow(ctx: Context, sql: Sql, payout: PayoutRow, balances: PayoutBalances): Promise<HeldReason | null> {
+async function reasonNow(ctx: Context, sql: Sql, payout: PayoutRow, balances: Balances): Promise<HeldReason | null> {
   if (payout.status === 'processing') {
     if (payout.heldReason !== 'receivable') return payout.heldReason;
     return owes(balances) ? 'receivable' : null;

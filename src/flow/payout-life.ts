@@ -10,18 +10,18 @@ import { holdEntry, releaseEntry } from '../core/payouts/payout-postings.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
-import { postEntries } from '../store/ledger/ledger.ts';
-import { lockPayoutBalances, readFeeRate, readPlace } from '../store/payouts/hold-facts.ts';
+import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
+import { readFeeRate } from '../store/payouts/fee-rates.ts';
+import { readPlace } from '../store/payouts/hold-facts.ts';
+import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
 import {
-  DRIVER_JOB,
-  HELD_JOB,
   insertPayout,
   lockPayout,
   movePayout,
   type PayoutRow,
   type RequestedPayout,
   setApproved,
-  wakeJobs,
+  wakeHeldJob,
 } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { latestRates } from '../store/transactions/rates.ts';
@@ -59,8 +59,8 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const sent = request.amount === 'all' ? null : asSent(request.amount);
     if (sent !== null && sent < MINIMUM) throw belowMinimum();
     const feeMax = await highestFee(sql);
-    const before = await lockPayoutBalances(sql, merchantId, { held: CURRENCY, currencies: CURRENCY_CODES });
-    const available = before.available.get(CURRENCY) ?? 0n;
+    const balances = await lockBalances(sql, merchantId, CURRENCY_CODES);
+    const available = balances.get(CURRENCY)?.available ?? 0n;
     const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
     if (left < 0n) throw notCovered(available, feeMax);
@@ -69,9 +69,9 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const rate = (await latestRates(sql, [CURRENCY], nowMs)).get(CURRENCY);
     const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate.usd);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
-    const after = { ...before, available: new Map(before.available).set(CURRENCY, left) };
+    balances.set(CURRENCY, { receivable: balances.get(CURRENCY)?.receivable ?? 0n, available: left });
     const asked = { id: null, merchantId, usdMinor, needsApproval, isApproved: false };
-    const heldReason = await whyHeld(ctx, sql, asked, { balances: after, guards });
+    const heldReason = await whyHeld(ctx, sql, asked, { balances, guards });
     const payout: RequestedPayout = {
       id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
       merchantId,
@@ -89,7 +89,7 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     };
     const made = await insertPayout(sql, payout, { heldReason, intent: signed(ctx, payout, script) });
     await postEntries(sql, [{ entry: holdEntry(payout), transactionId: null, payoutId: payout.id, atMs: nowMs }]);
-    await wakeJobs(sql, [heldReason === null ? DRIVER_JOB : HELD_JOB]);
+    if (heldReason === null) await wakeDriver(sql);
     return made;
   });
 }
@@ -180,13 +180,13 @@ export async function cancelPayout(
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
     const { merchantId, currency } = payout;
-    const { receivable } = await lockPayoutBalances(sql, merchantId, { held: currency, currencies: [currency] });
+    const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
     const atMs = ctx.ports.clock.now();
-    const entry = releaseEntry(payout, receivable.get(currency) ?? 0n);
+    const entry = releaseEntry(payout, owed);
     await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
     const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs });
     // what it repaid may let others go on
-    await wakeJobs(sql, [HELD_JOB]);
+    await wakeHeldJob(sql);
     return after;
   });
 }

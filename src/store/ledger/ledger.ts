@@ -56,14 +56,24 @@ function columnsOf(parts: readonly (Part & { readonly entryKey: string })[]): un
 }
 
 const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
+const heldOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:held:${currency}`;
 const receivableOf = (merchantId: bigint, currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
 
-/** Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. */
+/**
+ * Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. What payouts hold is
+ * locked with them: entries that touch both then never wait for each other.
+ */
 export async function lockBalances(sql: Sql, merchantId: bigint, currencies: readonly CurrencyCode[]): Promise<Balances> {
   const { rows } = await sql.query<{ code: string; amount: string }>({
     name: 'ledger_lock_balances',
     text: 'select code, amount from ledger.lock_balances($1)',
-    values: [currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)])],
+    values: [
+      currencies.flatMap((currency) => [
+        availableOf(merchantId, currency),
+        receivableOf(merchantId, currency),
+        heldOf(merchantId, currency),
+      ]),
+    ],
   });
   return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));
 }

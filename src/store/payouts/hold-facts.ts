@@ -22,16 +22,6 @@ export async function readPlace(sql: Sql, script: Uint8Array): Promise<Place> {
   return rows[0] as Place;
 }
 
-/** What a transaction costs, as our nodes said last (minor units per 1,000 virtual bytes); null when none ever said it. */
-export async function readFeeRate(sql: Sql, currency: CurrencyCode): Promise<bigint | null> {
-  const { rows } = await sql.query<{ fee_rate: bigint }>({
-    name: 'payout_fee_rate',
-    text: 'select fee_rate from fee_rates where currency = $1',
-    values: [currency],
-  });
-  return rows[0]?.fee_rate ?? null;
-}
-
 /** Whether all payouts are stopped. */
 export async function areStopped(sql: Sql): Promise<boolean> {
   const { rows } = await sql.query<{ stopped: boolean }>({
@@ -40,41 +30,6 @@ export async function areStopped(sql: Sql): Promise<boolean> {
     values: [],
   });
   return rows[0]?.stopped === true;
-}
-
-export type PayoutBalances = {
-  /** Of every currency that was ever booked. */
-  readonly available: ReadonlyMap<CurrencyCode, bigint>;
-  readonly receivable: ReadonlyMap<CurrencyCode, bigint>;
-};
-
-const ACCOUNT = /^(?:merchant:\d+:available|asset:receivable:merchant:\d+):([A-Z]+)$/;
-
-/**
- * Locks a merchant's balances until the transaction ends: available and receivable of these currencies, and what is held in `held`. Rows
- * that a payout's entries touch are locked in one order then, so that no two of them wait for each other.
- */
-export async function lockPayoutBalances(
-  sql: Sql,
-  merchantId: bigint,
-  { held, currencies }: { readonly held: CurrencyCode; readonly currencies: readonly CurrencyCode[] },
-): Promise<PayoutBalances> {
-  const codes = currencies.flatMap((currency) => [
-    `merchant:${merchantId}:available:${currency}`,
-    `asset:receivable:merchant:${merchantId}:${currency}`,
-  ]);
-  const { rows } = await sql.query<{ code: string; amount: string }>({
-    name: 'lock_payout_balances',
-    text: 'select code, amount from ledger.lock_balances($1)',
-    values: [[...codes, `merchant:${merchantId}:held:${held}`]],
-  });
-  const available = new Map<CurrencyCode, bigint>();
-  const receivable = new Map<CurrencyCode, bigint>();
-  for (const { code, amount } of rows) {
-    const currency = ACCOUNT.exec(code)?.[1] as CurrencyCode | undefined;
-    if (currency !== undefined) (code.startsWith('asset') ? receivable : available).set(currency, BigInt(amount));
-  }
-  return { available, receivable };
 }
 
 /**

@@ -1,6 +1,12 @@
 // Writes what events have made of payouts, many at once: status and step, what became known with it, and one row of history for each change of
 // status or announcement. The caller has locked the rows.
-import { type PayoutEvent, type PayoutStatus, type PayoutStep, payoutTransition } from '../../core/payouts/payout-states.ts';
+import {
+  type HeldReason,
+  type PayoutEvent,
+  type PayoutStatus,
+  type PayoutStep,
+  payoutTransition,
+} from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type PayoutChange = {
@@ -11,6 +17,10 @@ export type PayoutChange = {
   readonly fee?: bigint;
   /** Why it failed. */
   readonly error?: string;
+  /** Why it waits now; what is absent stays while it waits. */
+  readonly heldReason?: HeldReason;
+  /** For the history, instead of the table's text. */
+  readonly reason?: string;
   /** When it was completed. */
   readonly completedAtMs?: number;
 };
@@ -19,15 +29,21 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
   if (changes.length === 0) return;
   const rows = changes.map((change) => {
     const { to, reason } = payoutTransition(change.from, change.event);
-    return { ...change, status: to[0], step: to[1], reason: change.error ?? reason, isTold: change.from[0] !== to[0] };
+    return {
+      ...change,
+      status: to[0],
+      step: to[1],
+      reason: change.reason ?? change.error ?? reason,
+      isTold: change.from[0] !== to[0],
+    };
   });
   await sql.query({
     name: 'write_payout_changes',
     text: `with changes as (
-             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[])
-               as t(id, status, step, fee, error, completed_at, is_told))
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[])
+               as t(id, status, step, fee, error, completed_at, is_told, held_reason))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = coalesce(c.error, p.error),
-                  completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then p.held_reason end,
+                  completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
                   sequence = p.sequence + c.is_told::int
              from changes c where p.id = c.id`,
     values: [
@@ -38,6 +54,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       rows.map((row) => row.error ?? null),
       rows.map((row) => (row.completedAtMs === undefined ? null : new Date(row.completedAtMs).toISOString())),
       rows.map((row) => row.isTold),
+      rows.map((row) => row.heldReason ?? null),
     ],
   });
   await insertPayoutEvents(

@@ -10,6 +10,7 @@ import {
 } from '../../core/payouts/payout-states.ts';
 import type { PayoutMethod } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
 export type RequestedPayout = {
@@ -41,6 +42,8 @@ export type PayoutRow = RequestedPayout & {
   readonly batchId: string | null;
   readonly error: string | null;
   readonly completedAtMs: number | null;
+  /** The last event's number. */
+  readonly sequence: number;
 };
 
 type Raw = {
@@ -65,9 +68,10 @@ type Raw = {
   error: string | null;
   created_at: Date;
   completed_at: Date | null;
+  sequence: number;
 };
 const COLUMNS = `id, merchant_id, method, amount_text, currency, amount, fee_max, fee, destination, script, status, step, held_reason, usd_minor,
-  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at`;
+  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence`;
 
 function fromRaw(raw: Raw): PayoutRow {
   return {
@@ -92,6 +96,7 @@ function fromRaw(raw: Raw): PayoutRow {
     error: raw.error,
     createdAtMs: raw.created_at.getTime(),
     completedAtMs: raw.completed_at?.getTime() ?? null,
+    sequence: raw.sequence,
   };
 }
 
@@ -155,52 +160,19 @@ export async function lockPayout(sql: Sql, id: string, { wait }: { readonly wait
   return raw === undefined ? null : fromRaw(raw);
 }
 
-/** What an event changes besides status and step; what is absent stays. */
-export type PayoutChange = {
-  /** Absent: null, because nothing holds a payout that goes on. */
-  readonly heldReason?: HeldReason | null;
-  readonly fee?: bigint;
-  readonly error?: string;
-  readonly batchId?: string | null;
-  /** For the event, where one is announced. */
-  readonly data?: Readonly<Record<string, string>>;
-  readonly atMs: number;
-};
-
 /**
- * Moves a locked payout on by the table of transitions and announces a change of status (`payout.<status>`).
+ * Moves a locked payout on by the table of transitions; a change of status is announced.
  * @returns its row afterwards
  */
-export async function movePayout(sql: Sql, before: PayoutRow, event: PayoutEvent, change: PayoutChange): Promise<PayoutRow> {
-  const { to, reason } = payoutTransition([before.status, before.step], event);
-  const [status, step] = to;
-  const { rows } = await sql.query<Raw>({
-    name: 'move_payout',
-    text: `with moved as (
-             update payouts set status = $2, step = $3, held_reason = $4, fee = coalesce($5, fee), error = $6,
-                    batch_id = case when $7 then $8 else batch_id end, sequence = sequence + case when $9::text is null then 0 else 1 end,
-                    completed_at = case when $2 = 'completed' then coalesce(completed_at, $10) else completed_at end
-              where id = $1 returning *),
-           told as (
-             insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data)
-               select merchant_id, id, sequence, 'payout.' || status, status, $11, $9, $10, $12 from moved where $9::text is not null)
-           select ${COLUMNS} from moved`,
-    values: [
-      before.id,
-      status,
-      step,
-      change.heldReason ?? null,
-      change.fee ?? null,
-      status === 'failed' ? (change.error ?? before.error) : null,
-      change.batchId !== undefined,
-      change.batchId ?? null,
-      reason,
-      new Date(change.atMs),
-      before.status,
-      change.data === undefined ? null : JSON.stringify(change.data),
-    ],
-  });
-  return fromRaw(rows[0] as Raw);
+export async function movePayout(
+  sql: Sql,
+  before: PayoutRow,
+  event: PayoutEvent,
+  change: Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason'> & { readonly atMs: number },
+): Promise<PayoutRow> {
+  const { atMs, ...more } = change;
+  await writePayoutChanges(sql, [{ ...more, payout: before, from: [before.status, before.step], event }], atMs);
+  return (await lockPayout(sql, before.id, { wait: true })) as PayoutRow;
 }
 
 /** Shows another reason for a payout that stays held. */
@@ -221,11 +193,10 @@ export async function setApproved(sql: Sql, id: string, by: string, atMs: number
   });
 }
 
-/** The worker's jobs that change payouts: one drives those that are queued, the other looks at those that wait. */
-export const DRIVER_JOB = 'payouts';
+/** The name of the worker's job that looks at payouts that wait. */
 export const HELD_JOB = 'held payouts';
 
-/** Wakes these jobs of every worker when the transaction is committed. */
-export async function wakeJobs(sql: Sql, jobs: readonly string[]): Promise<void> {
-  await sql.query({ name: 'wake_payout_jobs', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
+/** Wakes that job of every worker when the transaction is committed. */
+export async function wakeHeldJob(sql: Sql): Promise<void> {
+  await sql.query({ name: 'wake_held_payouts', text: `select pg_notify('hurry', $1)`, values: [HELD_JOB] });
 }
