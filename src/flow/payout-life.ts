@@ -2,10 +2,11 @@
 // its entries and its event are written together; nothing outside is called while it is open.
 import { CURRENCY_CODES } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { formatMinor, minus, parseAmount, plus } from '../core/money.ts';
+import { formatMinor, minus, plus } from '../core/money.ts';
 import { isAboveLimit } from '../core/payouts/held-reason.ts';
 import { intentBytes } from '../core/payouts/intent.ts';
 import { reservedFee } from '../core/payouts/outgoing-fees.ts';
+import { checkMinimum, payoutAmount } from '../core/payouts/payout-form.ts';
 import { holdEntry, releaseEntry } from '../core/payouts/payout-postings.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../core/rate.ts';
@@ -56,8 +57,8 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     await refuseOurAddress(sql, script, merchantId);
     const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId });
     refuseUnlisted(guards.allowed, destination);
-    const sent = request.amount === 'all' ? null : asSent(request.amount);
-    if (sent !== null && sent < MINIMUM) throw belowMinimum();
+    checkMinimum(request.method, request.amount, 'amount');
+    const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
     const feeMax = await highestFee(sql);
     const balances = await lockBalances(sql, merchantId, CURRENCY_CODES);
     const available = balances.get(CURRENCY)?.available ?? 0n;
@@ -124,12 +125,6 @@ export function refuseUnlisted(allowed: ReadonlySet<string> | null, destination:
   if (allowed !== null && !allowed.has(destination)) throw new Refusal('destination_not_allowed', { param: 'destination' });
 }
 
-function asSent(amount: string): bigint {
-  const parsed = parseAmount(amount, DECIMALS);
-  if (!('minor' in parsed)) throw new Error(`${amount} was not checked`);
-  return parsed.minor;
-}
-
 /** The largest amount that leaves its fee, and `leave`, in the balance. */
 function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
   // an empty balance has no largest amount
@@ -141,10 +136,6 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
     param: 'amount',
     message: `What is available, less the highest network fee of ${formatMinor(feeMax, DECIMALS)} BTC, is below the minimum of ${MINIMUM_TEXT} BTC.`,
   });
-}
-
-function belowMinimum(): Refusal {
-  return new Refusal('payout_below_minimum', { param: 'amount', message: `The minimum of bitcoin is ${MINIMUM_TEXT} BTC.` });
 }
 
 async function highestFee(sql: Sql): Promise<bigint> {

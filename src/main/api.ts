@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
+import { openIntentKey } from './intent-key.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
@@ -29,6 +30,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     answersWithinMs: ANSWERS_WITHIN_MS,
     byIndex: true,
     addressesReady: true,
+    intentKey: await openIntentKey(dataFolder),
   });
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);

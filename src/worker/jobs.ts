@@ -11,6 +11,7 @@ import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
+import { createHeldPayouts } from './held-payouts.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
 import { createPauses, type Pauses } from './pauses.ts';
@@ -52,6 +53,7 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     createDueJob(ctx, watchers),
     judging(ctx, told),
     ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], told, payouts)]),
+    createHeldPayouts(ctx, (id, error) => told(`payout ${id}`, error)),
     ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
     {
       name: 'roll-up',

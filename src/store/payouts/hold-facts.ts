@@ -70,3 +70,28 @@ export async function readUnfinal(
     waiting: new Map(rows.map((row) => [row.currency, BigInt(row.waiting)])),
   };
 }
+
+/**
+ * Payouts that may go on or must wait, oldest first: those whose reason may have ended, and queued ones whose merchant owes something now.
+ * @param but merchants whose payouts wait for their credits, and were looked at already
+ */
+export async function payoutsToReconsider(
+  sql: Sql,
+  wanted: { readonly limit: number; readonly but: readonly bigint[] },
+): Promise<readonly { readonly id: string; readonly merchantId: bigint }[]> {
+  const owes = `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
+                         where a.merchant_id = p.merchant_id and a.kind = 'receivable' and b.amount > 0)`;
+  const { rows } = await sql.query<{ id: string; merchantId: bigint }>({
+    name: 'payouts_to_reconsider',
+    text: `select p.id, p.merchant_id as "merchantId" from payouts p
+            where p.step in ('held', 'queued') and p.merchant_id <> all ($2) and case
+                    when p.step = 'queued' then ${owes}
+                    when p.held_reason = 'breaker' then not exists (select from breakers where name = 'payouts' and cleared_at is null)
+                    when p.held_reason = 'receivable' then not ${owes}
+                    when p.held_reason = 'approval' then p.approved_at is not null
+                    else p.held_reason = 'not_final' end
+            order by p.created_at, p.id limit $1`,
+    values: [wanted.limit, wanted.but],
+  });
+  return rows;
+}
