@@ -2,7 +2,7 @@
 // one, it becomes final, or it becomes certain that none can be mined. Only evidence on the chain ends a payout; none of these calls anything
 // outside.
 import { finalDepth } from '../core/confirmations.ts';
-import { type CurrencyCode, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type UtxoCode, utxoRow } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import type { Entry } from '../core/judge/case.ts';
 import { greatest, least, minus, plus, sum } from '../core/money.ts';
@@ -265,13 +265,15 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
       height !== null && tip.height - height + 1 >= finalDepth(batch.currency).depth;
     const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height) });
-    const foreign = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));
-    if (foreign.length > 0)
+    const taken = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));
+    // what made the input was undone for good: its own loss is booked where it was received
+    const isGone = batch.inputs.some((input) => deep(input.goneHeight));
+    if (taken.length > 0 || isGone)
       return fail(
         ctx,
         sql,
         batch,
-        foreign.map((input) => input.amount),
+        taken.map((input) => input.amount),
       );
     if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
     // the block that held it is gone: the same bytes are sent again, and no status changes
@@ -349,14 +351,11 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
     }
   }
   await post(ctx, sql, entries);
-  await postEntries(sql, [
-    {
-      entry: lostInputsEntry(batch.id, batch.currency as CurrencyCode, sum(lost)),
-      transactionId: null,
-      payoutId: null,
-      atMs: nowMs,
-    },
-  ]);
+  const gone = sum(lost);
+  if (gone > 0n) {
+    const entry = lostInputsEntry(batch.id, batch.currency, gone);
+    await postEntries(sql, [{ entry, transactionId: null, atMs: nowMs }]);
+  }
   await writePayoutChanges(sql, changes, nowMs);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
   return changes.some((change) => change.event === 'displaced') ? 'displaced' : 'failed';

@@ -29,8 +29,10 @@ export type BatchInput = {
   readonly index: number;
   readonly spentBy: string | null;
   readonly spentHeight: number | null;
-  /** The transaction that made it is in a block of the best chain. */
-  readonly exists: boolean;
+  /**
+   * The height of the block that took away the transaction which made it: another transaction spends what that spent. Null while it stands.
+   */
+  readonly goneHeight: number | null;
 };
 export type Attempt = {
   readonly id: bigint;
@@ -174,12 +176,15 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     address_index: bigint;
     spent_by: string | null;
     spent_height: number | null;
-    is_there: boolean;
+    gone_height: number | null;
   }>({
     name: 'batch_inputs',
     text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height,
-                  exists (select 1 from payments p where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.height is not null)
-                  or exists (select 1 from own_coins c where c.currency = i.currency and c.txid = i.txid and c.vout = i.vout and c.height is not null) as is_there
+                  coalesce(
+                    (select v.height from payments p join rivals v on v.currency = p.currency and v.txid = p.conflict_txid
+                      where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
+                    (select min(f.spent_height) from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id and b.state = 'dead'
+                       join outgoing_inputs f on f.batch_id = b.id where a.currency = i.currency and a.txid = i.txid)) as gone_height
              from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
     values: [batchId],
   });
@@ -193,7 +198,7 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     index: Number(row.address_index),
     spentBy: row.spent_by,
     spentHeight: row.spent_height,
-    exists: row.is_there,
+    goneHeight: row.gone_height,
   }));
 }
 
