@@ -27,7 +27,7 @@ export function worthSpending(kind: InputKind, ratePerKvb: bigint): bigint {
 
 /** No rate above 500 satoshis a virtual byte is ever paid, and none below 1 is relayed. */
 const LEAST_RATE = 1_000n;
-const HIGHEST_RATE = 500_000n;
+export const HIGHEST_RATE = 500_000n;
 
 /** An estimate of a node within what may be paid. */
 export function boundedRate(estimate: bigint): bigint {
