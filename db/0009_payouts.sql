@@ -205,11 +205,20 @@ create table fee_rates (
   asked_at  timestamptz not null
 );
 
--- The signer's own login reads what it must check, and nothing else.
+-- What the signer's sessions may do: read what it must check before it signs, and nothing else. The role is made and granted as the others
+-- were in 0001_roles.sql.
 do $$
 begin
-  if not exists (select from pg_roles where rolname = 'bursar_signer') then create role bursar_signer nologin; end if;
-exception when duplicate_object or unique_violation then null; end $$;
+  begin
+    if not exists (select from pg_roles where rolname = 'bursar_signer') then create role bursar_signer nologin; end if;
+  exception when duplicate_object or unique_violation then null; end;
+  begin
+    execute format('grant bursar_signer to %I', current_user);
+  exception when others then raise notice 'bursar_signer not granted to %: %', current_user, sqlerrm; end;
+  if not pg_has_role(current_user, 'bursar_signer', 'member') then
+    raise exception '% is not a member of role bursar_signer', current_user using errcode = 'insufficient_privilege';
+  end if;
+end $$;
 grant usage on schema public, ledger to bursar_signer;
-grant select on payouts, outgoing_batches, outgoing_inputs, outgoing_attempts, outgoing_shares, account_xpubs, own_addresses to bursar_signer;
-grant select on ledger.entry, ledger.posting, ledger.account, ledger.account_kind, ledger.balance to bursar_signer;
+grant select on payouts, outgoing_batches, outgoing_attempts, outgoing_shares to bursar_signer;
+grant select on ledger.entry, ledger.posting, ledger.account to bursar_signer;

@@ -27,12 +27,18 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Signa
   const limit = limits[currency];
   if (limit === undefined) {
     if (network !== 'mainnet') return;
-    throw new SigningRefused('limit', `BURSAR_SIGNER_LIMITS names no limits for ${currency}: on mainnet nothing is signed without`);
+    throw new SigningRefused(
+      'limit',
+      `BURSAR_SIGNER_LIMITS names no limits for ${currency}: on mainnet nothing is signed without`,
+    );
   }
   const inWords = (amount: bigint): string => `${formatAmount(amount, currency)} ${currency}`;
   for (const { id, amount } of payouts) {
     if (limit.payout !== null && amount > limit.payout)
-      throw new SigningRefused('limit', `payout ${id} takes ${inWords(amount)}, and the limit of one is ${inWords(limit.payout)}`);
+      throw new SigningRefused(
+        'limit',
+        `payout ${id} takes ${inWords(amount)}, and the limit of one is ${inWords(limit.payout)}`,
+      );
   }
   const whole = sum(payouts.map(({ amount }) => amount));
   // a replacement takes only what it takes more than the dearest before it

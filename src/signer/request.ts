@@ -107,7 +107,8 @@ function changeOf(given: unknown): { readonly index: number; readonly amount: bi
 }
 
 function objectOf(given: unknown, name: string): Fields {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new RequestMalformed(`${name} must be an object`);
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new RequestMalformed(`${name} must be an object`);
   return given as Fields;
 }
 

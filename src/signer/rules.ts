@@ -1,8 +1,8 @@
 // What the signer compares before it signs: the request with its own journal, with its own keys, and with what it has read in the database
 // itself. Each check throws SigningRefused with its rule.
 import type { Network } from '../core/currency.ts';
-import { HIGHEST_RATE, shares } from '../core/payouts/outgoing-fees.ts';
 import { minus, mulDivDown, plus } from '../core/money.ts';
+import { HIGHEST_RATE, shares } from '../core/payouts/outgoing-fees.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { isIntentSigned } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
@@ -29,7 +29,8 @@ export function checkForm(request: SigningRequest, ownXpub: string): void {
   if (request.inputs.some((input) => input.xpub !== ownXpub))
     throw new SigningRefused('keys', `the key of an input is not the signer's account of ${request.currency}`);
   for (const { payoutId, script } of request.outputs)
-    if (!STANDARD.test(script)) throw new SigningRefused('destination', `payout ${payoutId} goes to a script of no standard form`);
+    if (!STANDARD.test(script))
+      throw new SigningRefused('destination', `payout ${payoutId} goes to a script of no standard form`);
   const ids = new Set(request.outputs.map((output) => output.payoutId));
   if (ids.size < request.outputs.length) throw new SigningRefused('payout', 'a payout stands twice among the outputs');
 }
@@ -41,7 +42,10 @@ export function checkAmounts(request: SigningRequest, scriptOf: (input: number) 
   for (const [at, { txid, vout, amount }] of request.inputs.entries()) {
     const output = made.get(txid)?.[vout];
     if (output === undefined)
-      throw new SigningRefused('amounts', `previous has no transaction ${txid} with output ${vout}, which ${request.currency} needs`);
+      throw new SigningRefused(
+        'amounts',
+        `previous has no transaction ${txid} with output ${vout}, which ${request.currency} needs`,
+      );
     if (output.amount !== amount || output.script !== Buffer.from(scriptOf(at)).toString('hex'))
       throw new SigningRefused('amounts', `output ${txid}:${vout} has another amount or script`);
   }
@@ -76,7 +80,10 @@ export function checkConflicts(request: SigningRequest, index: SignatureIndex, o
       throw new SigningRefused('amounts', `outpoint ${input.txid}:${input.vout} was signed with another amount or key before`);
     // while one of its transactions can be mined, a batch keeps its inputs
     if (known.batchId !== batchId && otherBatches.get(known.batchId)?.state !== 'dead')
-      throw new SigningRefused('conflict', `outpoint ${input.txid}:${input.vout} belongs to batch ${known.batchId}, which is not dead`);
+      throw new SigningRefused(
+        'conflict',
+        `outpoint ${input.txid}:${input.vout} belongs to batch ${known.batchId}, which is not dead`,
+      );
   }
 }
 
@@ -118,24 +125,39 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
     throw wrong(`is paid by ${payout.method} in ${payout.currency}`);
   if (payout.script !== output.script || payout.amount !== output.amount) throw wrong('has another destination or amount');
   const { merchantId, method, currency, amount, feeMax, createdAtMs } = payout;
-  const intent = { network: trust.network, payoutId: id, destination: output.script, merchantId, method, currency, amount, feeMax, createdAtMs };
+  const intent = {
+    network: trust.network,
+    payoutId: id,
+    destination: output.script,
+    merchantId,
+    method,
+    currency,
+    amount,
+    feeMax,
+    createdAtMs,
+  };
   if (!trust.intentKeys.includes(payout.intentKey))
     throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
   if (!isIntentSigned(intent, payout.intentKey, payout.intent))
     throw new SigningRefused('intent', `payout ${id} is not what its API has signed`);
-  if (payout.held !== plus(amount, feeMax)) throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
+  if (payout.held !== plus(amount, feeMax))
+    throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (payout.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
 }
 
 /** What each payout takes of the fee, in the order of the outputs; the inputs must suffice. */
-export function checkFee(request: SigningRequest, facts: SigningFacts): { readonly fee: bigint; readonly each: readonly bigint[] } {
+export function checkFee(
+  request: SigningRequest,
+  facts: SigningFacts,
+): { readonly fee: bigint; readonly each: readonly bigint[] } {
   const fee = minus(request.total, plus(request.paid, request.change?.amount ?? 0n));
   if (fee < 0n) throw new SigningRefused('fee', 'the outputs are more than the inputs');
   const each = shares(fee, request.outputs.length);
   for (const [at, { payoutId }] of request.outputs.entries()) {
     const most = facts.payouts.get(payoutId)?.feeMax ?? 0n;
     const share = each[at] ?? 0n;
-    if (share > most) throw new SigningRefused('fee', `payout ${payoutId} would pay ${share} of the fee, and ${most} is its most`);
+    if (share > most)
+      throw new SigningRefused('fee', `payout ${payoutId} would pay ${share} of the fee, and ${most} is its most`);
   }
   return { fee, each };
 }

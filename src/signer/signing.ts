@@ -141,7 +141,12 @@ function inputSigner(account: HDKey, request: SigningRequest): InputSigner {
   };
 }
 
-function entryOf(request: SigningRequest, { txid, raw, vbytes }: Signed, fee: bigint, nowMs: number): Omit<SignedTransaction, 'sequence'> {
+function entryOf(
+  request: SigningRequest,
+  { txid, raw, vbytes }: Signed,
+  fee: bigint,
+  nowMs: number,
+): Omit<SignedTransaction, 'sequence'> {
   return { request: request.wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs: nowMs };
 }
 

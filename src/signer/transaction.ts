@@ -5,7 +5,12 @@ import { sha256, signECDSA } from '@scure/btc-signer/utils.js';
 import { type UtxoCode, utxoRow } from '../core/currency.ts';
 
 export type TransactionParts = {
-  readonly inputs: readonly { readonly txid: string; readonly vout: number; readonly amount: bigint; readonly script: Uint8Array }[];
+  readonly inputs: readonly {
+    readonly txid: string;
+    readonly vout: number;
+    readonly amount: bigint;
+    readonly script: Uint8Array;
+  }[];
   readonly outputs: readonly { readonly script: Uint8Array; readonly amount: bigint }[];
 };
 export type Signed = { readonly raw: string; readonly txid: string; readonly vbytes: number };

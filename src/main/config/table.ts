@@ -14,6 +14,7 @@ import {
   type Reader,
   rateSources,
   secretOf,
+  signerLimits,
   text,
   url,
   urls,
@@ -122,6 +123,11 @@ export const VARIABLES = {
     'BURSAR_SIGNER_PASSPHRASE',
     secretOf(12),
     'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
+  ),
+  signerLimits: optional(
+    'BURSAR_SIGNER_LIMITS',
+    signerLimits,
+    'the most that the signer lets leave in one payout, an hour and a day, network fees included: BTC:payout=1,hour=5,day=20;LTC:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited',
   ),
 
   ...inSection('The network and its nodes'),

@@ -127,7 +127,11 @@ function factsOf(row: PayoutRow): PayoutFacts {
   };
 }
 
-async function attemptsOf(sql: Sql, batchIds: readonly string[], payoutIds: readonly string[]): Promise<SigningFacts['attempts']> {
+async function attemptsOf(
+  sql: Sql,
+  batchIds: readonly string[],
+  payoutIds: readonly string[],
+): Promise<SigningFacts['attempts']> {
   const { rows } = await sql.query<{ batch_id: string; number: number; txid: string }>({
     name: 'signing_attempts',
     text: `select a.batch_id, a.number, a.txid from outgoing_attempts a
