@@ -828,6 +828,8 @@ CREATE UNIQUE INDEX payouts_automatic_open ON public.payouts USING btree (mercha
 
 CREATE INDEX payouts_batch ON public.payouts USING btree (batch_id) WHERE (batch_id IS NOT NULL);
 
+CREATE INDEX payouts_held ON public.payouts USING btree (merchant_id) WHERE (step = 'held'::text);
+
 CREATE INDEX payouts_kind ON public.payouts USING btree (merchant_id, status, method, created_at, id);
 
 CREATE INDEX payouts_merchant ON public.payouts USING btree (merchant_id, created_at, id);

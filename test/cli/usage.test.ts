@@ -13,7 +13,10 @@ describe('a command that is called in a wrong way', () => {
     [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
     [['payout', 'list'], /unknown command 'payout'/],
     [['merchant'], /a command is missing; accepted: add, list, suspend, resume/],
-    [['keys', 'forget'], /unknown command 'forget'; accepted: init, restore, show-xpubs, show-descriptors, import-xpub, verify, show-intent, trust-intent, distrust-intent/],
+    [
+      ['keys', 'forget'],
+      /unknown command 'forget'; accepted: init, restore, show-xpubs, show-descriptors, import-xpub, verify, show-intent, trust-intent, distrust-intent/,
+    ],
     [['merchant', 'add', '--username', 'shop'], /required option '--email <address>' not specified/],
     [['transaction', 'show'], /missing required argument 'what'/],
     [['merchant', 'suspend'], /missing required argument 'affiliate_id'/],

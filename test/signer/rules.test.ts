@@ -289,8 +289,8 @@ describe('what was signed before', () => {
 describe('a journal that is older than the database', () => {
   it('signs nothing that touches what it does not know', async () => {
     const { payout, request } = await ready();
-    const sql = `insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, lease_epoch, signed_at)
-                 values ($1, 1, 'BTC', $2, '\\x00', 1, 1, 1, now())`;
+    const sql = `insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, lease_epoch, sequence, signed_at)
+                 values ($1, 1, 'BTC', $2, '\\x00', 1, 1, 1, 1, now())`;
     await at.owner.query(sql, [payout.batchId, randomBytes(32).toString('hex')]);
     await refused(request, 'journal', /was lost, or is an older copy/);
   });
