@@ -1,8 +1,9 @@
 // What the signer compares before it signs: the request with its own journal, with its own keys, and with what it has read in the database
 // itself. Each check throws SigningRefused with its rule.
-import type { Network } from '../core/currency.ts';
-import { minus, mulDivDown, plus } from '../core/money.ts';
-import { HIGHEST_RATE, shares } from '../core/payouts/outgoing-fees.ts';
+import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
+import { type Network, utxoRow } from '../core/currency.ts';
+import { minus, plus } from '../core/money.ts';
+import { feeOf, HIGHEST_RATE, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { isIntentSigned } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
@@ -145,13 +146,27 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
   if (payout.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
 }
 
-/** What each payout takes of the fee, in the order of the outputs; the inputs must suffice. */
+/** As whoever asks calculates it: the bytes may be a little fewer when they are signed. */
+function sizeOf({ currency, inputs, outputs, change }: SigningRequest): number {
+  const kind = utxoRow(currency).utxo.addressKind === 'p2wpkh' ? 'p2wpkh' : 'p2pkh';
+  const lengths = outputs.map(({ script }) => script.length / 2);
+  const changeLength = SCRIPT_FORMS[kind].bytes;
+  return virtualBytes(
+    inputs.map(() => kind),
+    change === null ? lengths : [...lengths, changeLength],
+  );
+}
+
+/** What each payout takes of the fee, in the order of the outputs; the inputs must suffice, and no mistake burns more than the highest rate. */
 export function checkFee(
   request: SigningRequest,
   facts: SigningFacts,
 ): { readonly fee: bigint; readonly each: readonly bigint[] } {
   const fee = minus(request.total, plus(request.paid, request.change?.amount ?? 0n));
   if (fee < 0n) throw new SigningRefused('fee', 'the outputs are more than the inputs');
+  const most = feeOf(sizeOf(request), HIGHEST_RATE);
+  if (fee > most)
+    throw new SigningRefused('fee', `${fee} is above ${most}, which is the highest rate for a transaction of this size`);
   const each = shares(fee, request.outputs.length);
   for (const [at, { payoutId }] of request.outputs.entries()) {
     const most = facts.payouts.get(payoutId)?.feeMax ?? 0n;
@@ -160,10 +175,4 @@ export function checkFee(
       throw new SigningRefused('fee', `payout ${payoutId} would pay ${share} of the fee, and ${most} is its most`);
   }
   return { fee, each };
-}
-
-/** No mistake of an estimate burns more than this. */
-export function checkRate(fee: bigint, vbytes: number): void {
-  if (mulDivDown(fee, 1_000n, BigInt(vbytes)) > HIGHEST_RATE)
-    throw new SigningRefused('fee', `a fee of ${fee} for ${vbytes} virtual bytes is above ${HIGHEST_RATE} for 1,000`);
 }

@@ -9,16 +9,7 @@ import { checkLimits, type SignerLimits } from './limits.ts';
 import { scriptsOf } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import { readSigningRequest, type SigningRequest } from './request.ts';
-import {
-  checkAmounts,
-  checkConflicts,
-  checkFacts,
-  checkFee,
-  checkForm,
-  checkJournal,
-  checkRate,
-  repeatedSignature,
-} from './rules.ts';
+import { checkAmounts, checkConflicts, checkFacts, checkFee, checkForm, checkJournal, repeatedSignature } from './rules.ts';
 import { outpointKey } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
 import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
@@ -65,7 +56,6 @@ export function createSigning(options: SigningOptions): Signing {
     const signTransaction = await transactionSigner(request.currency);
     const signed = await keyring.spend(request.currency, (account) => signTransaction(parts, inputSigner(account, request)));
     if (signed === null) throw new SigningRefused('keys', 'there is no seed');
-    checkRate(fee, signed.vbytes);
     return journal.append(entryOf(request, signed, fee, options.now()));
   }
 

@@ -216,11 +216,11 @@ describe('a fee', () => {
   });
   it('is at most 500 minor units a virtual byte', async () => {
     const payout = await at.payout({ batchId: await at.batch(), feeMax: COIN });
-    const input = at.input(COIN);
-    const { vbytes } = await signing.sign(requestFor([payout], [input]));
-    const next = (fee: bigint) => requestFor([payout], [input], { number: 2, fee });
-    await refused(next(BigInt(vbytes) * 501n), 'fee', /is above 500000 for 1,000/);
-    await signing.sign(next(BigInt(vbytes) * 500n));
+    // one P2WPKH input, two P2WPKH outputs
+    const most = 500n * 141n;
+    const next = (fee: bigint) => requestFor([payout], [at.input(COIN)], { fee });
+    await refused(next(most + 1n), 'fee', /is above 70500, which is the highest rate/);
+    await signing.sign(next(most));
   });
 });
 
