@@ -228,9 +228,11 @@ describe('which coins are spent', () => {
     expect(selectCoins([coin(100_000n + fee, 1)], wanted)).toMatchObject({ fee, change: 0n });
   });
 
-  test('coins that cost more than they are worth are not spent, and small ones are gathered while fees are low', () => {
+  test('coins that cost more than they are worth are not spent, and small ones are gathered while fees are low and many are left', () => {
     const dust = Array.from({ length: 50 }, (_, n) => coin(600n, n + 10));
     expect(selectCoins([...dust, coin(10n ** 6n, 1)], wanted)?.inputs).toHaveLength(1);
-    expect(selectCoins([coin(10n ** 6n, 1), ...dust], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(11);
+    expect(selectCoins([coin(10n ** 6n, 1), ...dust], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(1);
+    const more = Array.from({ length: 57 }, (_, n) => coin(600n, n + 10));
+    expect(selectCoins([coin(10n ** 6n, 1), ...more], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(8);
   });
 });

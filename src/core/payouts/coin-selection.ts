@@ -1,5 +1,5 @@
-// Which of our coins a batch spends. Coins are taken oldest first until they suffice, and change that would be dust is avoided; when fees
-// are low a few small coins more are spent along, so that they do not pile up.
+// Which of our coins a batch spends. Coins are taken in the order of preference until they suffice, and change that would be dust is avoided;
+// while fees are low and there are many coins, a few small ones more are spent along, so that they do not pile up.
 import { minus, plus, sum } from '../money.ts';
 import { feeOf, type InputKind, virtualBytes, worthSpending } from './outgoing-fees.ts';
 
@@ -26,9 +26,10 @@ export type SelectionWanted = {
 };
 
 const MOST_INPUTS = 200;
-/** Below this rate coins are gathered: up to so many more than needed. */
+/** Below this rate coins are gathered: up to so many more than needed, as long as so many are left for the next batches. */
 const CHEAP_RATE = 5_000n;
 const GATHERED = 10;
+const LEFT = 50;
 
 /**
  * Chooses inputs; null when the coins do not suffice. Coins that are worth less than their own input are left out. What is too small for a
@@ -47,7 +48,8 @@ export function selectCoins(coins: readonly Coin[], wanted: SelectionWanted): Se
   if (plain === null || ratePerKvb > CHEAP_RATE || plain.inputs.length >= MOST_INPUTS) return plain;
   const taken = new Set(plain.inputs);
   const small = useful.filter((coin) => !taken.has(coin)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
-  return completed([...plain.inputs, ...small.slice(0, GATHERED)], wanted) ?? plain;
+  const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
+  return completed([...plain.inputs, ...gathered], wanted) ?? plain;
 }
 
 /** Where the preferred order needs too many inputs: the largest coins. */

@@ -183,8 +183,9 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
                   coalesce(
                     (select v.height from payments p join rivals v on v.currency = p.currency and v.txid = p.conflict_txid
                       where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
-                    (select min(f.spent_height) from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id and b.state = 'dead'
-                       join outgoing_inputs f on f.batch_id = b.id where a.currency = i.currency and a.txid = i.txid)) as gone_height
+                    -- our own change: another transaction of its batch was mined, or one that is none of ours
+                    (select min(f.spent_height) from outgoing_attempts a join outgoing_inputs f on f.batch_id = a.batch_id
+                      where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid)) as gone_height
              from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
     values: [batchId],
   });

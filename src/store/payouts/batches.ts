@@ -55,8 +55,8 @@ export async function lockCoins(sql: Sql, currency: UtxoCode): Promise<void> {
 export type SpendableWanted = { readonly finalDepth: number; readonly maturity: number; readonly limit: number };
 
 /**
- * Our coins at final depth that no batch spends: change and capital first, then customers' payments, oldest first. A payment to the address
- * of another currency is left out: its key is in another account.
+ * Our coins that no batch spends, in the order of preference: change and capital at final depth, customers' payments at final depth, and at
+ * last change of ours with a confirmation. A payment to the address of another currency is left out: its key is in another account.
  */
 export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: SpendableWanted): Promise<readonly SpendableCoin[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string; script: Buffer; chain: 0 | 1; index: bigint }>({
@@ -71,7 +71,12 @@ export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: Spend
               from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency, tip
              where p.currency = $1 and p.deposit_key is not null and not p.spent
                and p.height <= tip.height - case when p.coinbase then greatest($2, $3) else $2 end + 1
-             order by p.height limit $4)`,
+             order by p.height limit $4)
+           union all
+           (select c.txid, c.vout, c.amount, c.script, 1, a.address_index
+              from own_coins c join own_addresses a on a.script = c.script, tip
+             where c.currency = $1 and not c.spent and c.booked and c.height > tip.height - $2 + 1
+             order by c.height limit $4)`,
     values: [currency, wanted.finalDepth, wanted.maturity, wanted.limit],
   });
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
