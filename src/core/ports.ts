@@ -2,6 +2,7 @@
 // them; flow and worker reach them through Context.ports.
 import type { UtxoCode } from './currency.ts';
 import type { IntentKey } from './payouts/intent.ts';
+import type { Destinations } from './payouts/payout-form.ts';
 import type { RateFeed } from './rate-feed.ts';
 
 export type Clock = {
@@ -279,15 +280,6 @@ export type Tokens = {
     kind: TokenKind,
     options?: { readonly ignoreExpiry?: boolean },
   ): TokenClaims | { readonly unknownKid: string };
-};
-
-export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
-/** What a payout's destination shows by its text alone. */
-export type Destinations = {
-  /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
-  problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
-  /** The output script of a Bitcoin address; throws for a text of which `problem` names one. */
-  bitcoinScript(address: string): Uint8Array;
 };
 
 export type Ports = {

@@ -30,8 +30,7 @@ import type { Context } from './context.ts';
 import { reconsiderLocked, whyHeld } from './payout-holds.ts';
 import { getPayoutGuards } from './settings.ts';
 
-const CURRENCY = 'BTC';
-const { decimals: DECIMALS, minimumMinor: MINIMUM, minimum: MINIMUM_TEXT } = PAYOUT_UNITS.bitcoin;
+const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM, minimum: MINIMUM_TEXT } = PAYOUT_UNITS.bitcoin;
 
 export type PayoutRequest = {
   readonly merchantId: bigint;

@@ -3,8 +3,8 @@
 import type { CurrencyCode } from '../core/currency.ts';
 import { formatMinor } from '../core/money.ts';
 import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../core/payouts/payout-form.ts';
+import type { PayoutMethod } from '../core/payouts/payout-units.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
-import type { PayoutMethod } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import {
   lockPayoutSettings,

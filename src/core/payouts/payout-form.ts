@@ -1,8 +1,15 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
 import { amountForm, parseAmount } from '../money.ts';
-import type { Destinations, PayoutMethod } from '../ports.ts';
 import { Refusal } from '../refusal.ts';
-import { PAYOUT_UNITS } from './payout-units.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
+
+/** What a payout's destination shows by its text alone. */
+export type Destinations = {
+  /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
+  problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
+  /** The output script of a Bitcoin address; throws for a text of which `problem` names one. */
+  bitcoinScript(address: string): Uint8Array;
+};
 
 /** An amount in the unit of a method, in minor units. Refused: invalid_amount naming the field. */
 export function payoutAmount(method: PayoutMethod, text: string, param: string): bigint {

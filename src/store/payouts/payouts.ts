@@ -8,7 +8,7 @@ import {
   type PayoutStep,
   payoutTransition,
 } from '../../core/payouts/payout-states.ts';
-import type { PayoutMethod } from '../../core/ports.ts';
+import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
 
