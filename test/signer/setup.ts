@@ -16,7 +16,7 @@ import { trustedIntentKeys, trustFirstIntentKey } from '../../src/signer/intent-
 import { createKeyring } from '../../src/signer/keyring.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { scriptsOf } from '../../src/signer/own-scripts.ts';
-import { openSignatureJournal, type SignatureJournal } from '../../src/signer/signature-journal.ts';
+import { openSignatureJournal, SIGNATURES, type SignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning, type Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
@@ -128,6 +128,11 @@ export async function openTestSigner(options: { readonly network?: Network; read
     intents,
     clock,
     start,
+    /** Throws the journal away. */
+    async forget() {
+      await journals.pop()?.close();
+      rmSync(join(signerFolder, SIGNATURES));
+    },
     fund,
     hold,
     intentOf,
