@@ -30,8 +30,9 @@ const START = '0'.repeat(64);
 const HASH_LENGTH = 64;
 const CHUNK = 1_048_576;
 
-const hashOf = (before: string, text: string): string => createHash('sha256').update(before).update(text).digest('hex');
-const lineOf = (before: string, text: string): string => `${hashOf(before, text)} ${text}\n`;
+/** Of the line before and of everything that follows the hash on its own line. */
+const hashOf = (before: string, rest: string | Buffer): string => createHash('sha256').update(before).update(rest).digest('hex');
+const lineOf = (before: string, text: string): string => `${hashOf(before, ` ${text}`)} ${text}\n`;
 
 /** @param folder the signer's own. Throws DamagedFile when a line in it was changed, or when it belongs to another network */
 export async function openSignatureJournal(folder: string, network: Network): Promise<SignatureJournal> {
@@ -58,7 +59,7 @@ async function opened(path: string, file: FileHandle, network: Network): Promise
   const { torn } = await eachLine(file, (offset, bytes) => {
     const text = bytes.toString('utf8', HASH_LENGTH + 1);
     const hash = bytes.toString('latin1', 0, HASH_LENGTH);
-    if (hash !== hashOf(last, text)) throw refuse(`the line at byte ${offset} was changed`);
+    if (hash !== hashOf(last, bytes.subarray(HASH_LENGTH))) throw refuse(`the line at byte ${offset} was changed`);
     if (offset === 0) checkHeader(text, network, refuse);
     else {
       const signed = JSON.parse(text) as SignedTransaction;
@@ -106,9 +107,9 @@ async function opened(path: string, file: FileHandle, network: Network): Promise
       if (line === undefined) throw new Error(`there is no signature ${sequence}`);
       const bytes = Buffer.alloc(line.length);
       await file.read(bytes, 0, line.length, line.offset);
-      const text = bytes.toString('utf8', HASH_LENGTH + 1);
-      if (bytes.toString('latin1', 0, HASH_LENGTH) !== hashOf(line.hash, text)) throw refuse(`signature ${sequence} was changed`);
-      return JSON.parse(text) as SignedTransaction;
+      if (bytes.toString('latin1', 0, HASH_LENGTH) !== hashOf(line.hash, bytes.subarray(HASH_LENGTH)))
+        throw refuse(`signature ${sequence} was changed`);
+      return JSON.parse(bytes.toString('utf8', HASH_LENGTH + 1)) as SignedTransaction;
     },
     close: () => file.close(),
   };
