@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
+import { runAutomaticPayouts } from './automatic-payouts.ts';
 import { openIntentKey } from './intent-key.ts';
 import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
@@ -56,6 +57,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     version: version(),
   });
   if (network === 'sandbox' && isSupervised()) await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
+  const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.told(what, message));
   await join();
   try {
     await server.listen({ port, host });
@@ -66,6 +68,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     note: listeningUrl(host, server.server.address()),
     async stop() {
       await server.close();
+      await stopAutomatic();
       outage.close();
       await closeNotifier();
       await leave();

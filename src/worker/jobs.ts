@@ -5,6 +5,7 @@ import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
+import { announceDue } from '../store/payouts/payout-settings.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
@@ -31,6 +32,8 @@ const LOOKUP_SHARE = 10;
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
 /** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
+/** Looks whether a credit has made automatic payouts due. */
+const CREDITED_JOB = 'credited';
 const RECONCILED_BLOCKS = 2_000;
 const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
@@ -53,6 +56,19 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     createDueJob(ctx, watchers),
     judging(ctx, told),
     ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], told, payouts)]),
+    {
+      name: CREDITED_JOB,
+      everyMs: null,
+      urgent: false,
+      run: async () => {
+        await announceDue(ctx.db, ctx.ports.clock.now());
+        return false;
+      },
+    },
+    scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, {
+      urgent: true,
+      work: async () => nothingMore(announceDue(ctx.db, ctx.ports.clock.now())),
+    }),
     createHeldPayouts(ctx, (id, error) => told(`payout ${id}`, error)),
     ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
     {
@@ -126,7 +142,7 @@ function judging(ctx: Context, told: Told): Job {
     async run(_hurried, wake) {
       isLeft = false;
       const more = await judgeDue();
-      if (!more && decided) wake?.(DUE_JOB);
+      if (!more && decided) for (const job of [DUE_JOB, CREDITED_JOB]) wake?.(job);
       decided = more;
       return more;
     },

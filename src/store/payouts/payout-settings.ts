@@ -117,8 +117,8 @@ export async function noteRefused(
 }
 
 /**
- * Merchants whose automatic payouts may be due: on, not paused, the destination is old enough, none of them is open, and something is available
- * in the method's currency. Suspended merchants are left out.
+ * Merchants whose automatic payouts may be due: on, not paused, the destination is old enough, none of them is open, and something is available.
+ * Suspended merchants are left out.
  */
 export async function dueMerchants(
   sql: Sql,
@@ -130,11 +130,31 @@ export async function dueMerchants(
             where s.enabled and s.paused_at is null and s.usable_at <= $1 and s.merchant_id > $2 and m.suspended_at is null
               and not exists (select from payouts p where p.merchant_id = s.merchant_id and p.automatic and p.step <> 'ended' and p.method = s.method)
               and exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
-                           where a.code = 'merchant:' || s.merchant_id || ':available:BTC' and b.amount > 0)
+                           where a.merchant_id = s.merchant_id and a.kind = 'available' and b.amount > 0)
             order by s.merchant_id limit $3`,
     values: [new Date(due.nowMs), due.after, due.limit],
   });
   return rows.map((row) => row.merchant_id);
+}
+
+/** Whether an automatic payout of a merchant by this method has not ended yet. */
+export async function isAutomaticOpen(sql: Sql, merchantId: bigint, method: PayoutMethod): Promise<boolean> {
+  const { rows } = await sql.query<{ open: boolean }>({
+    name: 'is_automatic_open',
+    text: `select exists (select from payouts where merchant_id = $1 and method = $2 and automatic and step <> 'ended') as open`,
+    values: [merchantId, method],
+  });
+  return rows[0]?.open === true;
+}
+
+/** On which API processes hear that automatic payouts may be due. */
+export const AUTOMATIC_CHANNEL = 'automatic_payouts';
+
+/** Tells the API processes when any are. */
+export async function announceDue(sql: Sql, nowMs: number): Promise<void> {
+  const [first] = await dueMerchants(sql, { nowMs, after: 0n, limit: 1 });
+  if (first === undefined) return;
+  await sql.query({ name: 'announce_automatic_payouts', text: `select pg_notify('${AUTOMATIC_CHANNEL}', '')`, values: [] });
 }
 
 /** The results of a merchant's newest automatic payouts since a moment, the newest first: whether it failed, and why. */
