@@ -153,7 +153,9 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
 
   /** Sends the newest bytes, never others; what a node answers decides when they are sent again, and nothing else. */
   async function sendNewest(batch: Batch, atOnce: boolean): Promise<number> {
-    const newest = batch.attempts.at(-1) as Attempt;
+    const newest = batch.attempts.at(-1);
+    // another worker has leased it meanwhile, and nothing was stored
+    if (newest === undefined) return RETRY_MS;
     const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
     if (left > 0 && left <= RESEND_MS) return left;
     const answer = await send(port, newest);

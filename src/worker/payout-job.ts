@@ -12,7 +12,7 @@ import { createPayoutDriver, type Signing } from './payout-driver.ts';
 
 const WAITING_MS = 1_000;
 /** A wake-up may have been missed; and what waits for its time (a retry, a resend) is found by this. */
-const QUIET_MS = 5_000;
+const QUIET_MS = 15_000;
 
 export type PayoutJobOptions = {
   readonly signing: Signing;

@@ -56,7 +56,8 @@ export type SpendableWanted = { readonly finalDepth: number; readonly maturity: 
 
 /**
  * Our coins that no batch spends, in the order of preference: change and capital at final depth, customers' payments at final depth, and at
- * last change of ours with a confirmation. A payment to the address of another currency is left out: its key is in another account.
+ * last change of ours with a confirmation. Of each the largest: whoever sends dust to our addresses must not hide what can be spent. A payment
+ * to the address of another currency is left out: its key is in another account.
  */
 export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: SpendableWanted): Promise<readonly SpendableCoin[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string; script: Buffer; chain: 0 | 1; index: bigint }>({
@@ -65,18 +66,18 @@ export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: Spend
            (select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
               from own_coins c join own_addresses a on a.script = c.script, tip
              where c.currency = $1 and not c.spent and c.booked and c.height <= tip.height - $2 + 1
-             order by c.height limit $4)
+             order by c.amount desc limit $4)
            union all
            (select p.txid, p.vout, p.amount, t.script, 0, t.address_index
               from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency, tip
              where p.currency = $1 and p.deposit_key is not null and not p.spent
                and p.height <= tip.height - case when p.coinbase then greatest($2, $3) else $2 end + 1
-             order by p.height limit $4)
+             order by p.amount desc limit $4)
            union all
            (select c.txid, c.vout, c.amount, c.script, 1, a.address_index
               from own_coins c join own_addresses a on a.script = c.script, tip
              where c.currency = $1 and not c.spent and c.booked and c.height > tip.height - $2 + 1
-             order by c.height limit $4)`,
+             order by c.amount desc limit $4)`,
     values: [currency, wanted.finalDepth, wanted.maturity, wanted.limit],
   });
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
