@@ -14,6 +14,7 @@ import {
   endLease,
   leaseBatch,
   markSent,
+  raiseLease,
   readBatch,
   setBatchTrouble,
 } from '../store/payouts/attempts.ts';
@@ -125,16 +126,22 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       options.onTrouble(`batch ${batch.id}: the signer ${fault === 'refused' ? 'refuses' : 'does not answer'}: ${message}`);
       await setBatchTrouble(ctx.db, batch.id, message);
       if (fault !== 'refused') return null;
-      if (number === 1) await giveUp(batch.id);
+      if (number === 1) await giveUp(batch);
       return 'refused';
     }
   }
 
-  /** A refusal says that nothing was signed now; an earlier request whose answer was lost may have been. */
-  async function giveUp(batchId: string): Promise<void> {
-    const { transactions } = await options.signing.signed({ after: 0, batchId });
-    if (transactions.length === 0) await giveUpBatch(ctx.db, batchId);
+  /**
+   * A refusal says that nothing was signed now; an earlier request may have been signed and its answer lost, or may still be on its way. So the
+   * lease is raised first: nothing is signed under the old one any more, and what the signer names then is all.
+   */
+  async function giveUp(batch: Batch): Promise<void> {
+    const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
+    if (epoch === null) return;
+    const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
+    if (transactions.length === 0) await giveUpBatch(ctx.db, batch.id, epoch);
     for (const signed of transactions) await restoreSignature(ctx, signed);
+    await endLease(ctx.db, batch.id, epoch, transactions.length === 0 ? null : clock.now());
   }
 
   /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. */

@@ -84,6 +84,19 @@ export async function leaseBatch(
   return rows[0]?.id ?? null;
 }
 
+/**
+ * Raises the epoch of a lease that is still ours: whatever was asked of the signer under the one before is refused from now on. Returns the
+ * new one, or null when another worker has the batch.
+ */
+export async function raiseLease(sql: Sql, batchId: string, epoch: bigint): Promise<bigint | null> {
+  const { rows } = await sql.query<{ lease_epoch: bigint }>({
+    name: 'raise_lease',
+    text: 'update outgoing_batches set lease_epoch = lease_epoch + 1 where id = $1 and lease_epoch = $2 returning lease_epoch',
+    values: [batchId, epoch],
+  });
+  return rows[0]?.lease_epoch ?? null;
+}
+
 /** Ends a lease that is still ours, and says when the batch is looked at again (null = when the chain shows something new). */
 export async function endLease(sql: Sql, batchId: string, epoch: bigint, dueAtMs: number | null): Promise<void> {
   await sql.query({

@@ -194,16 +194,20 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
   return rows;
 }
 
-/** Gives a reservation up for which no signature can exist: its payouts are queued again, its coins are free. */
-export async function giveUpBatch(sql: Sql, batchId: string): Promise<void> {
+/**
+ * Gives a reservation up for which no signature can exist: its payouts are queued again, its coins are free. Nothing happens when the lease
+ * is another one by now, or when a signed transaction was stored.
+ */
+export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Promise<void> {
   await sql.query({
     name: 'give_up_batch',
-    text: `with freed as (delete from outgoing_inputs where batch_id = $1 returning currency, txid, vout),
+    text: `with batch as (update outgoing_batches set state = 'dead', due_at = null where id = $1 and lease_epoch = $2 and state = 'reserved'
+                           returning id),
+           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout),
            payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout)),
-           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout)),
-           batch as (update outgoing_batches set state = 'dead', due_at = null where id = $1)
-           update payouts set step = 'queued', batch_id = null where batch_id = $1`,
-    values: [batchId],
+           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout))
+           update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch)`,
+    values: [batchId, epoch],
   });
 }
 
