@@ -20,6 +20,8 @@ export type PayoutEvent =
   | 'final'
   | 'cancelled'
   | 'impossible'
+  | 'resolved_paid'
+  | 'resolved_failed'
   | 'displaced';
 
 /** Which entry an event posts; the recipes are in payout-postings.ts. */
@@ -56,6 +58,9 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'batched'], 'signed', ['processing', 'batched'], 'sign', null),
   row(['processing', 'batched'], 'confirmed', ['completed', 'ended'], 'complete', 'confirmed on the chain'),
   row(['processing', 'batched'], 'impossible', ['failed', 'ended'], 'give_back', 'it can no longer be paid'),
+  // an operator's word, with evidence, on one whose outcome nobody can find out
+  row(['processing', 'held'], 'resolved_paid', ['completed', 'ended'], 'complete', 'an operator found it paid'),
+  row(['processing', 'held'], 'resolved_failed', ['failed', 'ended'], 'give_back', 'an operator found it unpaid'),
   row(['completed', 'ended'], 'final', ['completed', 'ended'], 'true_up', null),
   row(['completed', 'ended'], 'displaced', ['failed', 'ended'], 'return', 'another transaction took its place for good'),
 ];

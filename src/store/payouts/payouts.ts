@@ -193,6 +193,17 @@ export async function setApproved(sql: Sql, id: string, by: string, atMs: number
   });
 }
 
+/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed for it. */
+export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee: string | null }>({
+    name: 'payout_booked_fee',
+    text: 'select max(fee) as fee from outgoing_shares where payout_id = $1',
+    values: [id],
+  });
+  const fee = rows[0]?.fee ?? null;
+  return fee === null ? null : BigInt(fee);
+}
+
 /** The name of the worker's job that looks at payouts that wait. */
 export const HELD_JOB = 'held payouts';
 
