@@ -50,7 +50,7 @@ async function start(): Promise<Running> {
     blockSeconds: config.sandboxBlockSeconds,
     clock,
     service: serviceSide(config, ctx),
-    log: (line, error) => outage.told({ error }, line),
+    log: (line, error) => outage.report({ error }, line),
     onEnd(reason) {
       console.error(`sandbox: ${reason}`);
       process.exit(1);

@@ -39,7 +39,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   });
   if (accounts !== null) await confirmStoredKeys(db, accounts, options.folder);
   const now = (): number => Date.now();
-  const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), tell: say, now });
+  const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), report: say, now });
   const socket = signerSocket(dataFolder);
   const server = await serveSigner(socket, keyring, (error) => say((error as Error).message));
   return {
