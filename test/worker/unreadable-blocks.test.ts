@@ -46,11 +46,11 @@ test('quiet passes leave the node alone and tell the trouble, a hurried one asks
   }));
   await watched.chain.restart();
   const { height } = watched.node.mine(1);
-  const told = { state: 'bad_answer', reason: 'the block is damaged' };
-  expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(told);
-  for (let i = 0; i < 5; i++) expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(told);
+  const damagedBlock = { state: 'bad_answer', reason: 'the block is damaged' };
+  expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(damagedBlock);
+  for (let i = 0; i < 5; i++) expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(damagedBlock);
   expect(asked).toBe(1);
-  expect(await watched.chain.watcher.pass()).toMatchObject(told);
+  expect(await watched.chain.watcher.pass()).toMatchObject(damagedBlock);
   expect(asked).toBe(2);
   isDamaged = false;
   expect(await watched.chain.watcher.pass()).toMatchObject({ state: 'ready', height });

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
-export function refusesFields(world: RefusedCalls): void {
-  const { good, refused } = world;
+export function refusesFields(calls: RefusedCalls): void {
+  const { good, refused } = calls;
 
   const NUL = 'a\u0000b';
   const values: Record<string, [string, unknown[]]> = {
@@ -106,7 +106,7 @@ export function refusesFields(world: RefusedCalls): void {
     const texts = new Set<string>();
     for (const name of ['checkTransaction', 'cancelTransaction', 'resolveTransaction'] as const) {
       for (const transaction_id of [
-        world.foreignId,
+        calls.foreignId,
         'txn_0000000000000000000000',
         'txn_',
         '',
@@ -119,7 +119,7 @@ export function refusesFields(world: RefusedCalls): void {
       }
     }
     expect(texts.size).toBe(1);
-    await refused('listTransactions', 'transaction_not_found', { starting_after: world.foreignId });
+    await refused('listTransactions', 'transaction_not_found', { starting_after: calls.foreignId });
   });
   test('a payout is checked for its form, then refused because there is no rail', async () => {
     const payout = (body: object) => ({ ...good('requestPayout'), ...body });
@@ -164,15 +164,15 @@ export function refusesFields(world: RefusedCalls): void {
     for (const crypto_selected of ['BTC-LN', 'ln', 'Lightning', 'BTC_LN', 'btc-lightning']) {
       await refused('createTransaction', 'lightning_unavailable', create({ crypto_selected }));
     }
-    await refused('resolveTransaction', 'not_resolvable', { transaction_id: world.transactionId, action: 'accept' });
-    await refused('resolveTransaction', 'missing_field', { transaction_id: world.transactionId, action: 'reimburse' });
+    await refused('resolveTransaction', 'not_resolvable', { transaction_id: calls.transactionId, action: 'accept' });
+    await refused('resolveTransaction', 'missing_field', { transaction_id: calls.transactionId, action: 'reimburse' });
     await refused('resolveTransaction', 'not_resolvable', {
-      transaction_id: world.transactionId,
+      transaction_id: calls.transactionId,
       action: 'reimburse',
       destination: 'x',
     });
     await refused('resolveTransaction', 'currency_unavailable', {
-      transaction_id: world.reviewId,
+      transaction_id: calls.reviewId,
       action: 'reimburse',
       destination: 'x',
     });
