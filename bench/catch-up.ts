@@ -23,9 +23,9 @@ type CaughtUp = { readonly blocksRead: number; readonly passes: number; readonly
 async function readToTheEnd({ databaseUrl, blocks, waiting }: Behind): Promise<CaughtUp> {
   const program = fileURLToPath(new URL('chain-node.ts', import.meta.url));
   const child = fork(program, [String(blocks), String(waiting)], { execArgv: [] });
-  const told = () =>
+  const nextMessage = () =>
     new Promise<{ port: number }>((resolve) => child.once('message', (message) => resolve(message as { port: number })));
-  const { port } = await told();
+  const { port } = await nextMessage();
   const url = `http://u:p@127.0.0.1:${port}`;
   const node = createUtxoNode({ currency: 'BTC', url, network: 'regtest', clock: systemClock });
   const db = connect({ url: databaseUrl, role: 'bursar_app', maxConnections: 4, applicationName: 'bench' });
@@ -33,7 +33,7 @@ async function readToTheEnd({ databaseUrl, blocks, waiting }: Behind): Promise<C
   const watcher = createChainWatcher(ctx, 'BTC', { scripts: createWatchedScripts(ctx) });
   try {
     await watcher.pass();
-    const moved = told();
+    const moved = nextMessage();
     child.send('go');
     await moved;
     const [began, cpu] = [performance.now(), process.cpuUsage()];

@@ -13,15 +13,15 @@ const TIME_DIGITS = 14;
 export async function watchMemory(databaseUrl: string, addresses: number): Promise<Figure> {
   await fill(databaseUrl, addresses);
   const child = fork(fileURLToPath(new URL('watch-process.ts', import.meta.url)), [databaseUrl], { execArgv: [] });
-  const told = await new Promise<{ size: number; rss: number; peak: number }>((resolve, reject) => {
+  const grown = await new Promise<{ size: number; rss: number; peak: number }>((resolve, reject) => {
     child.once('message', (message) => resolve(message as { size: number; rss: number; peak: number }));
     child.once('exit', (code) => reject(new Error(`the watch lists ended with ${code}`)));
   });
-  if (told.size !== addresses) throw new Error(`${told.size} addresses are watched, not ${addresses}`);
+  if (grown.size !== addresses) throw new Error(`${grown.size} addresses are watched, not ${addresses}`);
   const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
   return {
     work: `memory (RSS) of five chains' watch lists, ${addresses.toLocaleString('en')} open addresses`,
-    measured: `${mib(told.rss)} with Node itself, ${mib(told.peak)} at most while they were read`,
+    measured: `${mib(grown.rss)} with Node itself, ${mib(grown.peak)} at most while they were read`,
     goal: '≤ 250 MB',
   };
 }

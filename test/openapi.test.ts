@@ -11,22 +11,45 @@ import { REFUSALS } from '../src/core/refusal.ts';
 import { type ApiServer, makeApi } from './http/api-server.ts';
 import { fits, resolved, type Schema } from './support/fits.ts';
 
+/** What these tests read of the document; that all of it is valid OpenAPI has a test of its own. */
+type Document = {
+  readonly openapi: string;
+  readonly servers: readonly object[];
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Readonly<
+    Record<string, { readonly servers?: readonly object[]; readonly post?: Operation; readonly get?: Operation }>
+  >;
+  readonly components: { readonly schemas: Record<string, Schema>; readonly securitySchemes: object };
+};
+type Operation = {
+  readonly tags: readonly string[];
+  readonly security: readonly object[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly content: Content; readonly headers: object }>>;
+};
+type Content = {
+  readonly 'application/json': {
+    readonly schema: Schema;
+    readonly example?: object;
+    readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+  };
+};
+
 let api: ApiServer;
-// biome-ignore lint/suspicious/noExplicitAny: a document of its own type
-let document: any;
+let document: Document;
 beforeAll(async () => {
   api = await makeApi();
   document = (await api.send('/openapi.json', undefined, {}, 'GET')).json;
 });
 afterAll(() => api.end());
 
-type Answers = {
-  content: { 'application/json': { schema: Schema; example: unknown; examples: Record<string, { value: unknown }> } };
-};
-const answersOf = (path: string): Record<string, Answers> => (document.paths[path].post ?? document.paths[path].get).responses;
-const schemaOf = (path: string): Schema => answersOf(path)[200]?.content['application/json'].schema as Schema;
-const requestOf = (path: string): { schema: Schema; example: object } =>
-  document.paths[path].post.requestBody.content['application/json'];
+/** The one operation of a path. */
+const operationOf = (path: string, { paths } = document): Operation => (paths[path]?.post ?? paths[path]?.get) as Operation;
+const answersOf = (path: string): Operation['responses'] => operationOf(path).responses;
+const answerOf = (operation: Operation): Content['application/json'] => operation.responses[200]!.content['application/json'];
+const schemaOf = (path: string): Schema => answerOf(operationOf(path)).schema;
+const requestOf = (path: string, of = document): Content['application/json'] =>
+  operationOf(path, of).requestBody!.content['application/json'];
 const requestSchema = (path: string): Schema => resolved(requestOf(path).schema, document.components.schemas);
 
 test('is valid OpenAPI 3.1', async () => {
@@ -34,15 +57,14 @@ test('is valid OpenAPI 3.1', async () => {
   expect(result).toEqual({ valid: true });
   expect(document.openapi).toBe('3.1.0');
   expect(document.servers).toEqual([{ url: api.base }]);
-  expect(document.paths['/auth'].servers).toEqual([{ url: api.base }, { url: `${api.base}/v1` }]);
+  expect(document.paths['/auth']?.servers).toEqual([{ url: api.base }, { url: `${api.base}/v1` }]);
 });
 test('has every operation, with exactly its refusals', () => {
   for (const endpoint of Object.values(MERCHANT_API)) {
-    const { responses } = document.paths[endpoint.path].post;
-    const documented = Object.entries(responses)
+    const documented = Object.entries(answersOf(endpoint.path))
       .filter(([status]) => status !== '200')
       .flatMap(([status, response]) => {
-        const { schema, examples } = (response as Answers).content['application/json'];
+        const { schema, examples = {} } = response.content['application/json'];
         expect(schema.$ref).toBe('#/components/schemas/Error');
         const codes = Object.keys(examples);
         for (const code of codes) expect([code, REFUSALS[code as keyof typeof REFUSALS][0]]).toEqual([code, Number(status)]);
@@ -80,15 +102,12 @@ test('every pattern is one that Python reads too, and says no more than one thin
   expect(patterns.filter((one) => /\\[pP]\{|\\[ku][{<]|\(\?/.test(one))).toEqual([]);
 });
 test('limits are documented where calls are counted, and there only', () => {
-  const counted = (path: string) =>
-    Object.values(document.paths[path].get.responses as Record<string, { headers: object }>).map(
-      ({ headers }) => 'X-RateLimit-Limit' in headers,
-    );
+  const counted = (path: string) => Object.values(answersOf(path)).map(({ headers }) => 'X-RateLimit-Limit' in headers);
   for (const path of ['/healthz', '/readyz']) {
-    expect(document.paths[path].get.responses[429]).toBeUndefined();
+    expect(answersOf(path)[429]).toBeUndefined();
     expect(new Set(counted(path))).toEqual(new Set([false]));
   }
-  expect(document.paths['/openapi.json'].get.responses[429]).toBeDefined();
+  expect(answersOf('/openapi.json')[429]).toBeDefined();
   expect(new Set(counted('/openapi.json'))).toEqual(new Set([true]));
 });
 test('answers have exactly the documented fields', async () => {
@@ -147,7 +166,7 @@ test('the pattern of crypto_selected accepts what the service accepts', () => {
 test('the examples are what the schemas say, and the service understands those of requests', async () => {
   for (const path of Object.keys(document.paths)) {
     for (const [status, { content }] of Object.entries(answersOf(path))) {
-      const { schema, example, examples } = content['application/json'];
+      const { schema, example, examples = {} } = content['application/json'];
       const all = example === undefined ? Object.values(examples).map(({ value }) => value) : [example];
       expect(all.length).toBeGreaterThan(0);
       for (const one of all) fits(one, schema, document.components.schemas, `${path} ${status}`);
@@ -155,7 +174,7 @@ test('the examples are what the schemas say, and the service understands those o
   }
   for (const { path } of Object.values(MERCHANT_API)) {
     const { example } = requestOf(path);
-    const isOpen = document.paths[path].post.security.length === 0;
+    const isOpen = operationOf(path).security.length === 0;
     const reply = isOpen
       ? await api.send(path, example)
       : await api.call(path, { ...example, access_token: await api.tokenOf('shop') });
@@ -178,26 +197,25 @@ test('what is meant to be one thing is one schema, and each operation has a subj
   ])
     expect(schemas).toHaveProperty([name]);
   expect(Object.keys(securitySchemes)).toEqual(['bearer']);
-  const tags = new Set(document.tags.map(({ name }: { name: string }) => name));
+  const tags = new Set(document.tags.map(({ name }) => name));
   for (const { path, access } of Object.values(MERCHANT_API)) {
-    const { post } = document.paths[path];
-    expect(post.tags.every((tag: string) => tags.has(tag))).toBe(true);
+    const post = operationOf(path);
+    expect(post.tags.every((tag) => tags.has(tag))).toBe(true);
     expect(post.security).toEqual(access.kind === 'open' ? [] : [{ bearer: [] }]);
   }
   expect(JSON.stringify(document.paths)).not.toContain('/sandbox/');
 });
 
 test('in the sandbox every control has an example of its request that fits its schema, and one of its answer', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: a document of its own type
-  const { paths, components } = openApiDocument({ url: api.base, version: '0', sandbox: true }) as any;
+  const withControls = openApiDocument({ url: api.base, version: '0', sandbox: true }) as unknown as Document;
+  const { schemas } = withControls.components;
   for (const name of Object.keys(SANDBOX_API)) {
-    const { requestBody, responses } = paths[`/sandbox/${name}`].post;
-    const request = requestBody.content['application/json'];
-    expect([name, Object.keys(request.example).length > 0]).toEqual([name, true]);
-    fits(request.example, request.schema, components.schemas, `the request of ${name}`);
-    const answer = responses[200].content['application/json'];
-    expect([name, Object.keys(answer.example).length > 0]).toEqual([name, true]);
-    fits(answer.example, answer.schema, components.schemas, `the answer of ${name}`);
+    const request = requestOf(`/sandbox/${name}`, withControls);
+    expect([name, Object.keys(request.example ?? {}).length > 0]).toEqual([name, true]);
+    fits(request.example, request.schema, schemas, `the request of ${name}`);
+    const answer = answerOf(operationOf(`/sandbox/${name}`, withControls));
+    expect([name, Object.keys(answer.example ?? {}).length > 0]).toEqual([name, true]);
+    fits(answer.example, answer.schema, schemas, `the answer of ${name}`);
   }
-  expect(paths['/sandbox/rates'].post.requestBody.content['application/json'].example).toMatchObject({ BTC: '65000.00' });
+  expect(requestOf('/sandbox/rates', withControls).example).toMatchObject({ BTC: '65000.00' });
 });

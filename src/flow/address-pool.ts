@@ -129,17 +129,17 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
 /** The answer, if it comes within this time. */
 async function within(answer: Promise<unknown>, ms: number, currency: UtxoCode): Promise<void> {
   const message = `${currency} is not available right now: no address is left, and the signer gives out no new ones.`;
-  const silent = new Refusal('currency_unavailable', { message, retryAfterSeconds: 5 });
-  if (ms <= 0) throw silent;
+  const noAnswer = new Refusal('currency_unavailable', { message, retryAfterSeconds: 5 });
+  if (ms <= 0) throw noAnswer;
   const timeUp = AbortSignal.timeout(Math.ceil(ms));
-  let tell = (): void => undefined;
-  const silence = new Promise<never>((_resolve, reject) => {
-    tell = () => reject(silent);
-    timeUp.addEventListener('abort', tell);
+  let giveUp = (): void => undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    giveUp = () => reject(noAnswer);
+    timeUp.addEventListener('abort', giveUp);
   });
   try {
-    await Promise.race([answer, silence]);
+    await Promise.race([answer, tooLate]);
   } finally {
-    timeUp.removeEventListener('abort', tell);
+    timeUp.removeEventListener('abort', giveUp);
   }
 }

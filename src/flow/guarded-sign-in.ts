@@ -7,7 +7,8 @@ import { countFailure, type Failures, readFailures } from '../store/merchants/fa
 import { signIn } from './sign-in.ts';
 import type { SignInContext, TokenPair } from './token-pair.ts';
 
-const WINDOW_MS = 15 * 60_000;
+/** How long failures count, from the first of them on. */
+const FAILURES_COUNT_MS = 15 * 60_000;
 
 /**
  * {@link signIn}, unless this place and username had too many failures in the 15 minutes that the first of them opened. Refused: as signIn
@@ -30,7 +31,7 @@ export async function guardedSignIn(
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'invalid_credentials') throw error;
     const nowMs = clock.now();
-    const counted = await countFailure(ctx.db, key, { nowMs, endsAtMs: nowMs + WINDOW_MS });
+    const counted = await countFailure(ctx.db, key, { nowMs, endsAtMs: nowMs + FAILURES_COUNT_MS });
     // guesses that run side by side, here or at another server, get no more answers than guesses in a row
     throw counted.failures > from.allowed ? blocked(counted, nowMs, from.allowed) : error;
   }
@@ -49,6 +50,6 @@ function blocked({ endsAtMs }: Failures, nowMs: number, allowed: number): Refusa
   return new Refusal('rate_limited', {
     message: 'Too many failed sign-ins; try again later.',
     retryAfterSeconds: Math.ceil((endsAtMs - nowMs) / 1000),
-    limit: { name: 'auth_failures', calls: allowed, seconds: WINDOW_MS / 1000 },
+    limit: { name: 'auth_failures', calls: allowed, seconds: FAILURES_COUNT_MS / 1000 },
   });
 }

@@ -43,7 +43,7 @@ export function requestRange(
     try {
       await ask();
       for (;;) {
-        const told = new Promise<void>((resolve) => {
+        const notified = new Promise<void>((resolve) => {
           wake = resolve;
         });
         const taken = await takeRange(ctx.db, id);
@@ -51,7 +51,7 @@ export function requestRange(
         // the database was set back, or the signer has forgotten the request: an answer to the old id would do too, but a caller waits for
         // one id only
         if (taken === 'unknown') await ask();
-        else await told;
+        else await notified;
       }
     } finally {
       await stop();

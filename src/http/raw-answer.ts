@@ -13,33 +13,31 @@ import { type ServerContext, takeCall } from './server-context.ts';
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** @param headers besides those of every answer */
-export function answerOnSocket(
+export async function answerOnSocket(
   context: ServerContext,
   socket: Socket,
   refusal: Refusal,
   headers: Readonly<Record<string, string>> = {},
-): void {
+): Promise<void> {
   const counted = { limiter: context.anonymous, key: addressKey(socket.remoteAddress) };
   const nowMs = context.now();
-  takeCall(counted, nowMs, (refused) => {
-    const told = refused ?? refusal;
-    const lines = [`HTTP/1.1 ${told.httpStatus} ${STATUS_CODES[told.httpStatus]}`];
-    const line = { header: (name: string, value: string) => lines.push(`${name}: ${value}`) };
-    const body = errorBody(told);
-    line.header('content-type', JSON_TYPE);
-    line.header('content-length', String(Buffer.byteLength(body)));
-    line.header('x-request-id', `req_${randomBytes(12).toString('base64url')}`);
-    line.header('connection', 'close');
-    context.anonymous.describe(line, counted.key, nowMs);
-    for (const [name, value] of Object.entries(headers)) line.header(name, value);
-    if (told.retryAfterSeconds !== null) line.header('retry-after', String(told.retryAfterSeconds));
-    if (!socket.writable) {
-      socket.destroy();
-      return;
-    }
-    socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-    context.connections.endSoon(socket);
-  });
+  const answer = (await takeCall(counted, nowMs)) ?? refusal;
+  const lines = [`HTTP/1.1 ${answer.httpStatus} ${STATUS_CODES[answer.httpStatus]}`];
+  const line = { header: (name: string, value: string) => lines.push(`${name}: ${value}`) };
+  const body = errorBody(answer);
+  line.header('content-type', JSON_TYPE);
+  line.header('content-length', String(Buffer.byteLength(body)));
+  line.header('x-request-id', `req_${randomBytes(12).toString('base64url')}`);
+  line.header('connection', 'close');
+  context.anonymous.describe(line, counted.key, nowMs);
+  for (const [name, value] of Object.entries(headers)) line.header(name, value);
+  if (answer.retryAfterSeconds !== null) line.header('retry-after', String(answer.retryAfterSeconds));
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  context.connections.endSoon(socket);
 }
 
 const broken = new WeakSet<Socket>();
@@ -66,7 +64,7 @@ export function answerBroken(context: ServerContext, socket: Socket, refusal: Re
     else if (current?.headersSent || wasAnswered(socket)) socket.resetAndDestroy();
     else {
       ended.add(socket);
-      answerOnSocket(context, socket, refusal);
+      void answerOnSocket(context, socket, refusal);
     }
   }
 }

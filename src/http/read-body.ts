@@ -12,39 +12,45 @@ const MAX_DEPTH = 5;
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)/i;
 
-/**
- * Reads the whole body. `done` is called once, unless the client goes away first.
- * @param done gets the bytes, or the refusal `payload_too_large`
- */
-export function readBytes(raw: IncomingMessage, done: (refusal: Refusal | null, bytes: Buffer) => void): void {
+/** The whole body, or the refusal `payload_too_large`. Nothing comes when the client goes away first. */
+export function readBytes(raw: IncomingMessage): Promise<Buffer | Refusal> {
   let first: Buffer | null = null;
   let more: Buffer[] | null = null;
   let length = 0;
   let refused = false;
-  function refuse(): void {
-    refused = true;
-    more = null;
-    done(new Refusal('payload_too_large'), EMPTY);
-  }
-  raw.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    if (refused) {
-      if (length > MAX_DISCARDED) raw.destroy();
-    } else if (length > MAX_BYTES) refuse();
-    else if (first === null) first = chunk;
-    else if (more === null) more = [first, chunk];
-    else more.push(chunk);
+  return new Promise((done) => {
+    function refuse(): void {
+      refused = true;
+      more = null;
+      done(new Refusal('payload_too_large'));
+    }
+    raw.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (refused) {
+        if (length > MAX_DISCARDED) raw.destroy();
+      } else if (length > MAX_BYTES) refuse();
+      else if (first === null) first = chunk;
+      else if (more === null) more = [first, chunk];
+      else more.push(chunk);
+    });
+    raw.on('end', () => {
+      if (!refused) done(more === null ? (first ?? EMPTY) : Buffer.concat(more, length));
+    });
+    raw.on('error', () => undefined); // the client went away: there is nobody to answer
+    if (Number(raw.headers['content-length']) > MAX_BYTES) refuse();
   });
-  raw.on('end', () => {
-    if (!refused) done(null, more === null ? (first ?? EMPTY) : Buffer.concat(more, length));
-  });
-  raw.on('error', () => undefined); // the client went away: there is nobody to answer
-  if (Number(raw.headers['content-length']) > MAX_BYTES) refuse();
 }
 const EMPTY = Buffer.alloc(0);
 
+/** What was read as one JSON object. Refused: what {@link readBytes} refused, any other media type, coding or form. */
+export function parseBody(raw: IncomingMessage, read: Buffer | Refusal): JsonObject {
+  if (read instanceof Refusal) throw read;
+  checkMediaType(raw);
+  return parseObject(read);
+}
+
 /** Refuses every media type but JSON in UTF-8, and every content coding. */
-export function checkMediaType(raw: IncomingMessage): void {
+function checkMediaType(raw: IncomingMessage): void {
   const type = raw.headers['content-type'];
   if (type !== 'application/json' && (type === undefined || !isJson(type))) throw new Refusal('unsupported_media_type');
   const coding = raw.headers['content-encoding'];
@@ -59,7 +65,7 @@ function isJson(type: string): boolean {
 }
 
 /** One JSON object (RFC 8259) in strict UTF-8, at most 5 levels deep; of duplicate keys the last counts. */
-export function parseObject(bytes: Buffer): JsonObject {
+function parseObject(bytes: Buffer): JsonObject {
   const value = parse(bytes);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('invalid_json');
   checkObject(value, 1);

@@ -60,11 +60,11 @@ export type ServerContext = ServerOptions & {
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; the limiter that counts the call writes its headers. */
-  fail<Key>(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted<Key>): void;
+  fail(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted): void;
   /** Answers an error of a call that is exempt from limits. */
   failUncounted(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
   /** Answers an error of a call that is not signed in: it is counted by address, and refused when that limit is used up. */
-  failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
+  failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): Promise<void>;
 };
 
 const ANONYMOUS = { perMinute: 60 };
@@ -102,27 +102,20 @@ export function createServerContext(options: ServerOptions, connections: Connect
       context.sign(request, reply);
       sendRefusal(reply, refusal);
     },
-    failAnonymous(request, reply, error) {
-      const key = addressKey(request.ip);
-      const nowMs = clock.now();
-      const counted = { limiter: anonymous, key };
-      takeCall(counted, nowMs, (refused) => context.fail(request, reply, refused ?? error, counted));
+    async failAnonymous(request, reply, error) {
+      const counted = { limiter: anonymous, key: addressKey(request.ip) };
+      const refused = await takeCall(counted, clock.now());
+      context.fail(request, reply, refused ?? error, counted);
     },
   };
   return context;
 }
 
-/** Who is counted, and where. */
-export type Counted<Key> = { readonly limiter: Limiter<Key>; readonly key: Key };
+/** Who is counted, and where: an address, or a merchant. */
+export type Counted = { readonly limiter: Limiter<string | bigint>; readonly key: string | bigint };
 
-/** Counts a call; `go` gets the refusal `rate_limited`, or null: at once where this server counts alone. */
-export function takeCall<Key>({ limiter, key }: Counted<Key>, nowMs: number, go: (refused: Refusal | null) => void): void {
-  const taken = limiter.take(key, nowMs);
-  if (taken === true) go(null);
-  else if (taken === false) go(rateLimited(limiter, key, nowMs));
-  else void taken.then((isTaken) => go(isTaken ? null : rateLimited(limiter, key, nowMs)));
-}
-
-function rateLimited<Key>(limiter: Limiter<Key>, key: Key, nowMs: number): Refusal {
+/** Counts a call; the refusal `rate_limited` when none is left. */
+export async function takeCall({ limiter, key }: Counted, nowMs: number): Promise<Refusal | null> {
+  if (await limiter.take(key, nowMs)) return null;
   return new Refusal('rate_limited', { retryAfterSeconds: limiter.retryAfterSeconds(key, nowMs) });
 }

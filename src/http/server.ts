@@ -9,7 +9,7 @@ import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
-import { mount } from './mount.ts';
+import { mount, type Operation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
@@ -38,7 +38,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
     keepAliveTimeout: limits.idleMs,
     frameworkErrors: (_error, request, reply) =>
-      context.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
+      void context.failAnonymous(request as FastifyRequest, reply as FastifyReply, new Refusal('not_found')),
     clientErrorHandler(error: Error & { code?: string }, socket: Socket) {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
       else answerBroken(context, socket, brokenRequest(error, limits.requestMs / 1000));
@@ -58,21 +58,25 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
   app.server.on('connect', (_request, socket: Socket) => {
     socket.on('error', () => socket.destroy());
-    answerOnSocket(context, socket, new Refusal('method_not_allowed', { message: 'This server is no proxy.' }), {
+    void answerOnSocket(context, socket, new Refusal('method_not_allowed', { message: 'This server is no proxy.' }), {
       allow: 'GET, HEAD, POST',
     });
   });
-  app.setErrorHandler((error, request, reply) => context.failAnonymous(request, reply, error));
+  app.setErrorHandler((error, request, reply) => void context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
-  // the table and the handlers are typed together; only the pairing by name is left here
-  for (const name of names)
-    mount(app, context, MERCHANT_API[name] as Endpoint, MERCHANT_HANDLERS[name] as unknown as Parameters<typeof mount>[3]);
+  for (const name of names) mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name]));
   mountHealth(app, context);
   mountDocuments(app, context);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
   app.setNotFoundHandler(nothingHere(context));
   return app;
+}
+
+/** The table and the handlers are typed together by name, which a loop over the names cannot express. */
+function operationOf(endpoint: Endpoint, handler: unknown): Operation {
+  const { access } = endpoint;
+  return { endpoint, kind: access.kind, access, handler } as Operation;
 }
 
 /** Not counted, whatever the method; neither are the sandbox's controls. */
@@ -92,13 +96,13 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
     const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {
       if (inSandbox) context.failUncounted(request, reply, new Refusal('not_found'));
-      else context.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
+      else void context.failAnonymous(request, reply, insecure ?? new Refusal('not_found'));
       return;
     }
     reply.header('allow', allow);
     const refusal = new Refusal('method_not_allowed', { message: `This path takes ${allow}.` });
     if (control || UNCOUNTED.has(path)) context.failUncounted(request, reply, refusal);
-    else context.failAnonymous(request, reply, refusal);
+    else void context.failAnonymous(request, reply, refusal);
   };
 }
 

@@ -5,7 +5,7 @@ import { Refusal } from '../core/refusal.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { hasEnded } from './raw-answer.ts';
-import { checkMediaType, parseObject, readBytes } from './read-body.ts';
+import { parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { type SandboxForward, type ServerContext, takeCall } from './server-context.ts';
 import { isoTime } from './transaction-replies.ts';
@@ -76,56 +76,40 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
 
 /** The documents, counted like every call without a token. */
 export function mountDocuments(app: FastifyInstance, context: ServerContext): void {
-  app.get('/openapi.json', (request, reply) => {
+  app.get('/openapi.json', (request, reply) => void answer(request, reply));
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const insecure = context.insecure(request);
-    if (insecure !== null) {
-      context.failAnonymous(request, reply, insecure);
-      return;
-    }
-    const key = addressKey(request.ip);
+    if (insecure !== null) return context.failAnonymous(request, reply, insecure);
+    const counted = { limiter: context.anonymous, key: addressKey(request.ip) };
     const nowMs = context.now();
-    const counted = { limiter: context.anonymous, key };
-    takeCall(counted, nowMs, (refused) => {
-      if (refused !== null) {
-        context.fail(request, reply, refused, counted);
-        return;
-      }
-      const url = context.publicUrl ?? `${request.protocol}://${request.host}`;
-      context.sign(request, reply);
-      context.anonymous.describe(reply, key, nowMs);
-      reply.header('content-type', JSON_TYPE);
-      reply.send(JSON.stringify(openApiDocument({ url, version: context.version, sandbox: context.sandbox !== null })));
-    });
-  });
+    const refused = await takeCall(counted, nowMs);
+    if (refused !== null) return context.fail(request, reply, refused, counted);
+    const url = context.publicUrl ?? `${request.protocol}://${request.host}`;
+    context.sign(request, reply);
+    context.anonymous.describe(reply, counted.key, nowMs);
+    reply.header('content-type', JSON_TYPE);
+    reply.send(JSON.stringify(openApiDocument({ url, version: context.version, sandbox: context.sandbox !== null })));
+  }
 }
 
 /** The controls of the sandbox: bodies are checked as everywhere; no token, not counted. */
 export function mountSandbox(app: FastifyInstance, context: ServerContext, forward: SandboxForward): void {
-  function answer(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
-    const refusal = refusalOf(error);
-    if (refusal !== error) context.report({ requestId: request.id, path: request.url, error }, 'a control failed');
-    // never 500: any error that is no refusal means that the sandbox is not there
-    sendRefusal(
-      reply,
-      refusal.httpStatus === 500 ? new Refusal('overloaded', { message: 'The sandbox does not answer.' }) : refusal,
-    );
-  }
-  app.post<{ Params: { control: string } }>('/sandbox/:control', (request, reply) => {
+  async function answer(request: FastifyRequest<Control>, reply: FastifyReply): Promise<void> {
     context.sign(request, reply);
-    readBytes(request.raw, (refusal, bytes) => {
+    try {
+      const read = await readBytes(request.raw);
       if (hasEnded(request.raw.socket)) return;
-      try {
-        if (refusal !== null) throw refusal;
-        checkMediaType(request.raw);
-        forward(request.params.control, parseObject(bytes), context.closing).then(
-          ({ httpStatus, json }) => {
-            reply.code(httpStatus).header('content-type', JSON_TYPE).send(json);
-          },
-          (error) => answer(request, reply, error),
-        );
-      } catch (error) {
-        answer(request, reply, error);
-      }
-    });
-  });
+      const { httpStatus, json } = await forward(request.params.control, parseBody(request.raw, read), context.closing);
+      reply.code(httpStatus).header('content-type', JSON_TYPE).send(json);
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal !== error) context.report({ requestId: request.id, path: request.url, error }, 'a control failed');
+      // never 500: any error that is no refusal means that the sandbox is not there
+      const isBug = refusal.httpStatus === 500;
+      sendRefusal(reply, isBug ? new Refusal('overloaded', { message: 'The sandbox does not answer.' }) : refusal);
+    }
+  }
+  app.post<Control>('/sandbox/:control', (request, reply) => void answer(request, reply));
 }
+
+type Control = { Params: { control: string } };

@@ -12,12 +12,12 @@ const MARK_MS = 3_600_000;
 
 /**
  * Resolves when the requests so far are answered, or another signer has this database: then it waits for that one to end.
- * @param tell receives what an operator must know
+ * @param report receives what an operator must know
  */
 export async function grantAddresses(
   db: Database,
   journal: Journal,
-  options: Pick<GrantingOptions, 'owns' | 'tell' | 'now'>,
+  options: Pick<GrantingOptions, 'owns' | 'report' | 'now'>,
 ): Promise<{ close(): Promise<void> }> {
   let comparedMs: number | null = null;
   let wanted = false;
@@ -30,7 +30,7 @@ export async function grantAddresses(
 
   /** Logged once while it stays the same. */
   function trouble(line: string): void {
-    if (line !== '' && line !== last) options.tell(line);
+    if (line !== '' && line !== last) options.report(line);
     last = line;
   }
   async function work(): Promise<void> {

@@ -37,7 +37,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   const outage = createOutageLog(ctx.db, log);
   const authenticator = createAuthenticator(ctx);
   const { sharedLimits, join, leave } = openApiPeers(ctx.db, ctx.ports.clock.now, (error) =>
-    outage.told({ err: error }, 'API peers'),
+    outage.report({ err: error }, 'API peers'),
   );
   const [{ notifier: statusNotifier, close: closeNotifier }] = await Promise.all([
     openStatusNotifier(ctx.db),
@@ -53,11 +53,11 @@ async function start({ config, database }: Opened): Promise<Running> {
     trustedProxies: trustedProxies ?? [],
     publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
     sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
-    report: (what, message) => outage.told(what, message),
+    report: (what, message) => outage.report(what, message),
     version: version(),
   });
   if (network === 'sandbox' && isSupervised()) await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
-  const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.told(what, message));
+  const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.report(what, message));
   await join();
   try {
     await server.listen({ port, host });

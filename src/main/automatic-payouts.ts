@@ -17,7 +17,9 @@ export async function runAutomaticPayouts(
   async function run(): Promise<void> {
     isWanted = false;
     try {
-      await requestAutomaticPayouts(ctx, (merchantId, err) => onTrouble({ err, merchantId: String(merchantId) }, 'an automatic payout'));
+      await requestAutomaticPayouts(ctx, (merchantId, err) =>
+        onTrouble({ err, merchantId: String(merchantId) }, 'an automatic payout'),
+      );
     } catch (err) {
       onTrouble({ err }, 'automatic payouts');
     }

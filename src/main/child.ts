@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { pauseMs } from './disk-space.ts';
 import { type Identity, identityOf } from './process-identity.ts';
-import { LOAD_ONLY_ARGUMENTS, type Order, SUPERVISED_ARGUMENTS, type Word } from './process-life.ts';
+import { LOAD_ONLY_ARGUMENTS, type Message, type Order, SUPERVISED_ARGUMENTS } from './process-life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type ChildOptions = {
@@ -76,14 +76,14 @@ export function startChild(options: ChildOptions): Child {
     });
     current = child;
     let refusal: string | null = null;
-    child.on('message', (word: Word) => {
-      if (word.say === 'refused') refusal = word.line;
-      else if (word.say === 'answer') answered(word.answer);
-      else if (note !== null && word.note !== note)
-        onGiveUp(`${name} came back as "${word.note}" and was "${note}": the others cannot find it`);
+    child.on('message', (message: Message) => {
+      if (message.say === 'refused') refusal = message.line;
+      else if (message.say === 'answer') answered(message.answer);
+      else if (note !== null && message.note !== note)
+        onGiveUp(`${name} came back as "${message.note}" and was "${note}": the others cannot find it`);
       else {
-        note = word.note;
-        settle.resolve(word.note);
+        note = message.note;
+        settle.resolve(message.note);
         // a process that died before answering is asked again
         if (asked !== null) order({ question: asked.question });
       }
@@ -131,8 +131,8 @@ export function startChild(options: ChildOptions): Child {
     asked = null;
   }
 
-  function order(word: Order): void {
-    if (current?.connected === true) current.send(word, () => undefined);
+  function order(message: Order): void {
+    if (current?.connected === true) current.send(message, () => undefined);
   }
 
   launch();

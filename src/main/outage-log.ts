@@ -22,7 +22,7 @@ export function outageOf(error: unknown): string | null {
 
 export type OutageLog = {
   /** Logs what went wrong; a database that is gone only once. */
-  told(fields: object & { readonly error?: unknown; readonly err?: unknown }, message: string): void;
+  report(fields: object & { readonly error?: unknown; readonly err?: unknown }, message: string): void;
   close(): void;
 };
 
@@ -45,7 +45,7 @@ export function createOutageLog(db: Pick<Database, 'query'>, log: Log): OutageLo
   }
 
   return {
-    told(fields, message) {
+    report(fields, message) {
       const reason = outageOf(fields.error ?? fields.err);
       if (reason === null) {
         log.error(fields, message);

@@ -5,7 +5,7 @@ import { addVariables, isStartedByNpm } from './config/environment.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process sends to the one that started it. */
-export type Word =
+export type Message =
   | { readonly say: 'ready'; readonly note: string }
   | { readonly say: 'refused'; readonly line: string }
   | { readonly say: 'answer'; readonly answer: unknown };
@@ -108,7 +108,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
           begin();
         } else if ('question' in order) {
           // a question that cannot be answered is an error like any other: it ends us
-          void running?.answer?.(order.question).then((answer) => tell({ say: 'answer', answer }));
+          void running?.answer?.(order.question).then((answer) => send({ say: 'answer', answer }));
         } else {
           isHeld = true;
           if (order.stop === 'now') void stop();
@@ -141,21 +141,21 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     running = await start();
     if (stopping) return await running.stop().then(() => process.exit(0));
     restAfterStart();
-    if (supervised) tell({ say: 'ready', note: running.note });
+    if (supervised) send({ say: 'ready', note: running.note });
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {
     if (stopping) process.exit(0);
     const line = lineOf(`${name} does not start`, error);
     // a reason that fits into one line is the group's last output
-    if (supervised && (error instanceof StartRefused || !line.includes('\n'))) tell({ say: 'refused', line });
+    if (supervised && (error instanceof StartRefused || !line.includes('\n'))) send({ say: 'refused', line });
     else console.error(line);
     // process.exit would lose a message that is still in the channel
     setTimeout(() => process.exit(1), 20);
   }
 }
 
-function tell(word: Word): void {
-  if (process.connected) process.send?.(word);
+function send(message: Message): void {
+  if (process.connected) process.send?.(message);
 }
 
 // What fails now fails because the others are gone: it would only hide the reason.

@@ -51,14 +51,14 @@ async function start(): Promise<Running> {
     blockSeconds: config.sandboxBlockSeconds,
     clock,
     service: serviceSide(config, ctx),
-    log: (line, error) => outage.told({ error }, line),
+    log: (line, error) => outage.report({ error }, line),
     onEnd(reason) {
       console.error(`sandbox: ${reason}`);
       process.exit(1);
     },
   });
   const ending = new AbortController();
-  const capital = giveCapital(ctx, sandbox, ending.signal).catch((error) => outage.told({ error }, 'capital'));
+  const capital = giveCapital(ctx, sandbox, ending.signal).catch((error) => outage.report({ error }, 'capital'));
   return {
     note: sandbox.url,
     answer: () => prepareDemo(config, ctx),

@@ -45,7 +45,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   });
   if (accounts !== null) await confirmStoredKeys(db, accounts, options.folder);
   const now = (): number => Date.now();
-  const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), tell: say, now });
+  const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), report: say, now });
   const signatures = openSigning(config, keyring, options.folder);
   const socket = signerSocket(dataFolder);
   const server = await serveSigner(socket, { keyring, signing: signatures.signing, onTrouble: sayOnce });

@@ -33,15 +33,15 @@ async function start({ config, database }: Opened): Promise<Running> {
     [...ctx.ports.chains.keys()].map((currency: UtxoCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
   );
   const outage = createOutageLog(ctx.db, log);
-  const told = (job: string, error: unknown): void =>
-    error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.told({ err: error }, job);
+  const report = (job: string, error: unknown): void =>
+    error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.report({ err: error }, job);
   const signer = createSignerClient(signerSocket(config.dataFolder), { timeoutMs: SIGNER_WITHIN_MS });
   const signing: Signing = {
     sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
   const owner = `${hostname()} ${process.pid}`;
-  const loop = startLoop(workerJobs(ctx, watchers, told, { signing, owner }), told);
+  const loop = startLoop(workerJobs(ctx, watchers, report, { signing, owner }), report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;
@@ -49,7 +49,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       { evidence },
       'the database was replaced: what was written last before may be missing in it; everything is read again',
     );
-    recordReplacement(ctx.db, evidence).catch((error) => told('replaced database', error));
+    recordReplacement(ctx.db, evidence).catch((error) => report('replaced database', error));
     loop.hurry();
   });
   const stopListening = await ctx.db.listen(

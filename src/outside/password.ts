@@ -27,13 +27,13 @@ function hashOfNothing(): string {
 
 /** Makes the port. */
 export function createPasswords(): Passwords {
-  const gate = createGate(AT_ONCE, QUEUE);
+  const queue = createQueue(AT_ONCE, QUEUE);
   const dummy = hashOfNothing();
   return {
-    hash: (password) => gate(() => hash(bytesOf(password), PARAMETERS)),
-    verify: (stored, password) => gate(() => verify(stored, bytesOf(password))),
+    hash: (password) => queue(() => hash(bytesOf(password), PARAMETERS)),
+    verify: (stored, password) => queue(() => verify(stored, bytesOf(password))),
     async verifyNothing(password) {
-      await gate(() => verify(dummy, bytesOf(password)));
+      await queue(() => verify(dummy, bytesOf(password)));
     },
     isOutdated(stored) {
       const made = parseOptions(stored);
@@ -49,7 +49,7 @@ export function createPasswords(): Passwords {
 }
 
 /** Lets `atOnce` calls run and `queued` wait, first come, first served; refuses all others with `overloaded`. */
-function createGate(atOnce: number, queued: number): <T>(work: () => Promise<T>) => Promise<T> {
+function createQueue(atOnce: number, queued: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (work) => {

@@ -42,7 +42,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const nodes = openNodes(options);
     const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
-    const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(told(log)));
+    const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(logged(log)));
     const nudge = (currency: UtxoCode) => atMost(NUDGE_MS, look(currency));
     handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
@@ -128,7 +128,7 @@ async function isSandboxOf({ url, secret }: Endpoint): Promise<boolean> {
   }
 }
 
-const told =
+const logged =
   (log: SandboxLog) =>
   (error: Error): false => {
     log('the service did not read the chain', error);
@@ -139,8 +139,8 @@ const told =
 function forgiving(service: SandboxService, log: SandboxLog): SandboxService {
   return {
     ...service,
-    settle: (timeoutMs) => service.settle(timeoutMs).catch(told(log)),
-    refreshRates: () => service.refreshRates().catch((error: Error) => void told(log)(error)),
+    settle: (timeoutMs) => service.settle(timeoutMs).catch(logged(log)),
+    refreshRates: () => service.refreshRates().catch((error: Error) => void logged(log)(error)),
   };
 }
 

@@ -31,7 +31,7 @@ export type GrantingOptions = {
   /** Whether a key that the database calls the signer's really is. */
   readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>;
   /** Receives what an operator must know. */
-  readonly tell: (line: string) => void;
+  readonly report: (line: string) => void;
 };
 
 /** How many indexes are passed over when the journal was lost or is an older copy: more than can have been given out since. */
@@ -49,7 +49,7 @@ const END_OF_INDEXES = 2 ** 31;
 const TRIES = 5;
 
 export function createGranting(options: GrantingOptions): Granting {
-  const { db, journal, owns, tell, now } = options;
+  const { db, journal, owns, report, now } = options;
   let started = false;
 
   /** What is wrong with the journal, as far as the database shows; null = nothing. */
@@ -100,7 +100,7 @@ export function createGranting(options: GrantingOptions): Granting {
       await markJournal(sql, { lineage: journal.lineage, counter: journal.counter() });
     });
     for (const { key, to, cause } of raised)
-      if (cause !== null) tell(describeSkipped({ currency: key.currency, firstIndex: key.nextIndex, endIndex: to, cause }));
+      if (cause !== null) report(describeSkipped({ currency: key.currency, firstIndex: key.nextIndex, endIndex: to, cause }));
     started = true;
   }
 
@@ -108,7 +108,7 @@ export function createGranting(options: GrantingOptions): Granting {
   async function answer(request: OpenRequest): Promise<boolean> {
     const { key, currency } = request;
     if (key.origin === 'signer' && !(await owns(currency, key.xpub))) {
-      tell(`no address of ${currency} is given out: the key that the database receives to is not of this seed`);
+      report(`no address of ${currency} is given out: the key that the database receives to is not of this seed`);
       return true;
     }
     const before = { xpub: key.xpub, nextIndex: key.nextIndex };
@@ -116,7 +116,7 @@ export function createGranting(options: GrantingOptions): Granting {
     const skipped = first === key.nextIndex || (await isLostOnTheWay(before)) ? null : 'database_behind';
     const end = first + request.size;
     if (end > END_OF_INDEXES) {
-      tell(`no address of ${currency} is left below BIP32's last index: put another account key in use`);
+      report(`no address of ${currency} is left below BIP32's last index: put another account key in use`);
       return true;
     }
     await journal.write({ given: [{ xpub: key.xpub, first, end }], request: request.id });
@@ -126,7 +126,7 @@ export function createGranting(options: GrantingOptions): Granting {
       await raiseKey(db, { keyId: key.id, from: key.nextIndex, to: end, cause: skipped });
       return false;
     }
-    if (skipped !== null) tell(describeSkipped({ currency, firstIndex: key.nextIndex, endIndex: first, cause: skipped }));
+    if (skipped !== null) report(describeSkipped({ currency, firstIndex: key.nextIndex, endIndex: first, cause: skipped }));
     return true;
   }
 

@@ -21,8 +21,8 @@ import { pollRates } from './rate-poller.ts';
 import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
 
-export type Told = (job: string, error: unknown) => void;
-type Reading = { readonly told: Told; readonly memory: BlockMemory };
+export type Report = (job: string, error: unknown) => void;
+type Reading = { readonly report: Report; readonly memory: BlockMemory };
 
 const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
@@ -40,7 +40,12 @@ const ALARM_AGAIN_MS = 600 * SECOND_MS;
 export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
 
 /** @param payouts absent: this worker drives no payouts */
-export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, told: Told, payouts?: Payouts): Job[] {
+export function workerJobs(
+  ctx: Context,
+  watchers: ReadonlyMap<UtxoCode, ChainWatcher>,
+  report: Report,
+  payouts?: Payouts,
+): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
@@ -49,13 +54,13 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
         name: `chain ${currency}`,
         everyMs: (chance) => watcher.restMs(chance),
         urgent: true,
-        run: watched(ctx, currency, watcher, told),
+        run: watched(ctx, currency, watcher, report),
       }),
     ),
-    { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, told) },
+    { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, watchers),
-    judging(ctx, told),
-    ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], told, payouts)]),
+    judging(ctx, report),
+    ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], report, payouts)]),
     {
       name: CREDITED_JOB,
       everyMs: null,
@@ -69,8 +74,10 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
       urgent: true,
       work: async () => nothingMore(announceDue(ctx.db, ctx.ports.clock.now())),
     }),
-    createHeldPayouts(ctx, (id, error) => told(`payout ${id}`, error)),
-    ...[...watchers].map(([currency, { firstSeen }]) => lookUps(ctx, currency, { told, memory: memoryOf(currency), firstSeen })),
+    createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
+    ...[...watchers].map(([currency, { firstSeen }]) =>
+      lookUps(ctx, currency, { report, memory: memoryOf(currency), firstSeen }),
+    ),
     {
       name: 'roll-up',
       everyMs: 30 * SECOND_MS,
@@ -86,29 +93,29 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     ...[...watchers.keys()].flatMap((currency) => [
       scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, {
         urgent: true,
-        work: deepReading(ctx, currency, { told, memory: memoryOf(currency) }),
+        work: deepReading(ctx, currency, { report, memory: memoryOf(currency) }),
       }),
-      scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, told) }),
+      scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, report) }),
     ]),
     scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
       urgent: false,
-      work: async () => nothingMore(judged(ctx, told, runReconciliation(ctx, RECONCILED_BLOCKS))),
+      work: async () => nothingMore(judged(ctx, report, runReconciliation(ctx, RECONCILED_BLOCKS))),
     }),
     scheduled(ctx, 'audit', 3_600 * SECOND_MS, {
       urgent: false,
-      work: async () => nothingMore(judged(ctx, told, runAudit(ctx))),
+      work: async () => nothingMore(judged(ctx, report, runAudit(ctx))),
     }),
   ];
 }
 
 /** A pass, what is wrong with the nodes, and (once each) the outputs at our scripts that are not ours. */
-function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: Told): Job['run'] {
-  const alarm = createAlarm(`chain ${currency}`, told);
+function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, report: Report): Job['run'] {
+  const alarm = createAlarm(`chain ${currency}`, report);
   return async (hurried = false) => {
     const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
     if (blocksRead > 0) {
       for (const coin of await takeUntold(ctx.db, currency, ctx.ports.clock.now()))
-        told(`chain ${currency}`, new Alarm(describeUnprotected(coin)));
+        report(`chain ${currency}`, new Alarm(describeUnprotected(coin)));
     }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
     return more;
@@ -116,8 +123,8 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, told: 
 }
 
 /** The prices, and which currencies have none. */
-function priced(ctx: Context, told: Told): () => Promise<boolean> {
-  const alarm = createAlarm('rates', told);
+function priced(ctx: Context, report: Report): () => Promise<boolean> {
+  const alarm = createAlarm('rates', report);
   return async () => {
     alarm(await pollRates(ctx));
     return false;
@@ -125,12 +132,12 @@ function priced(ctx: Context, told: Told): () => Promise<boolean> {
 }
 
 /** The judge; a decision may soon make something else due, and transactions that another session holds are tried again. */
-function judging(ctx: Context, told: Told): Job {
+function judging(ctx: Context, report: Report): Job {
   let isLeft = false;
   let decided = false;
   const judgeDue = createJudgeDue(
     ctx,
-    (id, error) => told(`judge ${id}`, error),
+    (id, error) => report(`judge ${id}`, error),
     () => {
       isLeft = true;
     },
@@ -150,8 +157,8 @@ function judging(ctx: Context, told: Told): Job {
 }
 
 /** The second reading of a chain; reports trouble that the watcher does not have too. */
-function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Promise<boolean> {
-  const alarm = createAlarm(`reconcile ${currency}`, told);
+function secondReading(ctx: Context, currency: UtxoCode, report: Report): () => Promise<boolean> {
+  const alarm = createAlarm(`reconcile ${currency}`, report);
   return async () => {
     const { more, trouble, unread } = await reconcile(ctx, currency, { limit: SECOND_READING_BATCH });
     alarm(unread ? (trouble ?? '') : '');
@@ -160,8 +167,8 @@ function secondReading(ctx: Context, currency: UtxoCode, told: Told): () => Prom
 }
 
 /** The deep scan, which blocks it read, and trouble that only it has. */
-function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading): () => Promise<boolean> {
-  const alarm = createAlarm(`deep scan ${currency}`, told);
+function deepReading(ctx: Context, currency: UtxoCode, { report, memory }: Reading): () => Promise<boolean> {
+  const alarm = createAlarm(`deep scan ${currency}`, report);
   return async () => {
     let trouble = '';
     const onTrouble = (reason: string): void => {
@@ -174,8 +181,8 @@ function deepReading(ctx: Context, currency: UtxoCode, { told, memory }: Reading
 }
 
 /** Payouts: what holds them up is told once, not with every pass. */
-function paying(ctx: Context, watched: readonly UtxoCode[], told: Told, payouts: Payouts): Job {
-  const alarm = createAlarm(PAYOUT_JOB, told);
+function paying(ctx: Context, watched: readonly UtxoCode[], report: Report, payouts: Payouts): Job {
+  const alarm = createAlarm(PAYOUT_JOB, report);
   let trouble: string[] = [];
   const onTrouble = (what: string): void => void trouble.push(what);
   const job = payoutJob(ctx, watched, { ...payouts, onTrouble });
@@ -193,13 +200,13 @@ function paying(ctx: Context, watched: readonly UtxoCode[], told: Told, payouts:
 export class Alarm extends Error {}
 
 /** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
-function createAlarm(job: string, told: Told): (now: string) => void {
+function createAlarm(job: string, report: Report): (now: string) => void {
   let last = '';
   let again = 0;
   return (now) => {
     const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
     if (now !== '' && (kind !== last || performance.now() > again)) {
-      told(job, new Alarm(now));
+      report(job, new Alarm(now));
       again = performance.now() + ALARM_AGAIN_MS;
     }
     last = kind;
@@ -244,8 +251,12 @@ async function onSchedule(ctx: Context, { name, everyMs, work, pauses }: OnSched
  * Rule 8's last look-up, for all transactions of a chain in one reading: it begins when the judge has decided everything that may need it.
  * Then it rests for ten times as long as it took, unless a caller waits for it.
  */
-function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: Reading & Pick<ChainWatcher, 'firstSeen'>): Job {
-  const alarm = createAlarm(`look-up ${currency}`, told);
+function lookUps(
+  ctx: Context,
+  currency: UtxoCode,
+  { report, memory, firstSeen }: Reading & Pick<ChainWatcher, 'firstSeen'>,
+): Job {
+  const alarm = createAlarm(`look-up ${currency}`, report);
   let restUntil = 0;
   let wantedSince: number | null = null;
   return {
@@ -284,10 +295,10 @@ function lookUps(ctx: Context, currency: UtxoCode, { told, memory, firstSeen }: 
 }
 
 /** Red results are logged, and stop payouts. */
-async function judged(ctx: Context, told: Told, audit: Promise<AuditReport>): Promise<void> {
-  const report = await audit;
-  await tripIfRed(ctx, report);
-  for (const answer of report.answers) {
-    for (const finding of answer.findings) told('audit', new Error(`${answer.id} is red: ${finding}`));
+async function judged(ctx: Context, report: Report, audit: Promise<AuditReport>): Promise<void> {
+  const audited = await audit;
+  await tripIfRed(ctx, audited);
+  for (const answer of audited.answers) {
+    for (const finding of answer.findings) report('audit', new Error(`${answer.id} is red: ${finding}`));
   }
 }

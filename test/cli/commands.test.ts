@@ -12,19 +12,19 @@ import { askCli, type Environment, runCli, startCli } from './run.ts';
 // each command is a process of its own
 vi.setConfig({ testTimeout: 90_000 });
 
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
 let here: Environment;
 beforeAll(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   folder = mkdtempSync(join(tmpdir(), 'bursar-cli-'));
-  here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+  here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
 });
 afterAll(async () => {
-  await world.drop();
+  await database.drop();
   await rm(folder, { recursive: true, force: true });
 });
-const count = async (text: string): Promise<number> => Number((await world.db.query<{ n: bigint }>({ text })).rows[0]?.n);
+const count = async (text: string): Promise<number> => Number((await database.db.query<{ n: bigint }>({ text })).rows[0]?.n);
 
 describe('merchants and users', () => {
   it('are made with credentials that are shown once', async () => {
@@ -121,10 +121,10 @@ describe('the books', () => {
   });
 
   it('turn red, with exit code 1, when an address is not ours', async () => {
-    await world.db.query({
+    await database.db.query({
       text: `insert into merchants (affiliate_id, email, business_name, created_at) values ('aff_red', 'r@example.com', 'Red', now())`,
     });
-    await world.db.query({
+    await database.db.query({
       text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                address, script, address_index, created_at, window_ends_at)
              select 'txn_red', id, 'BTC', 'started', 100, 1000, 1, now(), '[]', 100, 'accept', 'bcrt1qnotours', '\\x0014', 0, now(), now() from merchants limit 1`,
@@ -142,7 +142,7 @@ describe('the books', () => {
     expect(breakers).toEqual([expect.objectContaining({ name: 'payouts', tripped_by: expect.arrayContaining(['KEY-7']) })]);
     expect((await runCli(['chain', 'status'], here)).out).toMatch(/^stopped {2}payouts since .*KEY-7/m);
     expect(await runCli(['keys', 'verify'], here)).toMatchObject({ code: 1, out: expect.stringContaining(finding.slice(9)) });
-    await world.db.query({ text: "delete from transactions where id = 'txn_red'" });
+    await database.db.query({ text: "delete from transactions where id = 'txn_red'" });
   });
 
   it('say what waits for a word and what cannot be decided', async () => {
@@ -226,7 +226,7 @@ describe('keys', () => {
 
   it('that were changed in the database are found, and nothing is derived from them', async () => {
     const thief = account('DOGE', 'regtest').deriveChild(9).publicExtendedKey;
-    await world.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'LTC'", values: [thief] });
+    await database.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'LTC'", values: [thief] });
     const ran = await runCli(['keys', 'verify'], here);
     expect(ran.code).toBe(1);
     expect(ran.out).toMatch(/mismatch {2}LTC/);

@@ -25,12 +25,12 @@ const of = ({ checks }: Checked, what: RegExp) =>
   checks.filter((one) => what.test(one.what)).map(({ ok, stops, says }) => ({ ok, stops, says }));
 
 test('on regtest what is wrong is told, and nothing of it stops a start', async () => {
-  const world = await freshDatabase();
+  const database = await freshDatabase();
   const port = await freePort();
   const file = join(folder, 'settings');
   const lines = [
     'BURSAR_NETWORK=regtest',
-    `DATABASE_URL=${world.url}`,
+    `DATABASE_URL=${database.url}`,
     `BURSAR_BTC_RPC_URL=${bitcoind.url}`,
     `BURSAR_LTC_RPC_URL=http://u:p@127.0.0.1:${port}`,
     'BURSAR_FIXED_RATES=BTC=65000.00',
@@ -56,13 +56,18 @@ test('on regtest what is wrong is told, and nothing of it stops a start', async 
   expect(of(checked, /^seed/)).toEqual([
     { ok: false, stops: false, says: expect.stringMatching(/^none yet: make it with "bursar keys init"/) },
   ]);
-  await world.drop();
+  await database.drop();
 });
 
 test('on mainnet a foreign node, a foreign database and a missing or closed seed stop a start', async () => {
-  const world = await freshDatabase();
+  const database = await freshDatabase();
   const data = join(folder, 'mainnet');
-  const mainnet = { BURSAR_NETWORK: 'mainnet', BURSAR_DATA_DIR: data, BURSAR_BTC_RPC_URL: bitcoind.url, DATABASE_URL: world.url };
+  const mainnet = {
+    BURSAR_NETWORK: 'mainnet',
+    BURSAR_DATA_DIR: data,
+    BURSAR_BTC_RPC_URL: bitcoind.url,
+    DATABASE_URL: database.url,
+  };
   const rates = { BURSAR_RATE_SOURCES: ['kraken', 'coinbase', 'bitfinex'].map((name) => `${name}=http://127.0.0.1:1`).join(',') };
   const given = { ...mainnet, ...rates, BURSAR_SIGNER_PASSPHRASE: 'a passphrase for the seed' };
   const before = JSON.parse((await runCli(['config', 'check', '--nodes', '--json'], given)).out) as Checked;
@@ -81,7 +86,7 @@ test('on mainnet a foreign node, a foreign database and a missing or closed seed
   expect(closed.out.trim().split('\n').at(-1)).toBe('Something would stop a start.');
   const foreign = await runCli(['config', 'check', '--nodes'], { ...given, BURSAR_NETWORK: 'testnet', BURSAR_RATE_SOURCES: '' });
   expect(foreign.out).toMatch(/^STOPS {2}database: it belongs to mainnet, but BURSAR_NETWORK is testnet$/m);
-  await world.drop();
+  await database.drop();
 });
 
 test('in the sandbox there is nothing to ask before the first start, and nothing is made', async () => {

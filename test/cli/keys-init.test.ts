@@ -25,16 +25,16 @@ vi.setConfig({ testTimeout: 60_000 });
 const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
 const isLinux = process.platform === 'linux';
 
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
 let settings: Record<string, string>;
 beforeEach(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   folder = mkdtempSync(join(tmpdir(), 'bursar-init-'));
-  settings = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+  settings = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
 });
 afterEach(async () => {
-  await world.drop();
+  await database.drop();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -49,7 +49,7 @@ function init(output: number, ...options: string[]): Promise<{ code: number | nu
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, err })));
 }
 const seed = () => join(folder, 'signer', 'seed.json');
-const keys = async () => (await world.db.query<{ n: bigint }>({ text: 'select count(*) as n from account_xpubs' })).rows[0]?.n;
+const keys = async () => (await database.db.query<{ n: bigint }>({ text: 'select count(*) as n from account_xpubs' })).rows[0]?.n;
 
 test.runIf(isLinux).each([[[]], [['--json']]])('words that cannot be written out (%j) leave no seed', async (options) => {
   const full = openSync('/dev/full', 'w');

@@ -10,15 +10,15 @@ import { askCli, runCli } from './run.ts';
 vi.setConfig({ testTimeout: 60_000 });
 const OTHER_WORDS = `${'abandon '.repeat(23)}art`;
 
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
 let settings: Record<string, string>;
 let words: string;
 beforeEach(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   folder = mkdtempSync(join(tmpdir(), 'bursar-restore-'));
   settings = {
-    DATABASE_URL: world.url,
+    DATABASE_URL: database.url,
     BURSAR_DATA_DIR: folder,
     BURSAR_NETWORK: 'mainnet',
     BURSAR_SIGNER_PASSPHRASE: 'correct horse battery staple',
@@ -26,7 +26,7 @@ beforeEach(async () => {
   words = (await askCli<{ mnemonic: string }>(['keys', 'init'], settings)).mnemonic;
 });
 afterEach(async () => {
-  await world.drop();
+  await database.drop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -45,7 +45,7 @@ test('the words put the seed back, whatever white space and case they come in', 
   expect((await runCli(['keys', 'verify'], settings)).code).toBe(0);
 });
 test('another database that the seed is given to later begins above this one', async () => {
-  await world.db.query({ text: 'update account_xpubs set start_index = 20000000, next_index = 20000000' });
+  await database.db.query({ text: 'update account_xpubs set start_index = 20000000, next_index = 20000000' });
   rmSync(signer(), { recursive: true });
   expect((await restore(words)).code).toBe(0);
   expect(readFileSync(join(signer(), 'databases'), 'utf8')).toBe('3\n');

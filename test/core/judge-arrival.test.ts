@@ -20,16 +20,16 @@ describe('a late payment in the right payment', () => {
     ['settled', 'settled', [2, 4, 5, 19]],
     ['reimbursed', 'reimbursed', [2, 4, 5, 19, 13]],
   ] as const)('in %s: %s, and it lies in suspense', (from, to, rules) => {
-    const world = REACH[from]!({ latePolicy: 'review' });
-    world.until(W + 2 * HOUR);
-    const before = world.suspense();
-    world.pay({ amount: HALF });
-    expect([world.status, world.suspense()]).toEqual([to, before]);
-    world.mine();
-    expect([world.status, world.suspense()]).toEqual([to, before + HALF]);
-    expect(world.rules()).toEqual(rules);
+    const judged = REACH[from]!({ latePolicy: 'review' });
+    judged.until(W + 2 * HOUR);
+    const before = judged.suspense();
+    judged.pay({ amount: HALF });
+    expect([judged.status, judged.suspense()]).toEqual([to, before]);
+    judged.mine();
+    expect([judged.status, judged.suspense()]).toEqual([to, before + HALF]);
+    expect(judged.rules()).toEqual(rules);
     const extra = ['succeeded', 'settled', 'reimbursed'].includes(from);
-    expect(world.announced().filter((type) => type === 'transaction.extra_payment')).toHaveLength(extra ? 1 : 0);
+    expect(judged.announced().filter((type) => type === 'transaction.extra_payment')).toHaveLength(extra ? 1 : 0);
   });
 });
 
@@ -46,44 +46,44 @@ describe('another currency that we carry (rule 18)', () => {
     ['settled', 'settled'],
     ['reimbursed', 'reimbursed'],
   ] as const)('in %s: %s', (from, to) => {
-    const world = REACH[from]!();
-    world.pay({ currency: 'LTC', amount: 5_000n });
-    expect(world.status).toBe(to);
-    world.mine(12, 'LTC');
-    expect([world.status, world.suspense('LTC')]).toEqual([to, 5_000n]);
-    const told = ['pending', 'succeeded', 'settled', 'reimbursed'].includes(from);
-    expect(world.announced().filter((type) => type === 'transaction.other_asset')).toHaveLength(told ? 1 : 0);
+    const judged = REACH[from]!();
+    judged.pay({ currency: 'LTC', amount: 5_000n });
+    expect(judged.status).toBe(to);
+    judged.mine(12, 'LTC');
+    expect([judged.status, judged.suspense('LTC')]).toEqual([to, 5_000n]);
+    const isAnnounced = ['pending', 'succeeded', 'settled', 'reimbursed'].includes(from);
+    expect(judged.announced().filter((type) => type === 'transaction.other_asset')).toHaveLength(isAnnounced ? 1 : 0);
   });
 
   test('it never shows in crypto_received, and its confirmations only where nothing else is', () => {
-    const world = judgedTransaction();
-    world.pay({ currency: 'LTC', amount: 5_000n });
-    world.mine(3, 'LTC');
-    expect(world.verdict.receivedMinor).toBe(0n);
-    expect(world.verdict.youngest?.currency).toBe('LTC');
-    world.pay();
-    world.mine();
-    expect(world.verdict.receivedMinor).toBe(world.amountDue);
-    expect(world.verdict.youngest?.currency).toBe('BTC');
+    const judged = judgedTransaction();
+    judged.pay({ currency: 'LTC', amount: 5_000n });
+    judged.mine(3, 'LTC');
+    expect(judged.verdict.receivedMinor).toBe(0n);
+    expect(judged.verdict.youngest?.currency).toBe('LTC');
+    judged.pay();
+    judged.mine();
+    expect(judged.verdict.receivedMinor).toBe(judged.amountDue);
+    expect(judged.verdict.youngest?.currency).toBe('BTC');
   });
 
   test('a late payment into a review with only such payments stays there', () => {
-    const world = judgedTransaction({ latePolicy: 'review' });
-    world.pay({ currency: 'LTC', amount: 5_000n });
-    world.until(W + 2 * MINUTE);
-    world.pay();
-    world.mine();
-    expect(world.path()).toEqual(['started', 'review']);
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.pay({ currency: 'LTC', amount: 5_000n });
+    judged.until(W + 2 * MINUTE);
+    judged.pay();
+    judged.mine();
+    expect(judged.path()).toEqual(['started', 'review']);
   });
 
   test('a payment whose price is not known needs the highest R', () => {
-    const world = judgedTransaction();
-    world.rate(null, 'LTC');
-    world.pay({ currency: 'LTC', amount: 5_000n });
-    world.mine(11, 'LTC');
-    expect(world.suspense('LTC')).toBe(0n);
-    world.mine(1, 'LTC');
-    expect(world.suspense('LTC')).toBe(5_000n);
+    const judged = judgedTransaction();
+    judged.rate(null, 'LTC');
+    judged.pay({ currency: 'LTC', amount: 5_000n });
+    judged.mine(11, 'LTC');
+    expect(judged.suspense('LTC')).toBe(0n);
+    judged.mine(1, 'LTC');
+    expect(judged.suspense('LTC')).toBe(5_000n);
   });
 });
 
@@ -93,11 +93,11 @@ describe('on time', () => {
     ['W + 60 s', W + MINUTE, 'pending'],
     ['1 ms more', W + MINUTE + 1, 'review'],
   ] as const)('a payment seen at %s', (_when, atMs, status) => {
-    const world = judgedTransaction({ latePolicy: 'review' });
-    world.until(atMs);
-    world.pay();
-    expect(world.status).toBe(status);
-    expect(world.rules()).toEqual([7, status === 'pending' ? 10 : 9]);
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.until(atMs);
+    judged.pay();
+    expect(judged.status).toBe(status);
+    expect(judged.rules()).toEqual([7, status === 'pending' ? 10 : 9]);
   });
 
   test.each([
@@ -106,123 +106,127 @@ describe('on time', () => {
     ['in a block dated W + 2 h, found a day later', { foundAt: W + DAY, minedAt: W + 2 * HOUR }, true],
     ['in a block dated 1 s later', { foundAt: W + DAY, minedAt: W + 2 * HOUR + SECOND }, false],
   ] as const)('after an outage its first pass finds a payment %s', (_where, found, onTime) => {
-    const world = judgedTransaction({ latePolicy: 'review' });
-    world.node('down');
-    world.until(W + MINUTE);
-    world.pay();
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.node('down');
+    judged.until(W + MINUTE);
+    judged.pay();
     if (found.minedAt !== null) {
-      world.until(found.minedAt);
-      world.mine();
+      judged.until(found.minedAt);
+      judged.mine();
     }
-    world.until(found.foundAt);
-    expect(world.status).toBe('started');
-    world.node('up');
-    expect(world.payments[0]!.onTimeMinor).toBe(onTime ? world.amountDue : 0n);
-    expect(world.rules()[0]).toBe(onTime ? 2 : 9);
+    judged.until(found.foundAt);
+    expect(judged.status).toBe('started');
+    judged.node('up');
+    expect(judged.payments[0]!.onTimeMinor).toBe(onTime ? judged.amountDue : 0n);
+    expect(judged.rules()[0]).toBe(onTime ? 2 : 9);
   });
 
   test('an outage that ended before W + 60 s excuses nothing', () => {
-    const world = judgedTransaction({ latePolicy: 'review' });
-    world.node('down');
-    world.until(W + MINUTE);
-    world.node('up');
-    world.until(W + 2 * MINUTE);
-    world.pay();
-    expect(world.status).toBe('review');
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.node('down');
+    judged.until(W + MINUTE);
+    judged.node('up');
+    judged.until(W + 2 * MINUTE);
+    judged.pay();
+    expect(judged.status).toBe('review');
   });
 
   test('the class stays when a payment goes and comes back', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.evict(tx);
-    world.wait(73 * HOUR);
-    expect(world.status).toBe('timedout_checked');
-    world.resend(tx);
-    expect(world.rules()).toEqual([2, 15, 8, 10]);
-    world.mine();
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.evict(tx);
+    judged.wait(73 * HOUR);
+    expect(judged.status).toBe('timedout_checked');
+    judged.resend(tx);
+    expect(judged.rules()).toEqual([2, 15, 8, 10]);
+    judged.mine();
+    expect(judged.status).toBe('succeeded');
   });
 });
 
 describe('several payments', () => {
   test('two outputs of one transaction are two payments of one sum (rule 3)', () => {
-    const world = judgedTransaction();
-    world.pay({ split: [HALF, HALF] });
-    expect([world.status, world.verdict.receivedMinor]).toEqual(['pending', world.amountDue]);
-    world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
-    const [entry] = world.books.entries.values();
+    const judged = judgedTransaction();
+    judged.pay({ split: [HALF, HALF] });
+    expect([judged.status, judged.verdict.receivedMinor]).toEqual(['pending', judged.amountDue]);
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
+    const [entry] = judged.books.entries.values();
     expect(entry?.parts.map((part) => part.key.split(':')[3])).toEqual(['0', '1']);
   });
 
   test('another payment keeps a pending one pending and is summed', () => {
-    const world = judgedTransaction();
-    world.pay({ amount: 20_000n });
-    world.pay({ amount: 20_000n });
-    world.pay({ amount: 10_000n });
-    expect([world.path(), world.verdict.receivedMinor]).toEqual([['started', 'pending'], world.amountDue]);
+    const judged = judgedTransaction();
+    judged.pay({ amount: 20_000n });
+    judged.pay({ amount: 20_000n });
+    judged.pay({ amount: 10_000n });
+    expect([judged.path(), judged.verdict.receivedMinor]).toEqual([['started', 'pending'], judged.amountDue]);
   });
 });
 
 describe('a fee replacement', () => {
   test('is one event with what it replaces', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.replace(tx, { amount: world.amountDue + 100n });
-    expect([world.status, world.verdict.receivedMinor, world.payments.length]).toEqual(['pending', world.amountDue + 100n, 2]);
-    world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue + 100n]);
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.replace(tx, { amount: judged.amountDue + 100n });
+    expect([judged.status, judged.verdict.receivedMinor, judged.payments.length]).toEqual([
+      'pending',
+      judged.amountDue + 100n,
+      2,
+    ]);
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue + 100n]);
   });
 
   test('that pays us the same from the same inputs is the same payment', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    const second = world.replace(tx);
-    expect(world.payments.map((payment) => payment.txid)).toEqual([second.txid]);
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    const second = judged.replace(tx);
+    expect(judged.payments.map((payment) => payment.txid)).toEqual([second.txid]);
   });
 
   test('is on time when what it replaces was, up to its amount', () => {
-    const world = judgedTransaction();
-    const tx = world.pay({ amount: HALF });
-    world.until(W + HOUR);
-    world.replace(tx, { amount: 2n * world.amountDue });
-    expect(world.payments[1]!.onTimeMinor).toBe(HALF);
+    const judged = judgedTransaction();
+    const tx = judged.pay({ amount: HALF });
+    judged.until(W + HOUR);
+    judged.replace(tx, { amount: 2n * judged.amountDue });
+    expect(judged.payments[1]!.onTimeMinor).toBe(HALF);
   });
 
   test('of two payments in one transaction inherits from both', () => {
-    const world = judgedTransaction();
-    const one = world.pay({ amount: HALF });
-    const two = world.pay({ amount: HALF });
-    world.afterGrace();
-    world.rate(80_000n);
-    world.pay({ inputs: [...one.inputs, ...two.inputs] });
-    world.mine();
-    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
+    const judged = judgedTransaction();
+    const one = judged.pay({ amount: HALF });
+    const two = judged.pay({ amount: HALF });
+    judged.afterGrace();
+    judged.rate(80_000n);
+    judged.pay({ inputs: [...one.inputs, ...two.inputs] });
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
   });
 
   test('of a replacement inherits once, not twice', () => {
-    const world = judgedTransaction();
-    const tx = world.pay({ amount: HALF });
-    world.until(W + HOUR);
-    const second = world.replace(tx, { amount: 40_000n });
-    world.replace(second, { amount: 45_000n });
-    expect(world.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, HALF, HALF]);
+    const judged = judgedTransaction();
+    const tx = judged.pay({ amount: HALF });
+    judged.until(W + HOUR);
+    const second = judged.replace(tx, { amount: 40_000n });
+    judged.replace(second, { amount: 45_000n });
+    expect(judged.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, HALF, HALF]);
   });
 
   test('of one that was on time itself inherits from that one, not from both', () => {
-    const world = judgedTransaction();
-    const second = world.replace(world.pay({ amount: HALF }), { amount: 30_000n });
-    world.until(W + HOUR);
-    world.replace(second, { amount: world.amountDue });
-    expect(world.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, 30_000n, 30_000n]);
+    const judged = judgedTransaction();
+    const second = judged.replace(judged.pay({ amount: HALF }), { amount: 30_000n });
+    judged.until(W + HOUR);
+    judged.replace(second, { amount: judged.amountDue });
+    expect(judged.payments.map((payment) => payment.onTimeMinor)).toEqual([HALF, 30_000n, 30_000n]);
   });
 
   test('with two outputs shares what it inherits', () => {
-    const world = judgedTransaction();
-    const tx = world.pay({ amount: HALF });
-    world.until(W + HOUR);
-    world.pay({ split: [20_000n, 20_000n], inputs: tx.inputs });
-    expect(world.payments.slice(1).map((payment) => payment.onTimeMinor)).toEqual([20_000n, 5_000n]);
+    const judged = judgedTransaction();
+    const tx = judged.pay({ amount: HALF });
+    judged.until(W + HOUR);
+    judged.pay({ split: [20_000n, 20_000n], inputs: tx.inputs });
+    expect(judged.payments.slice(1).map((payment) => payment.onTimeMinor)).toEqual([20_000n, 5_000n]);
   });
 
   test('to nowhere leaves nothing behind: back to started before W, to timedout after', () => {
@@ -230,34 +234,34 @@ describe('a fee replacement', () => {
       [W - SECOND, 'started'],
       [W, 'timedout'],
     ] as const) {
-      const world = judgedTransaction();
-      const tx = world.pay();
-      world.until(atMs);
-      world.doubleSpend(tx);
-      expect([world.status, world.rules().slice(0, 2), world.verdict.receivedMinor]).toEqual([status, [2, 15], 0n]);
+      const judged = judgedTransaction();
+      const tx = judged.pay();
+      judged.until(atMs);
+      judged.doubleSpend(tx);
+      expect([judged.status, judged.rules().slice(0, 2), judged.verdict.receivedMinor]).toEqual([status, [2, 15], 0n]);
     }
   });
 });
 
 describe('a malleated twin', () => {
   test('of an unbooked payment takes over its time', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.until(W + 3 * HOUR);
-    const twin = world.malleate(tx);
-    expect([world.status, world.available(), world.payments.length]).toEqual(['succeeded', world.amountDue, 1]);
-    expect(world.payments[0]!.txid).toBe(twin.txid);
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.until(W + 3 * HOUR);
+    const twin = judged.malleate(tx);
+    expect([judged.status, judged.available(), judged.payments.length]).toEqual(['succeeded', judged.amountDue, 1]);
+    expect(judged.payments[0]!.txid).toBe(twin.txid);
   });
 
   test('of a lost payment restores what its loss took', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.mine();
-    world.reorg(1, 'out');
-    world.wait(11 * MINUTE);
-    expect(world.status).toBe('review');
-    world.malleate(tx);
-    expect([world.status, world.available()]).toEqual(['succeeded', world.amountDue]);
-    expect([...world.books.entries.keys()].at(-1)).toMatch(/#2$/);
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.mine();
+    judged.reorg(1, 'out');
+    judged.wait(11 * MINUTE);
+    expect(judged.status).toBe('review');
+    judged.malleate(tx);
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
+    expect([...judged.books.entries.keys()].at(-1)).toMatch(/#2$/);
   });
 });

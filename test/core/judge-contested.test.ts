@@ -12,73 +12,73 @@ describe('a contested chain', () => {
       [LIMIT + 1n, 'pending'],
       [LIMIT, 'succeeded'],
     ] as const) {
-      const world = judgedTransaction({ usd });
-      world.contest(LIMIT);
-      world.pay();
-      world.mine(6);
-      expect(world.status).toBe(during);
-      world.contest(null);
-      expect(world.status).toBe('succeeded');
+      const judged = judgedTransaction({ usd });
+      judged.contest(LIMIT);
+      judged.pay();
+      judged.mine(6);
+      expect(judged.status).toBe(during);
+      judged.contest(null);
+      expect(judged.status).toBe('succeeded');
     }
   });
 
   test('several payments of one price are one amount', () => {
-    const world = judgedTransaction(LARGE);
-    world.contest(LIMIT);
-    for (let i = 0; i < 3; i++) world.pay({ amount: 5_000_00n });
-    world.mine(6);
-    expect(world.status).toBe('pending');
-    world.contest(null);
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction(LARGE);
+    judged.contest(LIMIT);
+    for (let i = 0; i < 3; i++) judged.pay({ amount: 5_000_00n });
+    judged.mine(6);
+    expect(judged.status).toBe('pending');
+    judged.contest(null);
+    expect(judged.status).toBe('succeeded');
   });
 
   test('suspense waits as well, and so does the acceptance of what lies there', () => {
-    const world = judgedTransaction({ ...LARGE, latePolicy: 'review' });
-    world.until(W + HOUR);
-    world.contest(LIMIT);
-    world.pay();
-    world.mine(6);
-    expect([world.status, world.suspense()]).toEqual(['review', 0n]);
-    world.contest(null);
-    expect(world.suspense()).toBe(15_000_00n);
-    world.contest(LIMIT);
-    expect(() => world.accept()).toThrow(/contradict/);
-    world.contest(null);
-    world.accept();
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction({ ...LARGE, latePolicy: 'review' });
+    judged.until(W + HOUR);
+    judged.contest(LIMIT);
+    judged.pay();
+    judged.mine(6);
+    expect([judged.status, judged.suspense()]).toEqual(['review', 0n]);
+    judged.contest(null);
+    expect(judged.suspense()).toBe(15_000_00n);
+    judged.contest(LIMIT);
+    expect(() => judged.accept()).toThrow(/contradict/);
+    judged.contest(null);
+    judged.accept();
+    expect(judged.status).toBe('succeeded');
   });
 
   test('a late payment above the limit is not accepted by policy meanwhile', () => {
-    const world = judgedTransaction(LARGE);
-    world.until(W + HOUR);
-    world.pay();
-    world.contest(LIMIT);
-    world.mine(6);
-    expect(world.status).toBe('review');
-    world.contest(null);
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction(LARGE);
+    judged.until(W + HOUR);
+    judged.pay();
+    judged.contest(LIMIT);
+    judged.mine(6);
+    expect(judged.status).toBe('review');
+    judged.contest(null);
+    expect(judged.status).toBe('succeeded');
   });
 
   test('the other chain is not held up, a payment without a rate is', () => {
-    const world = judgedTransaction(LARGE);
-    world.contest(LIMIT, 'LTC');
-    world.pay();
-    world.mine(6);
-    expect(world.status).toBe('succeeded');
-    world.rate(null, 'LTC');
-    world.pay({ currency: 'LTC', amount: 10n });
-    world.mine(12, 'LTC');
-    expect(world.suspense('LTC')).toBe(0n);
-    world.contest(null, 'LTC');
-    expect(world.suspense('LTC')).toBe(10n);
+    const judged = judgedTransaction(LARGE);
+    judged.contest(LIMIT, 'LTC');
+    judged.pay();
+    judged.mine(6);
+    expect(judged.status).toBe('succeeded');
+    judged.rate(null, 'LTC');
+    judged.pay({ currency: 'LTC', amount: 10n });
+    judged.mine(12, 'LTC');
+    expect(judged.suspense('LTC')).toBe(0n);
+    judged.contest(null, 'LTC');
+    expect(judged.suspense('LTC')).toBe(10n);
   });
 
   test('a loss is taken back at once', () => {
-    const world = judgedTransaction(LARGE);
-    world.pay();
-    world.mine(6);
-    world.contest(LIMIT);
-    world.reorg(6, 'dead');
-    expect(world.status).toBe('review');
+    const judged = judgedTransaction(LARGE);
+    judged.pay();
+    judged.mine(6);
+    judged.contest(LIMIT);
+    judged.reorg(6, 'dead');
+    expect(judged.status).toBe('review');
   });
 });

@@ -69,7 +69,8 @@ function judged(payments: readonly Payment[], room?: number): End {
   return { it: before as Case, verdicts, books };
 }
 
-const told = (end: End) => end.verdicts.flatMap((it) => it.steps.flatMap((step) => (step.kind === 'status' ? [step.to] : [])));
+const statuses = (end: End) =>
+  end.verdicts.flatMap((it) => it.steps.flatMap((step) => (step.kind === 'status' ? [step.to] : [])));
 const announced = (end: End) =>
   end.verdicts
     .flatMap((it) => it.steps.flatMap((step) => (step.kind === 'announce' ? [`${step.type} ${step.data.txid}`] : [])))
@@ -94,7 +95,7 @@ test('in portions it ends as at once: the same path, places, announcements and b
       const whole = judged(payments);
       const parts = judged(payments, room);
       expect(whole.verdicts).toHaveLength(1);
-      expect(told(parts)).toEqual(told(whole));
+      expect(statuses(parts)).toEqual(statuses(whole));
       expect(announced(parts)).toEqual(announced(whole));
       expect(parts.it.transaction).toEqual(whole.it.transaction);
       expect(parts.it.payments).toEqual(whole.it.payments);
@@ -107,7 +108,7 @@ test('in portions it ends as at once: the same path, places, announcements and b
 test('of payments that are found together those on time are told first, at once and in portions', () => {
   const late: Sent = { amount: 60_000n, isLate: true, isOther: false, deep: 6 };
   const found = coinsOf([late, { ...late, amount: 50_000n, isLate: false }]);
-  for (const end of [judged(found), judged(found, 1)]) expect(told(end)).toEqual(['pending', 'confirmed', 'succeeded']);
+  for (const end of [judged(found), judged(found, 1)]) expect(statuses(end)).toEqual(['pending', 'confirmed', 'succeeded']);
 });
 
 test('no verdict notes, books or takes back more than it has room for, but what the price needs', () => {

@@ -21,13 +21,13 @@ describe('amount due and tolerance', () => {
       [least, 'succeeded'],
       [least - 1n, 'declined'],
     ] as const) {
-      const world = judgedTransaction({ toleranceBps, usd });
-      world.pay({ amount });
-      world.mine(6);
-      world.afterGrace();
-      expect([world.status, world.verdict.receivedMinor]).toEqual([status, amount]);
-      expect(world.available()).toBe(status === 'succeeded' ? amount : 0n);
-      expect(world.suspense()).toBe(status === 'succeeded' ? 0n : amount);
+      const judged = judgedTransaction({ toleranceBps, usd });
+      judged.pay({ amount });
+      judged.mine(6);
+      judged.afterGrace();
+      expect([judged.status, judged.verdict.receivedMinor]).toEqual([status, amount]);
+      expect(judged.available()).toBe(status === 'succeeded' ? amount : 0n);
+      expect(judged.suspense()).toBe(status === 'succeeded' ? 0n : amount);
     }
   });
 
@@ -36,17 +36,17 @@ describe('amount due and tolerance', () => {
     ['one unit above: exactly the amount due', 50_501n, 50_000n],
     ['ten times: exactly the amount due', 500_000n, 50_000n],
   ] as const)('at %s is credited', (_what, amount, credited) => {
-    const world = judgedTransaction();
-    world.pay({ amount });
-    world.mine(3);
-    expect([world.available(), world.suspense()]).toEqual([credited, amount - credited]);
+    const judged = judgedTransaction();
+    judged.pay({ amount });
+    judged.mine(3);
+    expect([judged.available(), judged.suspense()]).toEqual([credited, amount - credited]);
   });
 
   test('of several payments the first ones are credited, and the rest of the last goes to suspense', () => {
-    const world = judgedTransaction();
-    for (const amount of [30_000n, 15_000n, 30_000n]) world.pay({ amount });
-    world.mine();
-    expect(world.payments.map((payment) => [payment.inAvailable, payment.inSuspense])).toEqual([
+    const judged = judgedTransaction();
+    for (const amount of [30_000n, 15_000n, 30_000n]) judged.pay({ amount });
+    judged.mine();
+    expect(judged.payments.map((payment) => [payment.inAvailable, payment.inSuspense])).toEqual([
       [30_000n, 0n],
       [15_000n, 0n],
       [5_000n, 25_000n],
@@ -54,14 +54,14 @@ describe('amount due and tolerance', () => {
   });
 
   test('a second payment still below R when the first suffices is an extra one', () => {
-    const world = judgedTransaction();
-    const first = world.pay();
-    world.pay({ amount: HALF });
-    world.mineOnly(first);
-    expect([world.status, world.announced()]).toEqual(['succeeded', ['transaction.extra_payment']]);
-    world.mine();
-    expect([world.status, world.available(), world.suspense()]).toEqual(['succeeded', world.amountDue, HALF]);
-    expect(world.announced()).toHaveLength(1);
+    const judged = judgedTransaction();
+    const first = judged.pay();
+    judged.pay({ amount: HALF });
+    judged.mineOnly(first);
+    expect([judged.status, judged.announced()]).toEqual(['succeeded', ['transaction.extra_payment']]);
+    judged.mine();
+    expect([judged.status, judged.available(), judged.suspense()]).toEqual(['succeeded', judged.amountDue, HALF]);
+    expect(judged.announced()).toHaveLength(1);
   });
 });
 
@@ -82,12 +82,12 @@ describe('R', () => {
     ['DOGE', 10_000_00n, 60],
   ] as const)('%s of %i cents needs %i confirmations, not one less', (currency, usd, depth) => {
     expect(requiredDepth(currency, usd).depth).toBe(depth);
-    const world = judgedTransaction({ currency, usd });
-    world.pay();
-    world.mine(depth - 1);
-    expect(world.status).toBe('pending');
-    world.mine();
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction({ currency, usd });
+    judged.pay();
+    judged.mine(depth - 1);
+    expect(judged.status).toBe('pending');
+    judged.mine();
+    expect(judged.status).toBe('succeeded');
   });
 
   test.each([
@@ -95,71 +95,71 @@ describe('R', () => {
     ['an InstantSend lock for 1,000 USD', 1_000_00n, 'instantsend', 'pending'],
     ['a ChainLock for 1,000 USD', 1_000_00n, 'chainlock', 'succeeded'],
   ] as const)('DASH: %s', (_what, usd, lock, status) => {
-    const world = judgedTransaction({ currency: 'DASH', usd });
-    world.pay({ lock });
-    expect(world.status).toBe(status);
-    world.mine(requiredDepth('DASH', usd).depth);
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction({ currency: 'DASH', usd });
+    judged.pay({ lock });
+    expect(judged.status).toBe(status);
+    judged.mine(requiredDepth('DASH', usd).depth);
+    expect(judged.status).toBe('succeeded');
   });
 
   test('a lock that comes later counts when it comes', () => {
-    const world = judgedTransaction({ currency: 'DASH' });
-    const tx = world.pay();
-    expect(world.status).toBe('pending');
-    world.lock(tx, 'instantsend');
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction({ currency: 'DASH' });
+    const tx = judged.pay();
+    expect(judged.status).toBe('pending');
+    judged.lock(tx, 'instantsend');
+    expect(judged.status).toBe('succeeded');
   });
 
   test.each([
     ['BTC', 100],
     ['DOGE', 240],
   ] as const)('a coinbase output of %s counts only when mature', (currency, maturity) => {
-    const world = judgedTransaction({ currency });
-    world.pay({ coinbase: true });
-    world.mine(maturity - 2);
-    expect(world.status).toBe('pending');
-    world.mine();
-    expect(world.status).toBe('succeeded');
+    const judged = judgedTransaction({ currency });
+    judged.pay({ coinbase: true });
+    judged.mine(maturity - 2);
+    expect(judged.status).toBe('pending');
+    judged.mine();
+    expect(judged.status).toBe('succeeded');
   });
 
   test('a payment goes to suspense at the R of its own value, not of the transaction', () => {
-    const world = judgedTransaction({ latePolicy: 'review' });
-    world.until(W + HOUR);
-    world.pay({ amount: 1_000_000n }); // 1,000 USD
-    world.mine(2);
-    expect(world.suspense()).toBe(0n);
-    world.mine();
-    expect(world.suspense()).toBe(1_000_000n);
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.until(W + HOUR);
+    judged.pay({ amount: 1_000_000n }); // 1,000 USD
+    judged.mine(2);
+    expect(judged.suspense()).toBe(0n);
+    judged.mine();
+    expect(judged.suspense()).toBe(1_000_000n);
   });
 });
 
 describe('short (rule 6)', () => {
   test('not before W + 60 s has passed, and only when every payment has R', () => {
-    const world = judgedTransaction({ usd: 150_00n });
-    world.pay({ amount: HALF });
-    world.mine(2);
-    world.until(W + MINUTE);
-    expect(world.status).toBe('pending');
-    world.pay({ amount: HALF });
-    world.until(W + MINUTE + 1);
-    world.mine();
-    expect(world.status).toBe('pending');
-    world.mine();
-    expect([world.status, world.rules(), world.suspense()]).toEqual(['declined', [2, 6], 2n * HALF]);
+    const judged = judgedTransaction({ usd: 150_00n });
+    judged.pay({ amount: HALF });
+    judged.mine(2);
+    judged.until(W + MINUTE);
+    expect(judged.status).toBe('pending');
+    judged.pay({ amount: HALF });
+    judged.until(W + MINUTE + 1);
+    judged.mine();
+    expect(judged.status).toBe('pending');
+    judged.mine();
+    expect([judged.status, judged.rules(), judged.suspense()]).toEqual(['declined', [2, 6], 2n * HALF]);
   });
 
   test('a conflicted payment is not waited for', () => {
-    const world = judgedTransaction();
-    world.pay({ amount: HALF });
-    world.mine();
-    const other = world.pay({ amount: HALF });
-    world.doubleSpend(other);
-    world.afterGrace();
-    expect([world.status, world.suspense()]).toEqual(['declined', HALF]);
+    const judged = judgedTransaction();
+    judged.pay({ amount: HALF });
+    judged.mine();
+    const other = judged.pay({ amount: HALF });
+    judged.doubleSpend(other);
+    judged.afterGrace();
+    expect([judged.status, judged.suspense()]).toEqual(['declined', HALF]);
   });
 });
 
-test('the quote of the small world makes a cent ten satoshi', () => {
+test('the quote of the small judged makes a cent ten satoshi', () => {
   expect(judgedTransaction().transaction.rate).toBe(QUOTE);
   expect(judgedTransaction().amountDue).toBe(50_000n);
 });

@@ -10,92 +10,92 @@ const HALF = 25_000n;
 
 describe('the window (rules 7 and 8)', () => {
   test('times out at W and not before', () => {
-    const world = judgedTransaction();
-    world.until(W - 1);
-    expect([world.status, world.verdict.dueAtMs]).toEqual(['started', W]);
-    world.until(W);
-    expect([world.path(), world.rules()]).toEqual([['started', 'timedout'], [7]]);
+    const judged = judgedTransaction();
+    judged.until(W - 1);
+    expect([judged.status, judged.verdict.dueAtMs]).toEqual(['started', W]);
+    judged.until(W);
+    expect([judged.path(), judged.rules()]).toEqual([['started', 'timedout'], [7]]);
   });
 
   test('a day after creation the chain is looked up once more, and not before', () => {
-    const world = judgedTransaction();
-    world.until(T0 + DAY - 1);
-    expect([world.status, world.verdict.dueAtMs]).toEqual(['timedout', T0 + DAY]);
-    expect(world.transaction.lookedUpAtMs).toBeNull();
-    world.until(T0 + DAY);
-    expect([world.rules(), world.transaction.lookedUpAtMs]).toEqual([[7, 8], T0 + DAY]);
+    const judged = judgedTransaction();
+    judged.until(T0 + DAY - 1);
+    expect([judged.status, judged.verdict.dueAtMs]).toEqual(['timedout', T0 + DAY]);
+    expect(judged.transaction.lookedUpAtMs).toBeNull();
+    judged.until(T0 + DAY);
+    expect([judged.rules(), judged.transaction.lookedUpAtMs]).toEqual([[7, 8], T0 + DAY]);
   });
 
   test('while the node is down nothing times out; when it is back and nothing was paid, it does', () => {
-    const world = judgedTransaction();
-    world.node('down');
-    world.until(T0 + 3 * DAY);
-    expect(world.status).toBe('started');
-    world.node('up');
-    expect(world.status).toBe('timedout_checked');
+    const judged = judgedTransaction();
+    judged.node('down');
+    judged.until(T0 + 3 * DAY);
+    expect(judged.status).toBe('started');
+    judged.node('up');
+    expect(judged.status).toBe('timedout_checked');
   });
 
   test('a timed out one waits for its look-up while the node is down', () => {
-    const world = judgedTransaction();
-    world.until(W);
-    world.node('down');
-    world.until(T0 + 3 * DAY);
-    expect([world.status, world.transaction.lookupWanted]).toEqual(['timedout', false]);
-    world.node('up');
-    expect(world.status).toBe('timedout_checked');
+    const judged = judgedTransaction();
+    judged.until(W);
+    judged.node('down');
+    judged.until(T0 + 3 * DAY);
+    expect([judged.status, judged.transaction.lookupWanted]).toEqual(['timedout', false]);
+    judged.node('up');
+    expect(judged.status).toBe('timedout_checked');
   });
 
   test('another chain’s node does not hold it up, nor speed it', () => {
-    const world = judgedTransaction();
-    world.node('down', 'LTC');
-    world.until(W);
-    expect(world.status).toBe('timedout');
+    const judged = judgedTransaction();
+    judged.node('down', 'LTC');
+    judged.until(W);
+    expect(judged.status).toBe('timedout');
   });
 });
 
 describe('withdrawn (rule 15)', () => {
   test('only when every payment is dead', () => {
-    const world = judgedTransaction();
-    const one = world.pay({ amount: HALF });
-    const two = world.pay({ amount: HALF });
-    world.doubleSpend(one);
-    expect(world.status).toBe('pending');
-    world.evict(two);
-    world.wait(71 * HOUR);
-    expect(world.status).toBe('pending');
-    world.wait(HOUR);
-    expect(world.rules().slice(0, 2)).toEqual([2, 15]);
+    const judged = judgedTransaction();
+    const one = judged.pay({ amount: HALF });
+    const two = judged.pay({ amount: HALF });
+    judged.doubleSpend(one);
+    expect(judged.status).toBe('pending');
+    judged.evict(two);
+    judged.wait(71 * HOUR);
+    expect(judged.status).toBe('pending');
+    judged.wait(HOUR);
+    expect(judged.rules().slice(0, 2)).toEqual([2, 15]);
   });
 
   test('72 hours out of the mempool, not a second less; back in between it counts anew', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.evict(tx);
-    world.wait(72 * HOUR - SECOND);
-    world.resend(tx);
-    expect(world.status).toBe('pending');
-    world.evict(tx);
-    world.wait(72 * HOUR - SECOND);
-    expect(world.status).toBe('pending');
-    world.wait(SECOND);
-    expect(world.status).toBe('timedout_checked');
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.evict(tx);
+    judged.wait(72 * HOUR - SECOND);
+    judged.resend(tx);
+    expect(judged.status).toBe('pending');
+    judged.evict(tx);
+    judged.wait(72 * HOUR - SECOND);
+    expect(judged.status).toBe('pending');
+    judged.wait(SECOND);
+    expect(judged.status).toBe('timedout_checked');
   });
 
   test('after the window it is timed out, also when the watcher has not told yet how far it is', () => {
-    const world = judgedTransaction();
-    world.pay();
-    world.node('down');
-    world.until(W + HOUR);
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.node('down');
+    judged.until(W + HOUR);
     const it: Case = {
-      transaction: { ...world.transaction },
-      payments: world.payments.map((payment) => ({
+      transaction: { ...judged.transaction },
+      payments: judged.payments.map((payment) => ({
         ...payment,
         state: 'conflicted',
         conflictTxid: 'rival',
-        goneSinceMs: world.now,
+        goneSinceMs: judged.now,
       })),
-      nowMs: world.now,
-      chains: new Map([['BTC', world.chain().view]]),
+      nowMs: judged.now,
+      chains: new Map([['BTC', judged.chain().view]]),
       blocks: new Map(),
       feeBps: 0,
       settlementMs: DAY,
@@ -108,33 +108,33 @@ describe('withdrawn (rule 15)', () => {
   });
 
   test('while it is out it shows nothing received, and still waits', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.evict(tx);
-    expect([world.status, world.verdict.receivedMinor, world.verdict.youngest]).toEqual(['pending', 0n, null]);
-    expect(world.verdict.dueAtMs).not.toBeNull();
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.evict(tx);
+    expect([judged.status, judged.verdict.receivedMinor, judged.verdict.youngest]).toEqual(['pending', 0n, null]);
+    expect(judged.verdict.dueAtMs).not.toBeNull();
   });
 
   test('the 72 hours do not pass while our node is down', () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.evict(tx);
-    world.wait(HOUR);
-    world.node('down');
-    world.wait(100 * HOUR);
-    expect(world.status).toBe('pending');
-    world.resend(tx);
-    world.node('up');
-    expect(world.status).toBe('pending');
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.evict(tx);
+    judged.wait(HOUR);
+    judged.node('down');
+    judged.wait(100 * HOUR);
+    expect(judged.status).toBe('pending');
+    judged.resend(tx);
+    judged.node('up');
+    expect(judged.status).toBe('pending');
   });
 
   test('before W the transaction waits for another payment', () => {
-    const world = judgedTransaction();
-    world.doubleSpend(world.pay());
-    expect(world.status).toBe('started');
-    world.pay();
-    world.mine();
-    expect(world.path()).toEqual(['started', 'pending', 'started', 'pending', 'confirmed', 'succeeded']);
+    const judged = judgedTransaction();
+    judged.doubleSpend(judged.pay());
+    expect(judged.status).toBe('started');
+    judged.pay();
+    judged.mine();
+    expect(judged.path()).toEqual(['started', 'pending', 'started', 'pending', 'confirmed', 'succeeded']);
   });
 });
 
@@ -160,48 +160,52 @@ describe('settled (rule 19)', () => {
   });
 
   test('every credited payment must be final, an extra one in suspense need not', () => {
-    const world = judgedTransaction({ settlementMs: 0 });
-    world.pay();
-    world.mine();
-    world.pay({ amount: HALF });
-    world.mineEmpty(5);
-    world.wait(SECOND);
-    expect(world.status).toBe('settled');
+    const judged = judgedTransaction({ settlementMs: 0 });
+    judged.pay();
+    judged.mine();
+    judged.pay({ amount: HALF });
+    judged.mineEmpty(5);
+    judged.wait(SECOND);
+    expect(judged.status).toBe('settled');
   });
 
   test('waits while a reorganisation has put the payment back, with its entry and status kept and one event', () => {
-    const world = judgedTransaction();
-    world.pay();
-    world.mine(6);
-    world.wait(DAY - MINUTE);
-    world.reorg(6);
-    expect([world.status, world.announced(), world.available()]).toEqual(['succeeded', ['transaction.reorged'], world.amountDue]);
-    world.wait(HOUR);
-    expect(world.status).toBe('succeeded');
-    world.mine();
-    expect(world.announced()).toEqual(['transaction.reorged']);
-    world.mine(5);
-    expect([world.status, world.books.entries.size]).toEqual(['settled', 1]);
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.mine(6);
+    judged.wait(DAY - MINUTE);
+    judged.reorg(6);
+    expect([judged.status, judged.announced(), judged.available()]).toEqual([
+      'succeeded',
+      ['transaction.reorged'],
+      judged.amountDue,
+    ]);
+    judged.wait(HOUR);
+    expect(judged.status).toBe('succeeded');
+    judged.mine();
+    expect(judged.announced()).toEqual(['transaction.reorged']);
+    judged.mine(5);
+    expect([judged.status, judged.books.entries.size]).toEqual(['settled', 1]);
   });
 
   test('waits while our node is down', () => {
-    const world = judgedTransaction();
-    world.pay();
-    world.mine(6);
-    world.node('down');
-    world.wait(2 * DAY);
-    expect(world.status).toBe('succeeded');
-    world.node('up');
-    expect(world.status).toBe('settled');
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.mine(6);
+    judged.node('down');
+    judged.wait(2 * DAY);
+    expect(judged.status).toBe('succeeded');
+    judged.node('up');
+    expect(judged.status).toBe('settled');
   });
 });
 
 test('a payment is noticed however long the node was away: late payments find their owner', () => {
-  const world = judgedTransaction({ latePolicy: 'review' });
-  world.wait(400 * DAY);
-  world.pay();
-  world.mine();
-  expect([world.path(), world.suspense()]).toEqual([['started', 'timedout', 'timedout_checked', 'review'], world.amountDue]);
+  const judged = judgedTransaction({ latePolicy: 'review' });
+  judged.wait(400 * DAY);
+  judged.pay();
+  judged.mine();
+  expect([judged.path(), judged.suspense()]).toEqual([['started', 'timedout', 'timedout_checked', 'review'], judged.amountDue]);
 });
 
 test('the time of a chain is never ahead of now: our own clock was set back since it was read', () => {

@@ -9,9 +9,9 @@ import { newBooks } from '../support/books.ts';
 import { judgedTransaction, T0, W } from '../support/judged-transaction.ts';
 
 function payment(id: number, amount: bigint, currency: 'BTC' | 'LTC' = 'BTC'): Payment {
-  const world = judgedTransaction({ currency });
-  world.pay({ amount });
-  return { ...world.payments[0]!, id: BigInt(id), txid: `tx${id}`, vout: id };
+  const judged = judgedTransaction({ currency });
+  judged.pay({ amount });
+  return { ...judged.payments[0]!, id: BigInt(id), txid: `tx${id}`, vout: id };
 }
 
 function caseOf(payments: Payment[], feeBps = 0): Case {

@@ -39,83 +39,83 @@ test('every status is reached from a created transaction, and none but reimburse
 const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   'paid in time': () => REACH.settled!(),
   'short, then another payment': () => {
-    const world = REACH.declined!();
-    world.pay();
-    return world;
+    const judged = REACH.declined!();
+    judged.pay();
+    return judged;
   },
   'nothing came': () => REACH.timedout_checked!(),
   'late while the node was down': () => {
-    const world = judgedTransaction();
-    world.node('down');
-    world.until(W + 3 * HOUR);
-    world.pay();
-    world.node('up');
-    return world;
+    const judged = judgedTransaction();
+    judged.node('down');
+    judged.until(W + 3 * HOUR);
+    judged.pay();
+    judged.node('up');
+    return judged;
   },
   'late, accepted by policy': () => {
-    const world = REACH.timedout!();
-    world.pay();
-    world.mine();
-    return world;
+    const judged = REACH.timedout!();
+    judged.pay();
+    judged.mine();
+    return judged;
   },
   'very late': () => {
-    const world = REACH.timedout_checked!();
-    world.pay();
-    return world;
+    const judged = REACH.timedout_checked!();
+    judged.pay();
+    return judged;
   },
   'replaced after the window, and so on time': () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.until(W);
-    world.doubleSpend(tx);
-    expect(world.status).toBe('timedout');
-    world.replace(tx, { amount: world.amountDue + 1n });
-    return world;
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.until(W);
+    judged.doubleSpend(tx);
+    expect(judged.status).toBe('timedout');
+    judged.replace(tx, { amount: judged.amountDue + 1n });
+    return judged;
   },
   'on time, evicted, and back after three days': () => {
-    const world = judgedTransaction();
-    const tx = world.pay();
-    world.evict(tx);
-    world.wait(72 * HOUR);
-    expect(world.status).toBe('timedout_checked');
-    world.resend(tx);
-    return world;
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.evict(tx);
+    judged.wait(72 * HOUR);
+    expect(judged.status).toBe('timedout_checked');
+    judged.resend(tx);
+    return judged;
   },
   'the other coin, in every status': () => {
     for (const status of ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined']) {
-      const world = REACH[status]!();
-      world.pay({ currency: 'LTC', amount: 1n });
-      collect(world);
+      const judged = REACH[status]!();
+      judged.pay({ currency: 'LTC', amount: 1n });
+      collect(judged);
     }
     return undefined;
   },
   'the other coin, then the right one': () => {
-    const world = judgedTransaction();
-    world.pay({ currency: 'LTC', amount: 1n });
-    world.pay();
-    return world;
+    const judged = judgedTransaction();
+    judged.pay({ currency: 'LTC', amount: 1n });
+    judged.pay();
+    return judged;
   },
   'cancelled before and after the payment': () => {
-    const world = REACH.cancelled!();
-    world.pay();
-    collect(world);
+    const judged = REACH.cancelled!();
+    judged.pay();
+    collect(judged);
     const flying = REACH.pending!();
     flying.cancel();
     return flying;
   },
   'accepted and refused by the merchant': () => {
-    const world = REACH.review!();
-    world.decline();
-    world.accept();
-    collect(world);
+    const judged = REACH.review!();
+    judged.decline();
+    judged.accept();
+    collect(judged);
     const other = REACH.review!();
     other.accept();
     return other;
   },
   'withdrawn in the window and after it': () => {
-    const world = judgedTransaction();
-    world.doubleSpend(world.pay());
-    collect(world);
+    const judged = judgedTransaction();
+    judged.doubleSpend(judged.pay());
+    collect(judged);
     const after = judgedTransaction();
     const tx = after.pay();
     after.until(W);
@@ -124,52 +124,52 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   },
   'lost and back': () => {
     for (const status of ['succeeded', 'settled']) {
-      const world = REACH[status]!({ settlementMs: SECOND });
-      world.reorg(6, 'out');
-      world.wait(11 * MINUTE);
-      for (const tx of world.chain().txs) world.resend(tx);
-      world.mine();
-      collect(world);
+      const judged = REACH[status]!({ settlementMs: SECOND });
+      judged.reorg(6, 'out');
+      judged.wait(11 * MINUTE);
+      for (const tx of judged.chain().txs) judged.resend(tx);
+      judged.mine();
+      collect(judged);
     }
     return undefined;
   },
   'confirmed late at a lower price': () => {
-    const world = judgedTransaction();
-    world.pay();
-    world.until(W + 2 * DAY);
-    world.rate(1_000n);
-    world.mine();
-    return world;
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.until(W + 2 * DAY);
+    judged.rate(1_000n);
+    judged.mine();
+    return judged;
   },
   'returned to the customer': () => {
     for (const status of ['review', 'declined', 'succeeded', 'settled']) {
-      const world = REACH[status]!();
-      world.openRefund();
-      world.finishRefund();
-      collect(world);
+      const judged = REACH[status]!();
+      judged.openRefund();
+      judged.finishRefund();
+      collect(judged);
     }
     return undefined;
   },
 };
 const used = new Set<string>(['1: – to started']);
-function collect(world: JudgedTransaction): void {
-  for (const step of world.steps) if (step.kind === 'status') used.add(`${step.rule}: ${step.from} to ${step.to}`);
+function collect(judged: JudgedTransaction): void {
+  for (const step of judged.steps) if (step.kind === 'status') used.add(`${step.rule}: ${step.from} to ${step.to}`);
 }
 
 describe('every arrow is used', () => {
   test.each(Object.entries(STORIES))('%s', (_name, story) => {
-    const world = story();
-    if (world !== undefined) collect(world);
+    const judged = story();
+    if (judged !== undefined) collect(judged);
   });
 
   test('a confirmed one that is found at rest below R (rule 16)', () => {
-    const world = judgedTransaction({ usd: 150_00n });
-    world.pay();
+    const judged = judgedTransaction({ usd: 150_00n });
+    judged.pay();
     const it = {
-      transaction: { ...world.transaction, status: 'confirmed' as const },
-      payments: world.payments.map((payment) => ({ ...payment })),
-      nowMs: world.now,
-      chains: new Map([['BTC', world.chain().view]]),
+      transaction: { ...judged.transaction, status: 'confirmed' as const },
+      payments: judged.payments.map((payment) => ({ ...payment })),
+      nowMs: judged.now,
+      chains: new Map([['BTC', judged.chain().view]]),
       blocks: new Map(),
       feeBps: 0,
       settlementMs: 0,

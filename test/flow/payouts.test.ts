@@ -64,8 +64,7 @@ const held = async (on = ctx): Promise<void> => {
   await createHeldPayouts(on, (_id, error) => troubles.push(error)).run();
   expect(troubles).toEqual([]);
 };
-const trip = () =>
-  tripBreaker(ctx.db, { name: 'payouts', by: ['INV-1'], findings: ['INV-1: x'], atMs: ctx.ports.clock.now() });
+const trip = () => tripBreaker(ctx.db, { name: 'payouts', by: ['INV-1'], findings: ['INV-1: x'], atMs: ctx.ports.clock.now() });
 const approvalAbove = (merchantId: bigint, usd: string | null) =>
   setSettings(ctx, { merchantId, scopes: SCOPES, change: { payoutApprovalAbove: usd } });
 
@@ -129,10 +128,10 @@ describe('a request', () => {
     const own = await world.create(50_00n, 'BTC', rich);
     const { rows } = await world.admin.query(`select id from account_xpubs where currency = 'BTC'`);
     const script = ctx.ports.destinations.bitcoinScript(OUTSIDE_TOO);
-    await world.admin.query(`insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, 7, 'BTC', $2)`, [
-      rows[0].id,
-      Buffer.from(script),
-    ]);
+    await world.admin.query(
+      `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, 7, 'BTC', $2)`,
+      [rows[0].id, Buffer.from(script)],
+    );
     await setSettings(ctx, { merchantId: tiny, scopes: SCOPES, change: { payoutAllowList: ['bcrt1qother'] } });
     const before = await counts();
     expect(await refusedWith(request(rich, '0.1', own.address))).toBe('invalid_destination');
@@ -166,7 +165,12 @@ describe('a request', () => {
   test('a hundred at once on a balance that covers exactly fifty: exactly fifty are taken', async () => {
     const merchantId = await shopWith(50n * (1_000_000n + FEE_MAX));
     const done = await Promise.all(
-      Array.from({ length: 100 }, () => request(merchantId, '0.01').then(() => 'taken', (error: Refusal) => error.code)),
+      Array.from({ length: 100 }, () =>
+        request(merchantId, '0.01').then(
+          () => 'taken',
+          (error: Refusal) => error.code,
+        ),
+      ),
     );
     expect(done.filter((one) => one === 'taken')).toHaveLength(50);
     expect(done.filter((one) => one === 'insufficient_balance')).toHaveLength(50);
@@ -358,7 +362,9 @@ describe('a cancel', () => {
       await owe(ctx, merchantId, -1n);
       const going = [() => reconsiderPayout(ctx, payoutId), () => cancelPayout(ctx, { merchantId, payoutId })];
       if (round % 2 === 0) going.reverse();
-      const [, cancelled] = await Promise.allSettled(going.map((go) => go())).then((done) => (round % 2 === 0 ? done.reverse() : done));
+      const [, cancelled] = await Promise.allSettled(going.map((go) => go())).then((done) =>
+        round % 2 === 0 ? done.reverse() : done,
+      );
       const { status, step } = await row(payoutId);
       outcomes.add(String(status));
       if (cancelled?.status === 'fulfilled') expect([status, step]).toEqual(['failed', 'ended']);

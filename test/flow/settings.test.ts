@@ -7,40 +7,40 @@ import { getPayoutGuards, getSettings, type Settings, type SettingsChange, setSe
 import { findMerchantId } from '../../src/store/merchants/merchants.ts';
 import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 beforeAll(async () => {
-  world = await makeSignInSetup();
+  setup = await makeSignInSetup();
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
 const ALL: ReadonlySet<Scope> = new Set(['read', 'payments', 'payouts']);
 const DAY_MS = 86_400_000;
 let count = 0;
 async function newMerchant(): Promise<bigint> {
   count += 1;
-  const { affiliateId } = await addMerchant(world.ctx, {
+  const { affiliateId } = await addMerchant(setup.ctx, {
     username: `m${count}`,
     password: PASSWORD,
     email: 'm@example.com',
     businessName: 'M',
   });
-  return (await findMerchantId(world.ctx.db, affiliateId)) as bigint;
+  return (await findMerchantId(setup.ctx.db, affiliateId)) as bigint;
 }
 const set = (merchantId: bigint, change: SettingsChange, scopes = ALL): Promise<Settings> =>
-  setSettings(world.ctx, { merchantId, scopes, change });
+  setSettings(setup.ctx, { merchantId, scopes, change });
 async function allowed(merchantId: bigint): Promise<readonly string[] | null> {
-  const guards = await getPayoutGuards(world.ctx, { merchantId });
+  const guards = await getPayoutGuards(setup.ctx, { merchantId });
   return guards.allowed === null ? null : [...guards.allowed];
 }
 const limit = async (merchantId: bigint): Promise<bigint | null> =>
-  (await getPayoutGuards(world.ctx, { merchantId })).approvalAbove;
+  (await getPayoutGuards(setup.ctx, { merchantId })).approvalAbove;
 
 describe('settings', () => {
   it('begin with 1 %, accept, no list and no limit', async () => {
     const merchantId = await newMerchant();
     const settings = { tolerancePercent: '1.00', latePayments: 'accept', payoutAllowList: [], payoutApprovalAbove: null };
-    expect(await getSettings(world.ctx, { merchantId })).toEqual(settings);
-    expect(await getPayoutGuards(world.ctx, { merchantId })).toEqual({ allowed: null, approvalAbove: null });
+    expect(await getSettings(setup.ctx, { merchantId })).toEqual(settings);
+    expect(await getPayoutGuards(setup.ctx, { merchantId })).toEqual({ allowed: null, approvalAbove: null });
   });
 
   it('answer what was sent, and leave what was not', async () => {
@@ -56,7 +56,7 @@ describe('settings', () => {
       payoutAllowList: ['a', 'b'],
       payoutApprovalAbove: '250.00',
     });
-    expect(await set(merchantId, {})).toEqual(await getSettings(world.ctx, { merchantId }));
+    expect(await set(merchantId, {})).toEqual(await getSettings(setup.ctx, { merchantId }));
     expect(await set(merchantId, { payoutApprovalAbove: '0' })).toMatchObject({ payoutApprovalAbove: '0.00' });
     const huge = await newMerchant();
     expect(await set(huge, { payoutApprovalAbove: '999999999999999999.99' })).toMatchObject({
@@ -66,7 +66,7 @@ describe('settings', () => {
 
   it('refuse what is out of range, with the field and without changing anything', async () => {
     const merchantId = await newMerchant();
-    const before = await getSettings(world.ctx, { merchantId });
+    const before = await getSettings(setup.ctx, { merchantId });
     const cases: [SettingsChange, string, string][] = [
       ...['5.01', '-1', '+1', '1e0', '01', '1.000', '', ' 1', '1,5', 'NaN'].map((text): [SettingsChange, string, string] => [
         { tolerancePercent: text },
@@ -83,7 +83,7 @@ describe('settings', () => {
       [{ tolerancePercent: '2', payoutApprovalAbove: 'x' }, 'invalid_amount', 'payout_approval_above'],
     ];
     for (const [change, code, param] of cases) await expect(set(merchantId, change)).rejects.toMatchObject({ code, param });
-    expect(await getSettings(world.ctx, { merchantId })).toEqual(before);
+    expect(await getSettings(setup.ctx, { merchantId })).toEqual(before);
     for (const fine of ['0', '0.00', '5', '5.00', '0.01'])
       expect((await set(merchantId, { tolerancePercent: fine })).tolerancePercent).toBe(Number(fine).toFixed(2));
   });
@@ -129,16 +129,16 @@ describe('the allow-list', () => {
     for (const next of [['a', 'b'], []]) {
       const merchantId = await newMerchant();
       await set(merchantId, { payoutAllowList: ['a'] });
-      const from = world.ctx.ports.clock.now() + DAY_MS;
+      const from = setup.ctx.ports.clock.now() + DAY_MS;
       expect(await set(merchantId, { payoutAllowList: next })).toMatchObject({
         payoutAllowList: next,
         payoutAllowListFromMs: from,
       });
-      world.advance(86_399);
-      expect(await getSettings(world.ctx, { merchantId })).toMatchObject({ payoutAllowList: next, payoutAllowListFromMs: from });
+      setup.advance(86_399);
+      expect(await getSettings(setup.ctx, { merchantId })).toMatchObject({ payoutAllowList: next, payoutAllowListFromMs: from });
       expect(await allowed(merchantId)).toEqual(['a']);
-      world.advance(1);
-      expect(await getSettings(world.ctx, { merchantId })).not.toHaveProperty('payoutAllowListFromMs');
+      setup.advance(1);
+      expect(await getSettings(setup.ctx, { merchantId })).not.toHaveProperty('payoutAllowListFromMs');
       expect(await allowed(merchantId)).toEqual(next.length === 0 ? null : next);
     }
   });
@@ -152,7 +152,7 @@ describe('the allow-list', () => {
     expect(await allowed(merchantId)).toEqual([]);
     expect(await set(merchantId, { payoutAllowList: [] })).toHaveProperty('payoutAllowListFromMs');
     expect(await allowed(merchantId)).toEqual([]);
-    world.advance(86_400);
+    setup.advance(86_400);
     expect(await allowed(merchantId)).toBeNull();
   });
 
@@ -160,15 +160,15 @@ describe('the allow-list', () => {
     const merchantId = await newMerchant();
     await set(merchantId, { payoutAllowList: ['a'] });
     const { payoutAllowListFromMs: from } = await set(merchantId, { payoutAllowList: ['a', 'b', 'c'] });
-    world.advance(3600);
+    setup.advance(3600);
     expect(await set(merchantId, { payoutAllowList: ['c', 'a', 'b'] })).toMatchObject({ payoutAllowListFromMs: from });
     expect(await set(merchantId, { payoutAllowList: ['a', 'b'] })).toMatchObject({ payoutAllowListFromMs: from });
     expect(await set(merchantId, { latePayments: 'review' })).toMatchObject({ payoutAllowListFromMs: from });
     expect(await set(merchantId, { payoutAllowList: ['a', 'b', 'd'] })).toMatchObject({
-      payoutAllowListFromMs: world.ctx.ports.clock.now() + DAY_MS,
+      payoutAllowListFromMs: setup.ctx.ports.clock.now() + DAY_MS,
     });
     expect(await set(merchantId, { payoutAllowList: ['a'] })).not.toHaveProperty('payoutAllowListFromMs');
-    world.advance(2 * 86_400);
+    setup.advance(2 * 86_400);
     expect(await allowed(merchantId)).toEqual(['a']);
   });
 });
@@ -180,15 +180,15 @@ describe('the limit of approval', () => {
     expect(await limit(merchantId)).toBe(500_00n);
     await set(merchantId, { payoutApprovalAbove: '100.00' });
     expect(await limit(merchantId)).toBe(100_00n);
-    const from = world.ctx.ports.clock.now() + DAY_MS;
+    const from = setup.ctx.ports.clock.now() + DAY_MS;
     expect(await set(merchantId, { payoutApprovalAbove: null })).toMatchObject({
       payoutApprovalAbove: null,
       payoutApprovalAboveFromMs: from,
     });
     expect(await limit(merchantId)).toBe(100_00n);
-    world.advance(60);
+    setup.advance(60);
     expect(await set(merchantId, { payoutApprovalAbove: '900.00' })).toMatchObject({ payoutApprovalAboveFromMs: from });
-    world.advance(86_340);
+    setup.advance(86_340);
     expect(await limit(merchantId)).toBe(900_00n);
     await set(merchantId, { payoutApprovalAbove: '901.00' });
     expect(await set(merchantId, { payoutApprovalAbove: '50.00' })).not.toHaveProperty('payoutApprovalAboveFromMs');
@@ -216,9 +216,9 @@ describe('any sequence of changes', () => {
           if (before !== null) expect(after?.every((to) => before.includes(to)) ?? false).toBe(true);
           if (change.list.length > 0) expect(after?.every((to) => change.list.includes(to))).toBe(true);
           if (limitBefore !== null) expect(limitAfter !== null && limitAfter <= limitBefore).toBe(true);
-          world.advance(change.hours * 3600);
+          setup.advance(change.hours * 3600);
         }
-        world.advance(86_400);
+        setup.advance(86_400);
         const last = list.at(-1) as { list: string[]; limit: number | null };
         expect(await allowed(merchantId)).toEqual(last.list.length === 0 ? null : last.list);
         expect(await limit(merchantId)).toBe(last.limit === null ? null : BigInt(last.limit) * 100n);

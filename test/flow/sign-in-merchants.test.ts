@@ -5,11 +5,11 @@ import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import { makeSignInSetup, PASSWORD, type SignInSetup } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 beforeAll(async () => {
-  world = await makeSignInSetup();
+  setup = await makeSignInSetup();
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
 const merchant = { username: 'new-shop', password: PASSWORD, email: 'new@example.com', businessName: 'New' };
 async function fault(work: Promise<unknown>): Promise<string> {
@@ -70,15 +70,15 @@ describe('a username', () => {
   });
 
   it('belongs to one user in the whole service', async () => {
-    expect(await fault(addMerchant(world.ctx, { ...merchant, username: 'SHOP' }))).toBe('invalid_request username');
+    expect(await fault(addMerchant(setup.ctx, { ...merchant, username: 'SHOP' }))).toBe('invalid_request username');
     expect(
-      await fault(addUser(world.ctx, { affiliateId: world.affiliateId, username: 'ｓhop', password: PASSWORD, scopes: [] })),
+      await fault(addUser(setup.ctx, { affiliateId: setup.affiliateId, username: 'ｓhop', password: PASSWORD, scopes: [] })),
     ).toBe('invalid_request username');
     const race = await Promise.all(
-      Array.from({ length: 6 }, () => fault(addMerchant(world.ctx, { ...merchant, username: 'raced' }))),
+      Array.from({ length: 6 }, () => fault(addMerchant(setup.ctx, { ...merchant, username: 'raced' }))),
     );
     expect(race.filter((one) => one === 'none')).toHaveLength(1);
-    const { rows } = await world.ctx.db.query<{ n: bigint }>({
+    const { rows } = await setup.ctx.db.query<{ n: bigint }>({
       text: 'select count(*) as n from merchants m where not exists (select 1 from users u where u.merchant_id = m.id)',
     });
     expect(rows[0]?.n).toBe(0n);
@@ -104,24 +104,24 @@ describe('what is refused', () => {
       [{ businessName: 'x'.repeat(201) }, 'business_name'],
     ];
     for (const [change, field] of cases)
-      expect(await fault(addMerchant(world.ctx, { ...merchant, ...change }))).toBe(`invalid_request ${field}`);
-    const user = { affiliateId: world.affiliateId, username: 'colleague', password: PASSWORD, scopes: ['read'] };
-    expect(await fault(addUser(world.ctx, { ...user, scopes: ['read', 'admin'] }))).toBe('invalid_request scopes');
-    expect(await fault(addUser(world.ctx, { ...user, affiliateId: 'aff_\0' }))).toBe('not_found affiliate_id');
-    expect(await fault(setUser(world.ctx, { username: 'shop' }))).toBe('invalid_request password');
-    expect(await fault(setUser(world.ctx, { username: 'shop', password: 'short' }))).toBe('invalid_request password');
-    expect(await fault(setUser(world.ctx, { username: 'nobody', scopes: ['read'] }))).toBe('not_found username');
-    expect(await fault(suspendMerchant(world.ctx, { affiliateId: 'aff_unknown' }))).toBe('not_found affiliate_id');
-    expect(await fault(resumeMerchant(world.ctx, { affiliateId: 'aff_unknown' }))).toBe('not_found affiliate_id');
+      expect(await fault(addMerchant(setup.ctx, { ...merchant, ...change }))).toBe(`invalid_request ${field}`);
+    const user = { affiliateId: setup.affiliateId, username: 'colleague', password: PASSWORD, scopes: ['read'] };
+    expect(await fault(addUser(setup.ctx, { ...user, scopes: ['read', 'admin'] }))).toBe('invalid_request scopes');
+    expect(await fault(addUser(setup.ctx, { ...user, affiliateId: 'aff_\0' }))).toBe('not_found affiliate_id');
+    expect(await fault(setUser(setup.ctx, { username: 'shop' }))).toBe('invalid_request password');
+    expect(await fault(setUser(setup.ctx, { username: 'shop', password: 'short' }))).toBe('invalid_request password');
+    expect(await fault(setUser(setup.ctx, { username: 'nobody', scopes: ['read'] }))).toBe('not_found username');
+    expect(await fault(suspendMerchant(setup.ctx, { affiliateId: 'aff_unknown' }))).toBe('not_found affiliate_id');
+    expect(await fault(resumeMerchant(setup.ctx, { affiliateId: 'aff_unknown' }))).toBe('not_found affiliate_id');
   });
 
   it('of no password in the sandbox for being short', async () => {
-    const ctx = { ...world.ctx, network: 'sandbox' as const };
+    const ctx = { ...setup.ctx, network: 'sandbox' as const };
     const shop = { username: 'short', password: 'pw', email: 'a@example.com', businessName: 'Short' };
     await addMerchant(ctx, shop);
     const refused = { code: 'invalid_request', param: 'password' };
     await expect(addMerchant(ctx, { ...shop, username: 'empty', password: '' })).rejects.toMatchObject(refused);
-    await expect(addMerchant(world.ctx, { ...shop, username: 'other' })).rejects.toMatchObject(refused);
+    await expect(addMerchant(setup.ctx, { ...shop, username: 'other' })).rejects.toMatchObject(refused);
   });
 
   it('of a password: below 12 and above 128 characters or 512 bytes, and what is no Unicode', () => {
@@ -143,13 +143,13 @@ describe('what is refused', () => {
 
 describe('a merchant', () => {
   it('is made with its settings and a first user who may do everything', async () => {
-    const { affiliateId } = await addMerchant(world.ctx, merchant);
+    const { affiliateId } = await addMerchant(setup.ctx, merchant);
     expect(affiliateId).toMatch(/^aff_[0-9A-Za-z]{22}$/);
-    const { accessToken } = await signIn(world.ctx, merchant);
-    const authenticator = createAuthenticator(world.ctx);
+    const { accessToken } = await signIn(setup.ctx, merchant);
+    const authenticator = createAuthenticator(setup.ctx);
     const caller = await authenticator.authenticate(accessToken);
     expect([...caller.scopes]).toEqual(['read', 'payments', 'payouts']);
-    const { rowCount } = await world.ctx.db.query({
+    const { rowCount } = await setup.ctx.db.query({
       text: 'select 1 from merchant_settings where merchant_id = $1',
       values: [caller.merchantId],
     });
@@ -159,9 +159,9 @@ describe('a merchant', () => {
 
   it('keeps a password in any script', async () => {
     const password = 'пароль-密码-🔑🔑🔑🔑';
-    await addUser(world.ctx, { affiliateId: world.affiliateId, username: 'polyglot', password, scopes: ['read', 'read'] });
-    const { accessToken } = await signIn(world.ctx, { username: 'Polyglot', password });
-    const authenticator = createAuthenticator(world.ctx);
+    await addUser(setup.ctx, { affiliateId: setup.affiliateId, username: 'polyglot', password, scopes: ['read', 'read'] });
+    const { accessToken } = await signIn(setup.ctx, { username: 'Polyglot', password });
+    const authenticator = createAuthenticator(setup.ctx);
     expect([...(await authenticator.authenticate(accessToken)).scopes]).toEqual(['read']);
     await authenticator.close();
   });

@@ -5,11 +5,11 @@ import { signIn } from '../../src/flow/sign-in.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 beforeAll(async () => {
-  world = await makeSignInSetup();
+  setup = await makeSignInSetup();
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
 describe('a password', () => {
   it('is hashed with Argon2id at the floor of OWASP or above, with a salt of its own', async () => {
@@ -52,7 +52,7 @@ describe('a password', () => {
 describe('the time of a refusal', () => {
   const timed = async (username: string): Promise<number> => {
     const start = performance.now();
-    expect(await refusalOf(() => signIn(world.ctx, { username, password: 'not the password' }))).toBe('invalid_credentials');
+    expect(await refusalOf(() => signIn(setup.ctx, { username, password: 'not the password' }))).toBe('invalid_credentials');
     return performance.now() - start;
   };
   const median = (list: readonly number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] as number;

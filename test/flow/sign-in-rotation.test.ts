@@ -7,17 +7,17 @@ import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import type { TokenPair } from '../../src/flow/token-pair.ts';
 import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup, sameTokens } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 beforeAll(async () => {
-  world = await makeSignInSetup();
+  setup = await makeSignInSetup();
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
-const start = (): Promise<TokenPair> => signIn(world.ctx, { username: 'shop', password: PASSWORD });
-const next = (pair: TokenPair): Promise<TokenPair> => refresh(world.ctx, pair);
+const start = (): Promise<TokenPair> => signIn(setup.ctx, { username: 'shop', password: PASSWORD });
+const next = (pair: TokenPair): Promise<TokenPair> => refresh(setup.ctx, pair);
 const refused = (pair: TokenPair): Promise<string> => refusalOf(() => next(pair));
 async function use(pair: TokenPair): Promise<void> {
-  const authenticator = createAuthenticator(world.ctx);
+  const authenticator = createAuthenticator(setup.ctx);
   await authenticator.authenticate(pair.accessToken);
   await authenticator.close();
 }
@@ -27,10 +27,10 @@ describe('RefreshRotation', () => {
     const first = await start();
     const second = await next(first);
     await use(second);
-    world.advance(30);
+    setup.advance(30);
     expect(sameTokens(await next(first), second)).toBe(true);
     expect(sameTokens(await next(first), second)).toBe(true);
-    expect(sameTokens(await refresh(world.anotherProcess(), first), second)).toBe(true);
+    expect(sameTokens(await refresh(setup.anotherProcess(), first), second)).toBe(true);
     expect(await refused(second)).toBe('none');
   });
 
@@ -44,16 +44,16 @@ describe('RefreshRotation', () => {
   it('unused_successor: after 30 s, up to 15 min, as long as nobody has shown a token of the successor', async () => {
     const first = await start();
     const second = await next(first);
-    world.advance(900);
+    setup.advance(900);
     expect(sameTokens(await next(first), second)).toBe(true);
-    world.advance(1);
+    setup.advance(1);
     expect(await refused(first)).toBe('refresh_token_reused');
   });
 
   it('unused_successor: not after its access token was presented', async () => {
     const first = await start();
     await use(await next(first));
-    world.advance(31);
+    setup.advance(31);
     expect(await refused(first)).toBe('refresh_token_reused');
   });
 
@@ -67,7 +67,7 @@ describe('RefreshRotation', () => {
     for (const present of presented) {
       const first = await start();
       await present(first, await next(first));
-      world.advance(31);
+      setup.advance(31);
       expect(await refused(first)).toBe('refresh_token_reused');
     }
   });
@@ -99,7 +99,7 @@ describe('RefreshRotation', () => {
     const stolen = await start();
     const owners = await next(stolen);
     await use(owners);
-    world.advance(60);
+    setup.advance(60);
     expect(await refused(stolen)).toBe('refresh_token_reused');
     expect(await refused(stolen)).toBe('invalid_token');
     expect(await refused(owners)).toBe('invalid_token');
@@ -110,9 +110,9 @@ describe('RefreshRotation', () => {
 describe('a refresh', () => {
   it('takes an access token that has expired, and refuses a refresh token that has', async () => {
     const pair = await start();
-    world.advance(1_295_998);
+    setup.advance(1_295_998);
     const last = await next(pair);
-    world.advance(1_296_000);
+    setup.advance(1_296_000);
     expect(await refused(last)).toBe('refresh_token_expired');
   });
 
@@ -152,7 +152,7 @@ describe('a refresh', () => {
   it('stores neither token nor key: the kept pair opens only under the consumed refresh token', async () => {
     const first = await start();
     const second = await next(first);
-    const { rows } = await world.ctx.db.query<{ row: string }>({
+    const { rows } = await setup.ctx.db.query<{ row: string }>({
       text: `select to_jsonb(s)::text || coalesce((select jsonb_agg(k)::text from signing_keys k), '') as row from sign_ins s`,
     });
     const stored = rows.map(({ row }) => row + Buffer.from(row).toString('latin1')).join();
@@ -210,7 +210,7 @@ async function walk(list: readonly Step[]): Promise<void> {
     if (kind === 'steal' && holds[1] === -1) holds[1] = holds[0] as number;
     if (kind === 'late') {
       // what is within 30 s must not become more than 15 min in one walk
-      if (!model.late) world.advance(31);
+      if (!model.late) setup.advance(31);
       model.late = true;
     }
     if (held === -1) continue;
@@ -220,7 +220,7 @@ async function walk(list: readonly Step[]): Promise<void> {
     }
     if (kind !== 'refresh' && kind !== 'lose') continue;
     const expected = modelRefresh(model, newest - held);
-    const outcome = await refresh(world.ctx, pairs[held] as TokenPair).catch((error: { code: string }) => error.code);
+    const outcome = await refresh(setup.ctx, pairs[held] as TokenPair).catch((error: { code: string }) => error.code);
     if (expected === 'rotate') pairs.push(outcome as TokenPair);
     else if (expected === 'again') expect(sameTokens(outcome as TokenPair, pairs[newest] as TokenPair)).toBe(true);
     else expect(outcome).toBe(expected === 'reused' ? 'refresh_token_reused' : 'invalid_token');

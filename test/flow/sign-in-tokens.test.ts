@@ -5,23 +5,23 @@ import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 let good: string;
 let goodRefresh: string;
 let key: string;
 let kid: string;
 beforeAll(async () => {
-  world = await makeSignInSetup();
-  const pair = await signIn(world.ctx, { username: 'shop', password: PASSWORD });
+  setup = await makeSignInSetup();
+  const pair = await signIn(setup.ctx, { username: 'shop', password: PASSWORD });
   good = pair.accessToken;
   goodRefresh = pair.refreshToken;
   // a key of ours whose private half the test has, so that it can forge everything but the signature
   const made = generateKeyPairSync('ed25519');
   key = made.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
   kid = 'AAAABBBBCCCCDDDD';
-  world.ctx.ports.tokens.trust({ kid, publicKeyPem: made.publicKey.export({ type: 'spki', format: 'pem' }) as string });
+  setup.ctx.ports.tokens.trust({ kid, publicKeyPem: made.publicKey.export({ type: 'spki', format: 'pem' }) as string });
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
 const encode = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
@@ -31,7 +31,7 @@ function forged(change: { header?: Record<string, unknown>; claims?: Record<stri
   return `${input}.${signBytes(null, Buffer.from(input), createPrivateKey(key)).toString('base64url')}`;
 }
 async function answer(token: string): Promise<string> {
-  const authenticator = createAuthenticator(world.ctx);
+  const authenticator = createAuthenticator(setup.ctx);
   const code = await refusalOf(() => authenticator.authenticate(token));
   await authenticator.close();
   return code;
@@ -105,7 +105,7 @@ describe('a token', () => {
   });
 
   it('is refused when it is signed with the public key as an HMAC secret, or not at all', async () => {
-    const { rows } = await world.ctx.db.query<{ public_key: string }>({
+    const { rows } = await setup.ctx.db.query<{ public_key: string }>({
       text: 'select public_key from signing_keys where kid = $1',
       values: [headerOf(good).kid],
     });
@@ -153,7 +153,7 @@ describe('a token', () => {
   });
 
   it('is refused when a claim is missing, foreign or of a wrong type', async () => {
-    const now = Math.floor(world.ctx.ports.clock.now() / 1000);
+    const now = Math.floor(setup.ctx.ports.clock.now() / 1000);
     for (const claims of [
       { iss: 'other' },
       { iss: undefined },
@@ -190,7 +190,7 @@ describe('a token', () => {
   });
 
   it('is refused when another installation signed it, and taken from a trusted key under its own name only', async () => {
-    const { clock } = world.ctx.ports;
+    const { clock } = setup.ctx.ports;
     const stranger = createTokens({ clock, audience: 'sandbox' });
     stranger.signingKey();
     const claims = claimsOf(good) as { sub: string; sid: string; jti: string; iat: number };
@@ -224,16 +224,16 @@ describe('the signing key', () => {
 
   it('is stored with its public half only, and removed when nothing that it signed can be alive', async () => {
     const count = async (): Promise<bigint> =>
-      (await world.ctx.db.query<{ n: bigint }>({ text: 'select count(*) as n from signing_keys' })).rows[0]?.n as bigint;
-    await signIn(world.anotherProcess(), { username: 'shop', password: PASSWORD });
+      (await setup.ctx.db.query<{ n: bigint }>({ text: 'select count(*) as n from signing_keys' })).rows[0]?.n as bigint;
+    await signIn(setup.anotherProcess(), { username: 'shop', password: PASSWORD });
     expect(await count()).toBe(2n);
-    const { rows } = await world.ctx.db.query<{ text: string }>({
+    const { rows } = await setup.ctx.db.query<{ text: string }>({
       text: 'select jsonb_agg(k)::text as text from signing_keys k',
     });
     expect(rows[0]?.text).toContain('BEGIN PUBLIC KEY');
     expect(rows[0]?.text).not.toContain('PRIVATE');
-    world.advance(106 * 86_400);
-    await signIn(world.ctx, { username: 'shop', password: PASSWORD });
+    setup.advance(106 * 86_400);
+    await signIn(setup.ctx, { username: 'shop', password: PASSWORD });
     expect(await count()).toBe(1n);
   });
 });

@@ -6,18 +6,18 @@ import { refresh } from '../../src/flow/refresh.ts';
 import { type Caller, createAuthenticator, signIn, signOut } from '../../src/flow/sign-in.ts';
 import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
-let world: SignInSetup;
+let setup: SignInSetup;
 beforeAll(async () => {
-  world = await makeSignInSetup();
+  setup = await makeSignInSetup();
 });
-afterAll(() => world.end());
+afterAll(() => setup.end());
 
 const shop = { username: 'shop', password: PASSWORD };
 let names = 0;
 async function newMerchant(): Promise<{ username: string; password: string; affiliateId: string }> {
   names += 1;
   const username = `merchant-${names}`;
-  const { affiliateId } = await addMerchant(world.ctx, {
+  const { affiliateId } = await addMerchant(setup.ctx, {
     username,
     password: PASSWORD,
     email: 'm@example.com',
@@ -28,20 +28,20 @@ async function newMerchant(): Promise<{ username: string; password: string; affi
 
 describe('signing in', () => {
   it('gives two EdDSA tokens that live exactly 900 and 1,296,000 seconds on the service clock', async () => {
-    const pair = await signIn(world.ctx, shop);
+    const pair = await signIn(setup.ctx, shop);
     const [access, refreshClaims] = [claimsOf(pair.accessToken), claimsOf(pair.refreshToken)];
     expect(headerOf(pair.accessToken)).toMatchObject({ alg: 'EdDSA', typ: 'at+jwt' });
     expect(headerOf(pair.refreshToken)).toMatchObject({ alg: 'EdDSA', typ: 'rt+jwt' });
     expect((access.exp as number) - (access.iat as number)).toBe(900);
     expect((refreshClaims.exp as number) - (refreshClaims.iat as number)).toBe(1_296_000);
-    expect(access).toMatchObject({ iss: 'bursar', aud: 'sandbox', sub: world.affiliateId, sid: refreshClaims.sid });
+    expect(access).toMatchObject({ iss: 'bursar', aud: 'sandbox', sub: setup.affiliateId, sid: refreshClaims.sid });
     expect(access.jti).not.toBe(refreshClaims.jti);
-    expect(access.iat).toBe(Math.floor(world.ctx.ports.clock.now() / 1000));
+    expect(access.iat).toBe(Math.floor(setup.ctx.ports.clock.now() / 1000));
   });
 
   it('takes the username in any case and width, and the password as it is', async () => {
-    expect(await refusalOf(() => signIn(world.ctx, { username: 'ＳＨＯＰ', password: PASSWORD }))).toBe('none');
-    expect(await refusalOf(() => signIn(world.ctx, { username: 'SHOP', password: PASSWORD.toUpperCase() }))).toBe(
+    expect(await refusalOf(() => signIn(setup.ctx, { username: 'ＳＨＯＰ', password: PASSWORD }))).toBe('none');
+    expect(await refusalOf(() => signIn(setup.ctx, { username: 'SHOP', password: PASSWORD.toUpperCase() }))).toBe(
       'invalid_credentials',
     );
   });
@@ -56,17 +56,17 @@ describe('signing in', () => {
       { username: 'x'.repeat(60_000), password: 'y'.repeat(60_000) },
       { username: 'shop', password: '\ud800'.repeat(12) },
     ]) {
-      expect(await refusalOf(() => signIn(world.ctx, credentials))).toBe('invalid_credentials');
+      expect(await refusalOf(() => signIn(setup.ctx, credentials))).toBe('invalid_credentials');
     }
   });
 
   it('tells only the one who knows the password that the account is suspended', async () => {
     const merchant = await newMerchant();
-    await suspendMerchant(world.ctx, merchant);
-    expect(await refusalOf(() => signIn(world.ctx, merchant))).toBe('account_suspended');
-    expect(await refusalOf(() => signIn(world.ctx, { ...merchant, password: 'wrong password' }))).toBe('invalid_credentials');
-    await resumeMerchant(world.ctx, merchant);
-    expect(await refusalOf(() => signIn(world.ctx, merchant))).toBe('none');
+    await suspendMerchant(setup.ctx, merchant);
+    expect(await refusalOf(() => signIn(setup.ctx, merchant))).toBe('account_suspended');
+    expect(await refusalOf(() => signIn(setup.ctx, { ...merchant, password: 'wrong password' }))).toBe('invalid_credentials');
+    await resumeMerchant(setup.ctx, merchant);
+    expect(await refusalOf(() => signIn(setup.ctx, merchant))).toBe('none');
   });
 
   it('hashes anew, at a sign-in, what was hashed with other parameters', async () => {
@@ -78,23 +78,23 @@ describe('signing in', () => {
     const set = 'update users set password_hash = $2 where username_key = $1';
     const read = async (): Promise<string> =>
       (
-        await world.ctx.db.query<{ password_hash: string }>({
+        await setup.ctx.db.query<{ password_hash: string }>({
           text: 'select password_hash from users where username_key = $1',
           values: [merchant.username],
         })
       ).rows[0]?.password_hash as string;
-    await world.ctx.db.query({ text: set, values: [merchant.username, old] });
-    await signIn(world.ctx, merchant);
+    await setup.ctx.db.query({ text: set, values: [merchant.username, old] });
+    await signIn(setup.ctx, merchant);
     expect(await read()).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
-    expect(await refusalOf(() => signIn(world.ctx, merchant))).toBe('none');
+    expect(await refusalOf(() => signIn(setup.ctx, merchant))).toBe('none');
   });
 
   it('removes a user’s sign-ins that have run out', async () => {
     const merchant = await newMerchant();
-    await signIn(world.ctx, merchant);
-    world.advance(1_296_001);
-    await signIn(world.ctx, merchant);
-    const { rows } = await world.ctx.db.query<{ n: bigint }>({
+    await signIn(setup.ctx, merchant);
+    setup.advance(1_296_001);
+    await signIn(setup.ctx, merchant);
+    const { rows } = await setup.ctx.db.query<{ n: bigint }>({
       text: 'select count(*) as n from sign_ins s join users u on u.id = s.user_id where u.username_key = $1',
       values: [merchant.username],
     });
@@ -105,9 +105,9 @@ describe('signing in', () => {
 describe('the authenticator', () => {
   it('names merchant, user, sign-in and scopes, and answers at once when it has seen the token', async () => {
     const merchant = await newMerchant();
-    await addUser(world.ctx, { ...merchant, username: 'reader', scopes: ['read'] });
-    const { accessToken } = await signIn(world.ctx, { username: 'reader', password: PASSWORD });
-    const authenticator = createAuthenticator(world.ctx);
+    await addUser(setup.ctx, { ...merchant, username: 'reader', scopes: ['read'] });
+    const { accessToken } = await signIn(setup.ctx, { username: 'reader', password: PASSWORD });
+    const authenticator = createAuthenticator(setup.ctx);
     const first = authenticator.authenticate(accessToken);
     expect(first).toBeInstanceOf(Promise);
     expect(await first).toMatchObject({
@@ -122,8 +122,8 @@ describe('the authenticator', () => {
   });
 
   it('costs less than a microsecond for a token it has seen', async () => {
-    const authenticator = createAuthenticator(world.ctx);
-    const { accessToken } = await signIn(world.ctx, shop);
+    const authenticator = createAuthenticator(setup.ctx);
+    const { accessToken } = await signIn(setup.ctx, shop);
     await authenticator.authenticate(accessToken);
     let bestNs = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 20; round++) {
@@ -136,11 +136,11 @@ describe('the authenticator', () => {
   });
 
   it('refuses an access token from the second in which it ends', async () => {
-    const authenticator = createAuthenticator(world.ctx);
-    const { accessToken } = await signIn(world.ctx, shop);
-    world.advance(898);
+    const authenticator = createAuthenticator(setup.ctx);
+    const { accessToken } = await signIn(setup.ctx, shop);
+    setup.advance(898);
     expect(await refusalOf(() => authenticator.authenticate(accessToken))).toBe('none');
-    world.advance(2);
+    setup.advance(2);
     expect(await refusalOf(() => authenticator.authenticate(accessToken))).toBe('token_expired');
     expect(await refusalOf(() => authenticator.authenticate(accessToken))).toBe('token_expired');
     expect(await refusalOf(() => authenticator.authenticateNow(accessToken))).toBe('token_expired');
@@ -148,45 +148,45 @@ describe('the authenticator', () => {
   });
 
   it('takes the tokens of every process on the database, also of one that has ended', async () => {
-    const other = world.anotherProcess();
+    const other = setup.anotherProcess();
     const { accessToken, refreshToken } = await signIn(other, shop);
-    const authenticator = createAuthenticator(world.ctx);
-    expect(headerOf(accessToken).kid).not.toBe(headerOf((await signIn(world.ctx, shop)).accessToken).kid);
+    const authenticator = createAuthenticator(setup.ctx);
+    expect(headerOf(accessToken).kid).not.toBe(headerOf((await signIn(setup.ctx, shop)).accessToken).kid);
     expect(await refusalOf(() => authenticator.authenticate(accessToken))).toBe('none');
-    const next = await refresh(world.ctx, { accessToken, refreshToken });
-    expect(headerOf(next.accessToken).kid).toBe(headerOf((await signIn(world.ctx, shop)).accessToken).kid);
+    const next = await refresh(setup.ctx, { accessToken, refreshToken });
+    expect(headerOf(next.accessToken).kid).toBe(headerOf((await signIn(setup.ctx, shop)).accessToken).kid);
     expect(await refusalOf(() => refresh(other, next))).toBe('none');
     await authenticator.close();
   });
 
   it('knows at once of a sign-out, a suspension and a change of scopes in its own process', async () => {
     const merchant = await newMerchant();
-    const authenticator = createAuthenticator(world.ctx);
-    const [a, b] = [await signIn(world.ctx, merchant), await signIn(world.ctx, merchant)];
+    const authenticator = createAuthenticator(setup.ctx);
+    const [a, b] = [await signIn(setup.ctx, merchant), await signIn(setup.ctx, merchant)];
     const caller = await authenticator.authenticate(a.accessToken);
     await authenticator.authenticate(b.accessToken);
-    await signOut(world.ctx, caller);
+    await signOut(setup.ctx, caller);
     expect(await refusalOf(() => authenticator.authenticate(a.accessToken))).toBe('invalid_token');
-    expect(await refusalOf(() => refresh(world.ctx, a))).toBe('invalid_token');
-    await suspendMerchant(world.ctx, merchant);
+    expect(await refusalOf(() => refresh(setup.ctx, a))).toBe('invalid_token');
+    await suspendMerchant(setup.ctx, merchant);
     expect(await authenticator.authenticate(b.accessToken)).toMatchObject({ suspended: true });
-    expect(await refusalOf(() => refresh(world.ctx, b))).toBe('account_suspended');
-    await resumeMerchant(world.ctx, merchant);
+    expect(await refusalOf(() => refresh(setup.ctx, b))).toBe('account_suspended');
+    await resumeMerchant(setup.ctx, merchant);
     expect(await authenticator.authenticate(b.accessToken)).toMatchObject({ suspended: false });
-    await setUser(world.ctx, { username: merchant.username, scopes: ['read'] });
+    await setUser(setup.ctx, { username: merchant.username, scopes: ['read'] });
     expect(await refusalOf(() => authenticator.authenticate(b.accessToken))).toBe('invalid_token');
     await authenticator.close();
   });
 
   it('hears of a revocation in another process while the clock stands still', async () => {
     const merchant = await newMerchant();
-    const authenticator = createAuthenticator(world.anotherProcess());
+    const authenticator = createAuthenticator(setup.anotherProcess());
     await authenticator.listen();
-    const { accessToken } = await signIn(world.ctx, merchant);
+    const { accessToken } = await signIn(setup.ctx, merchant);
     const caller = await authenticator.authenticate(accessToken);
     expect(await refusalOf(() => authenticator.authenticate(accessToken))).toBe('none');
     // as another process does it, which cannot reach this one but through the database
-    const admin = new pg.Client({ connectionString: world.url });
+    const admin = new pg.Client({ connectionString: setup.url });
     await admin.connect();
     await admin.query("update sign_ins set revoked_at = now(), revoked_because = 'signed_out' where id = $1", [caller.signInId]);
     await vi.waitFor(
@@ -199,11 +199,11 @@ describe('the authenticator', () => {
 
   it('asks again about everything when it may have missed a notification', async () => {
     const merchant = await newMerchant();
-    const authenticator = createAuthenticator(world.anotherProcess());
+    const authenticator = createAuthenticator(setup.anotherProcess());
     await authenticator.listen();
-    const { accessToken } = await signIn(world.ctx, merchant);
+    const { accessToken } = await signIn(setup.ctx, merchant);
     const caller = await authenticator.authenticate(accessToken);
-    const admin = new pg.Client({ connectionString: world.url });
+    const admin = new pg.Client({ connectionString: setup.url });
     await admin.connect();
     await admin.query('alter table sign_ins disable trigger announce');
     await admin.query("update sign_ins set revoked_at = now(), revoked_because = 'signed_out' where id = $1", [caller.signInId]);
@@ -220,30 +220,30 @@ describe('the authenticator', () => {
 
   it('is at most 5 seconds behind where no notification comes through, and never for authenticateNow', async () => {
     const merchant = await newMerchant();
-    const deaf = createAuthenticator(world.anotherProcess());
-    const { accessToken } = await signIn(world.ctx, merchant);
+    const deaf = createAuthenticator(setup.anotherProcess());
+    const { accessToken } = await signIn(setup.ctx, merchant);
     const caller = await deaf.authenticate(accessToken);
-    await world.ctx.db.query({
+    await setup.ctx.db.query({
       text: "update sign_ins set revoked_at = now(), revoked_because = 'signed_out' where id = $1",
       values: [caller.signInId],
     });
     expect(await refusalOf(() => deaf.authenticateNow(accessToken))).toBe('invalid_token');
-    const other = await signIn(world.ctx, merchant);
+    const other = await signIn(setup.ctx, merchant);
     const otherCaller = await deaf.authenticate(other.accessToken);
-    await world.ctx.db.query({
+    await setup.ctx.db.query({
       text: "update sign_ins set revoked_at = now(), revoked_because = 'signed_out' where id = $1",
       values: [otherCaller.signInId],
     });
-    world.advance(2);
+    setup.advance(2);
     expect(await refusalOf(() => deaf.authenticate(other.accessToken))).toBe('none');
-    world.advance(3);
+    setup.advance(3);
     expect(await refusalOf(() => deaf.authenticate(other.accessToken))).toBe('invalid_token');
     await deaf.close();
   });
 
   it('asks the database once for many calls at once with a new token', async () => {
-    const authenticator = createAuthenticator(world.ctx);
-    const { accessToken } = await signIn(world.ctx, shop);
+    const authenticator = createAuthenticator(setup.ctx);
+    const { accessToken } = await signIn(setup.ctx, shop);
     const answers = Array.from({ length: 50 }, () => authenticator.authenticate(accessToken));
     expect(new Set(answers).size).toBe(1);
     await answers[0];
@@ -254,15 +254,15 @@ describe('the authenticator', () => {
 describe('a change of credentials', () => {
   it('revokes all of the user’s sign-ins and nobody else’s', async () => {
     const merchant = await newMerchant();
-    await addUser(world.ctx, { ...merchant, username: 'colleague', scopes: ['read', 'payouts'] });
-    const [a, b] = [await signIn(world.ctx, merchant), await signIn(world.ctx, merchant)];
-    const colleague = await signIn(world.ctx, { username: 'colleague', password: PASSWORD });
-    await setUser(world.ctx, { username: merchant.username.toUpperCase(), password: 'another long password' });
-    expect(await refusalOf(() => refresh(world.ctx, a))).toBe('invalid_token');
-    expect(await refusalOf(() => refresh(world.ctx, b))).toBe('invalid_token');
-    expect(await refusalOf(() => refresh(world.ctx, colleague))).toBe('none');
-    expect(await refusalOf(() => signIn(world.ctx, merchant))).toBe('invalid_credentials');
-    expect(await refusalOf(() => signIn(world.ctx, { ...merchant, password: 'another long password' }))).toBe('none');
+    await addUser(setup.ctx, { ...merchant, username: 'colleague', scopes: ['read', 'payouts'] });
+    const [a, b] = [await signIn(setup.ctx, merchant), await signIn(setup.ctx, merchant)];
+    const colleague = await signIn(setup.ctx, { username: 'colleague', password: PASSWORD });
+    await setUser(setup.ctx, { username: merchant.username.toUpperCase(), password: 'another long password' });
+    expect(await refusalOf(() => refresh(setup.ctx, a))).toBe('invalid_token');
+    expect(await refusalOf(() => refresh(setup.ctx, b))).toBe('invalid_token');
+    expect(await refusalOf(() => refresh(setup.ctx, colleague))).toBe('none');
+    expect(await refusalOf(() => signIn(setup.ctx, merchant))).toBe('invalid_credentials');
+    expect(await refusalOf(() => signIn(setup.ctx, { ...merchant, password: 'another long password' }))).toBe('none');
   });
 
   it('leaves no sign-in with the old password behind, however the two race', async () => {
@@ -270,12 +270,12 @@ describe('a change of credentials', () => {
     let password = PASSWORD;
     for (let round = 0; round < 8; round++) {
       const next = `${PASSWORD} ${round}`;
-      const signIns = Array.from({ length: 4 }, () => signIn(world.ctx, { ...merchant, password }).catch(() => null));
+      const signIns = Array.from({ length: 4 }, () => signIn(setup.ctx, { ...merchant, password }).catch(() => null));
       const [made] = await Promise.all([
         Promise.all(signIns),
-        setUser(world.ctx, { username: merchant.username, password: next }),
+        setUser(setup.ctx, { username: merchant.username, password: next }),
       ]);
-      for (const pair of made) if (pair !== null) expect(await refusalOf(() => refresh(world.ctx, pair))).toBe('invalid_token');
+      for (const pair of made) if (pair !== null) expect(await refusalOf(() => refresh(setup.ctx, pair))).toBe('invalid_token');
       password = next;
     }
   });
@@ -283,13 +283,13 @@ describe('a change of credentials', () => {
 
 describe('the demo merchant', () => {
   it('is made once by many processes at once and can then sign in, also after its password was changed', async () => {
-    const all = await Promise.all(Array.from({ length: 5 }, () => ensureDemoMerchant(world.ctx, 'demo-demo-demo')));
+    const all = await Promise.all(Array.from({ length: 5 }, () => ensureDemoMerchant(setup.ctx, 'demo-demo-demo')));
     expect(new Set(all.map((one) => one.affiliateId)).size).toBe(1);
     expect(all.filter((one) => one.made)).toHaveLength(1);
-    await setUser(world.ctx, { username: 'demo', password: 'something else entirely' });
-    await ensureDemoMerchant(world.ctx, 'demo-demo-demo');
-    const pair = await signIn(world.ctx, { username: 'demo', password: 'demo-demo-demo' });
-    await ensureDemoMerchant(world.ctx, 'demo-demo-demo');
-    expect(await refusalOf(() => refresh(world.ctx, pair))).toBe('none');
+    await setUser(setup.ctx, { username: 'demo', password: 'something else entirely' });
+    await ensureDemoMerchant(setup.ctx, 'demo-demo-demo');
+    const pair = await signIn(setup.ctx, { username: 'demo', password: 'demo-demo-demo' });
+    await ensureDemoMerchant(setup.ctx, 'demo-demo-demo');
+    expect(await refusalOf(() => refresh(setup.ctx, pair))).toBe('none');
   });
 });

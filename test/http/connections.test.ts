@@ -24,8 +24,8 @@ afterEach(() => {
 });
 
 /** A client that leaves its side open, whatever the server does, and reads only when asked to. */
-async function client(world = api, from?: string): Promise<Socket> {
-  const { hostname, port } = new URL(world.base);
+async function client(server = api, from?: string): Promise<Socket> {
+  const { hostname, port } = new URL(server.base);
   const local = from === undefined ? {} : { localAddress: from };
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, ...local });
   socket.on('error', () => undefined);
@@ -43,15 +43,15 @@ async function drip(socket: Socket, bytes: string, everyMs: number): Promise<voi
 }
 
 /** How many connections the server still has. */
-const held = (world = api): Promise<number> =>
+const held = (server = api): Promise<number> =>
   new Promise((resolve, reject) =>
-    world.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+    server.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
   );
 
-async function untilHeld(count: number, withinMs: number, world = api): Promise<number> {
+async function untilHeld(count: number, withinMs: number, server = api): Promise<number> {
   const start = performance.now();
-  while ((await held(world)) > count && performance.now() - start < withinMs) await pause(20);
-  expect(await held(world)).toBeLessThanOrEqual(count);
+  while ((await held(server)) > count && performance.now() - start < withinMs) await pause(20);
+  expect(await held(server)).toBeLessThanOrEqual(count);
   return performance.now() - start;
 }
 
@@ -130,10 +130,10 @@ describe('a request that does not arrive', () => {
   });
 
   test('holds forty connections no longer than one, in the times of the contract', async () => {
-    const world = await makeApi();
+    const server = await makeApi();
     expect(CONNECTION_LIMITS.requestMs).toBe(30_000);
     const started = performance.now();
-    const sockets = await Promise.all(Array.from({ length: 40 }, () => client(world)));
+    const sockets = await Promise.all(Array.from({ length: 40 }, () => client(server)));
     sockets.forEach((socket, index) => {
       socket.pause();
       const { first, more } = Object.values(SLOW)[index % Object.keys(SLOW).length] as (typeof SLOW)[string];
@@ -141,11 +141,11 @@ describe('a request that does not arrive', () => {
       if (more !== undefined) void drip(socket, more, 1_000);
     });
     await pause(29_500);
-    expect(await held(world)).toBe(40);
-    await untilHeld(0, 10_000, world);
+    expect(await held(server)).toBe(40);
+    await untilHeld(0, 10_000, server);
     expect(performance.now() - started).toBeLessThan(35_500);
-    expect((await world.send('/healthz', undefined, {}, 'GET')).status).toBe(200);
-    await world.end();
+    expect((await server.send('/healthz', undefined, {}, 'GET')).status).toBe(200);
+    await server.end();
   }, 60_000);
 });
 

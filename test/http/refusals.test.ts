@@ -8,10 +8,10 @@ import { refusesKeys } from './refusals/idempotency-key.ts';
 import { openRefusedCalls } from './refusals/refused-calls.ts';
 import { refusesTokens } from './refusals/token.ts';
 
-const world = openRefusedCalls();
+const calls = openRefusedCalls();
 
-describe('the body', () => refusesBodies(world));
-describe('the token', () => refusesTokens(world));
-describe('the fields', () => refusesFields(world));
-describe('the idempotency key', () => refusesKeys(world));
-describe('at the end', () => refusesInTheEnd(world));
+describe('the body', () => refusesBodies(calls));
+describe('the token', () => refusesTokens(calls));
+describe('the fields', () => refusesFields(calls));
+describe('the idempotency key', () => refusesKeys(calls));
+describe('at the end', () => refusesInTheEnd(calls));

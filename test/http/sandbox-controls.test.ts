@@ -29,7 +29,7 @@ async function apiInFrontOf(url: string): Promise<ApiServer> {
   return api;
 }
 
-const told = ({ status, headers, json }: Awaited<ReturnType<ApiServer['send']>>) => [
+const refusalOf = ({ status, headers, json }: Awaited<ReturnType<ApiServer['send']>>) => [
   status,
   json.error,
   headers.get('retry-after'),
@@ -37,18 +37,18 @@ const told = ({ status, headers, json }: Awaited<ReturnType<ApiServer['send']>>)
 
 test('a sandbox that is gone is 503 with Retry-After, and so is one that closes the connection', async () => {
   const gone = await sandboxThat((request) => request.socket.destroy());
-  const world = await apiInFrontOf(gone);
-  expect(told(await world.send('/sandbox/mine', {}))).toEqual([503, 'overloaded', '5']);
+  const server = await apiInFrontOf(gone);
+  expect(refusalOf(await server.send('/sandbox/mine', {}))).toEqual([503, 'overloaded', '5']);
   sandbox?.close();
   await once(sandbox as Server, 'close');
-  expect(told(await world.send('/sandbox/mine', {}))).toEqual([503, 'overloaded', '5']);
+  expect(refusalOf(await server.send('/sandbox/mine', {}))).toEqual([503, 'overloaded', '5']);
 });
 
 test('one that is only just opening is 503 in our own words', async () => {
   const opening = await sandboxThat((_request, response) => void response.writeHead(503).end());
-  const world = await apiInFrontOf(opening);
-  const reply = await world.send('/sandbox/mine', {});
-  expect(told(reply)).toEqual([503, 'overloaded', '5']);
+  const server = await apiInFrontOf(opening);
+  const reply = await server.send('/sandbox/mine', {});
+  expect(refusalOf(reply)).toEqual([503, 'overloaded', '5']);
   expect(reply.json.message).toBeTypeOf('string');
 });
 
@@ -57,12 +57,12 @@ test('who waits for a control when the API closes is answered at once', async ()
   const slow = await sandboxThat(() => {
     asked++;
   });
-  const world = await apiInFrontOf(slow);
-  const waiting = world.send('/sandbox/pay', { transaction_id: 'txn_1' });
+  const server = await apiInFrontOf(slow);
+  const waiting = server.send('/sandbox/pay', { transaction_id: 'txn_1' });
   await eventually('it was handed on', () => asked === 1);
   const closing = performance.now();
-  await world.end();
+  await server.end();
   api = null;
-  expect(told(await waiting)).toEqual([503, 'overloaded', '5']);
+  expect(refusalOf(await waiting)).toEqual([503, 'overloaded', '5']);
   expect(performance.now() - closing).toBeLessThan(2_000);
 });

@@ -116,13 +116,13 @@ describe('on the socket', () => {
     expect(answer).toContain('"method_not_allowed"');
   });
   test('what is not HTTP is counted by address too', async () => {
-    const world = await makeApi({ rateLimitScale: 1 });
+    const server = await makeApi({ rateLimitScale: 1 });
     for (let n = 0; n < 60; n++)
-      expect(await speak(world.base, 'NONSENSE\r\n\r\n')).toContain(`x-ratelimit-remaining: ${59 - n}`);
-    const refused = await speak(world.base, 'NONSENSE\r\n\r\n');
+      expect(await speak(server.base, 'NONSENSE\r\n\r\n')).toContain(`x-ratelimit-remaining: ${59 - n}`);
+    const refused = await speak(server.base, 'NONSENSE\r\n\r\n');
     expect(refused).toMatch(/^HTTP\/1\.1 429 /);
     expect(refused).toContain('\r\nretry-after: 1\r\n');
-    await world.end();
+    await server.end();
   });
   test('a header full of white space costs no more than any other', async () => {
     const call = async (authorization: string) => {
@@ -203,18 +203,18 @@ describe('TLS and proxies', () => {
     const open = await makeApi({ network: 'regtest' });
     const proxied = await makeApi({ network: 'regtest', trustedProxies: ['127.0.0.0/8'] });
     const https = { 'x-forwarded-proto': 'https' };
-    for (const [world, headers, code] of [
+    for (const [server, headers, code] of [
       [open, {}, 'https_required'],
       [open, https, 'https_required'],
       [proxied, {}, 'https_required'],
       [proxied, { 'x-forwarded-proto': 'http' }, 'https_required'],
       [proxied, https, 'missing_field'],
     ] as const) {
-      expect((await world.send('/auth', {}, headers)).json.error).toBe(code);
-      expect((await world.send('/openapi.json', undefined, headers, 'GET')).status).toBe(code === 'missing_field' ? 200 : 403);
-      expect((await world.send('/healthz', undefined, headers, 'GET')).status).toBe(200);
+      expect((await server.send('/auth', {}, headers)).json.error).toBe(code);
+      expect((await server.send('/openapi.json', undefined, headers, 'GET')).status).toBe(code === 'missing_field' ? 200 : 403);
+      expect((await server.send('/healthz', undefined, headers, 'GET')).status).toBe(200);
       // the controls do not exist here, whatever the call came over
-      expect((await world.send('/sandbox/pay', {}, headers)).status).toBe(404);
+      expect((await server.send('/sandbox/pay', {}, headers)).status).toBe(404);
     }
     await open.end();
     await proxied.end();
@@ -257,13 +257,13 @@ describe('the controls of the sandbox', () => {
 });
 
 test('closing answers who waits, and ends', async () => {
-  const world = await makeApi();
-  const { json } = await world.call('/create_transaction', { amount: '5', crypto_selected: 'BTC' });
-  const waiting = world.call('/check_transaction', { transaction_id: json.transaction_id, wait_seconds: 30 });
-  await world.call('/check_transaction', { transaction_id: json.transaction_id });
+  const server = await makeApi();
+  const { json } = await server.call('/create_transaction', { amount: '5', crypto_selected: 'BTC' });
+  const waiting = server.call('/check_transaction', { transaction_id: json.transaction_id, wait_seconds: 30 });
+  await server.call('/check_transaction', { transaction_id: json.transaction_id });
   await pause(50);
   const started = performance.now();
-  await world.end();
+  await server.end();
   expect((await waiting).json.status).toBe('started');
   expect(performance.now() - started).toBeLessThan(5000);
 });

@@ -154,36 +154,36 @@ test('what another server revoked is refused by the next call, before any word o
 });
 
 describe('failed sign-ins', () => {
-  let world: SignInSetup;
+  let setup: SignInSetup;
   beforeAll(async () => {
-    world = await makeSignInSetup();
-    return () => world.end();
+    setup = await makeSignInSetup();
+    return () => setup.end();
   });
   const from = (place: string) => ({ place, allowed: 5 });
   const wrong = { username: 'shop', password: 'wrong' };
 
   test('in turns at two servers: five answers, then the right password is refused too, also by a server that was not there', async () => {
-    const [here, there] = [world.ctx, world.anotherProcess()];
+    const [here, there] = [setup.ctx, setup.anotherProcess()];
     for (let n = 0; n < 5; n++) {
       expect(await refusalOf(() => guardedSignIn(n % 2 === 0 ? here : there, wrong, from('192.0.2.1')))).toBe(
         'invalid_credentials',
       );
     }
     const right = { username: 'SHOP', password: PASSWORD };
-    for (const ctx of [here, there, world.anotherProcess()]) {
+    for (const ctx of [here, there, setup.anotherProcess()]) {
       await expect(guardedSignIn(ctx, right, from('192.0.2.1'))).rejects.toMatchObject({
         code: 'rate_limited',
         retryAfterSeconds: 900,
       });
     }
     expect(await refusalOf(() => guardedSignIn(here, right, from('192.0.2.2')))).toBe('none');
-    world.advance(900);
+    setup.advance(900);
     expect(await refusalOf(() => guardedSignIn(there, right, from('192.0.2.1')))).toBe('none');
   });
   test('side by side at two servers: five answers', async () => {
-    const two = [world.ctx, world.anotherProcess()];
+    const two = [setup.ctx, setup.anotherProcess()];
     const guesses = Array.from({ length: 12 }, (_, n) =>
-      refusalOf(() => guardedSignIn(two[n % 2] as typeof world.ctx, wrong, from('192.0.2.3'))),
+      refusalOf(() => guardedSignIn(two[n % 2] as typeof setup.ctx, wrong, from('192.0.2.3'))),
     );
     const answers = await Promise.all(guesses);
     expect(answers.filter((code) => code === 'invalid_credentials')).toHaveLength(5);
@@ -191,10 +191,10 @@ describe('failed sign-ins', () => {
   });
   test('what is over is removed by those that come after it', async () => {
     const counted = async () =>
-      (await world.ctx.db.query<{ n: bigint }>({ text: 'select count(*) as n from failed_sign_ins' })).rows[0]?.n;
-    for (let n = 0; n < 4; n++) await refusalOf(() => guardedSignIn(world.ctx, wrong, from(`198.51.100.${n}`)));
-    world.advance(900);
-    await refusalOf(() => guardedSignIn(world.ctx, wrong, from('198.51.100.0')));
+      (await setup.ctx.db.query<{ n: bigint }>({ text: 'select count(*) as n from failed_sign_ins' })).rows[0]?.n;
+    for (let n = 0; n < 4; n++) await refusalOf(() => guardedSignIn(setup.ctx, wrong, from(`198.51.100.${n}`)));
+    setup.advance(900);
+    await refusalOf(() => guardedSignIn(setup.ctx, wrong, from('198.51.100.0')));
     expect(await counted()).toBe(1n);
   });
 });

@@ -17,64 +17,64 @@ const at = new Date('2026-01-01T00:00:00Z');
 const accounts = accountsOf(new Uint8Array(32).fill(1), 'regtest');
 const others = accountsOf(new Uint8Array(32).fill(2), 'regtest');
 const ALL = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 beforeAll(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
 });
-afterAll(() => world.drop());
+afterAll(() => database.drop());
 let signer: RunningSigner;
 beforeEach(async () => {
   await forgetKeys();
-  signer = await openSigner(world.db);
+  signer = await openSigner(database.db);
 });
 afterEach(() => signer.close());
 
 /** As in a database that knows no key. */
 async function forgetKeys(): Promise<void> {
   for (const table of ['address_requests', 'skipped_addresses', 'signer_journal', 'account_xpubs'])
-    await world.db.query({ text: `delete from ${table}` });
+    await database.db.query({ text: `delete from ${table}` });
 }
 
 const zero = async (): Promise<number> => 0;
 
 describe('the signer and the stored keys', () => {
   it('gives its keys to a new database and confirms them at each start', async () => {
-    expect(await compareKeys(world.db, accounts, at, zero)).toMatchObject({ added: ALL, confirmed: [], mismatched: [] });
+    expect(await compareKeys(database.db, accounts, at, zero)).toMatchObject({ added: ALL, confirmed: [], mismatched: [] });
     const later = new Date('2026-01-02T00:00:00Z');
-    const again = await compareKeys(world.db, accounts, later, zero);
+    const again = await compareKeys(database.db, accounts, later, zero);
     expect(again).toMatchObject({ added: [], confirmed: ALL, mismatched: [] });
     expect(mismatchMessage(again)).toBeNull();
-    for (const key of await listKeys(world.db)) expect(key.confirmedAt).toEqual(later);
+    for (const key of await listKeys(database.db)) expect(key.confirmedAt).toEqual(later);
   });
 
   it('stores each key once when two signers start at the same time', async () => {
-    await Promise.all([compareKeys(world.db, accounts, at, zero), compareKeys(world.db, accounts, at, zero)]);
-    expect(await listKeys(world.db)).toHaveLength(5);
+    await Promise.all([compareKeys(database.db, accounts, at, zero), compareKeys(database.db, accounts, at, zero)]);
+    expect(await listKeys(database.db)).toHaveLength(5);
   });
 
   it('is loud about a key that was changed in the database, and nothing is derived from it', async () => {
-    await compareKeys(world.db, accounts, at, zero);
+    await compareKeys(database.db, accounts, at, zero);
     const thief = others[0]!.xpub;
-    await world.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'BTC'", values: [thief] });
-    const comparison = await compareKeys(world.db, accounts, at, zero);
+    await database.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'BTC'", values: [thief] });
+    const comparison = await compareKeys(database.db, accounts, at, zero);
     expect(comparison).toMatchObject({ mismatched: ['BTC'], confirmed: ['LTC', 'BCH', 'DASH', 'DOGE'] });
     expect(mismatchMessage(comparison)).toMatch(/BTC.*this signer's seed does not give/);
-    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { ready: 10 });
+    const pool = createAddressPool(keyContext(database.db, 'regtest'), 'BTC', { ready: 10 });
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
   });
 
   it('begins at other indexes in a database that does not know its keys: no address is shown twice', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'signer-'));
     const first = () => firstIndexOfNewDatabase(folder);
-    await compareKeys(world.db, accounts, at, first);
-    await compareKeys(world.db, accounts, at, first);
-    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { ready: 10 });
+    await compareKeys(database.db, accounts, at, first);
+    await compareKeys(database.db, accounts, at, first);
+    const pool = createAddressPool(keyContext(database.db, 'regtest'), 'BTC', { ready: 10 });
     const before = await pool.next();
     expect(before.index).toBe(0);
     // the database is lost, the signer is not
     await forgetKeys();
-    await compareKeys(world.db, accounts, at, first);
-    const after = await createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { ready: 10 }).next();
+    await compareKeys(database.db, accounts, at, first);
+    const after = await createAddressPool(keyContext(database.db, 'regtest'), 'BTC', { ready: 10 }).next();
     expect(after.index).toBeGreaterThanOrEqual(10_000_000);
     expect(after.index).toBeLessThan(10_000_100);
     expect(after.address).not.toBe(before.address);
@@ -82,23 +82,23 @@ describe('the signer and the stored keys', () => {
   });
 
   it('of another installation refuses, and takes nothing away from the signer that the keys belong to', async () => {
-    await compareKeys(world.db, others, at, zero);
-    const before = await listKeys(world.db);
-    const comparison = await compareKeys(world.db, accounts, at, zero);
+    await compareKeys(database.db, others, at, zero);
+    const before = await listKeys(database.db);
+    const comparison = await compareKeys(database.db, accounts, at, zero);
     expect(comparison).toMatchObject({ mismatched: ALL, added: [], foreign: true });
     expect(mismatchMessage(comparison)).toMatch(/another signer's.*nothing was changed/);
-    expect(await listKeys(world.db)).toEqual(before);
-    const pool = createAddressPool(keyContext(world.db, 'regtest'), 'BTC', { ready: 10 });
+    expect(await listKeys(database.db)).toEqual(before);
+    const pool = createAddressPool(keyContext(database.db, 'regtest'), 'BTC', { ready: 10 });
     expect((await pool.next()).index).toBe(0);
   });
 
   it('leaves imported keys alone, and only mentions retired ones of another seed', async () => {
-    await compareKeys(world.db, others, at, zero);
+    await compareKeys(database.db, others, at, zero);
     for (const [index, { currency }] of others.entries()) {
       const xpub = account('BTC', 'regtest').deriveChild(index).publicExtendedKey;
-      await importKey(world.db, { currency, xpub, at });
+      await importKey(database.db, { currency, xpub, at });
     }
-    const comparison = await compareKeys(world.db, accounts, at, zero);
+    const comparison = await compareKeys(database.db, accounts, at, zero);
     expect(comparison).toEqual({
       confirmed: [],
       added: [],
@@ -113,8 +113,8 @@ describe('the signer and the stored keys', () => {
 
 describe('the self-check of addresses', () => {
   it('knows the addresses of every key that was in use, and no other', async () => {
-    await compareKeys(world.db, accounts, at, zero);
-    const ctx = keyContext(world.db, 'regtest');
+    await compareKeys(database.db, accounts, at, zero);
+    const ctx = keyContext(database.db, 'regtest');
     const pools = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).map((currency) => ({
       currency,
       pool: createAddressPool(ctx, currency, { ready: 10 }),
@@ -122,8 +122,8 @@ describe('the self-check of addresses', () => {
     const early = await Promise.all(
       pools.map(async ({ currency, pool }) => ({ ...(await pool.next()), currency, transactionId: 'txn_1' })),
     );
-    await importKey(world.db, { currency: 'BTC', xpub: account('BTC', 'regtest').publicExtendedKey, at });
-    const keys = await listKeys(world.db);
+    await importKey(database.db, { currency: 'BTC', xpub: account('BTC', 'regtest').publicExtendedKey, at });
+    const keys = await listKeys(database.db);
     for (const one of early) {
       expect(await verifyAddress(ctx, one, keys)).toBe(true);
       expect(await verifyAddress(ctx, { ...one, index: one.index + 1 }, keys)).toBe(false);

@@ -32,7 +32,7 @@ type Account = {
   ranges: { first: number; last: number; certain: boolean }[];
   import: Import[];
 };
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
 let here: Record<string, string>;
 let signer: RunningSigner;
@@ -40,56 +40,61 @@ let words: string;
 let bitcoind: CoreDaemon;
 
 beforeAll(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   folder = mkdtempSync(join(tmpdir(), 'bursar-descriptors-'));
-  here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+  here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
   words = (await askCli<{ mnemonic: string }>(['keys', 'init'], here)).mnemonic;
-  signer = await openSigner(world.db);
+  signer = await openSigner(database.db);
   bitcoind = await startBitcoind();
   await bitcoind.mine(101);
 });
 afterAll(async () => {
   await bitcoind?.remove();
   await signer?.close();
-  await world?.drop();
+  await database?.drop();
   await rm(folder, { recursive: true, force: true });
 });
 
 async function give(currency: UtxoCode, count: number): Promise<{ address: string; index: number }[]> {
-  const pool = createAddressPool(keyContext(world.db, 'regtest'), currency, { ready: 10 });
+  const pool = createAddressPool(keyContext(database.db, 'regtest'), currency, { ready: 10 });
   return Promise.all(Array.from({ length: count }, async () => pool.next()));
 }
 const accounts = async (currency: string): Promise<Account[]> => {
-  const told = await askCli<{ accounts: Account[] }>(['keys', 'show-descriptors'], here);
-  return told.accounts.filter((one) => one.currency === currency);
+  const shown = await askCli<{ accounts: Account[] }>(['keys', 'show-descriptors'], here);
+  return shown.accounts.filter((one) => one.currency === currency);
 };
 
 test('a node derives our addresses from them, in the ranges that were given out, of earlier accounts too', async () => {
   const before = await give('BTC', 12);
-  await importKey(world.db, { currency: 'BTC', xpub: account('BTC', 'regtest').publicExtendedKey, at: new Date(), start: 700 });
+  await importKey(database.db, {
+    currency: 'BTC',
+    xpub: account('BTC', 'regtest').publicExtendedKey,
+    at: new Date(),
+    start: 700,
+  });
   const after = await give('BTC', 12);
-  const told = await accounts('BTC');
-  expect(told.map((one) => [one.origin, one.in_use, one.path])).toEqual([
+  const shown = await accounts('BTC');
+  expect(shown.map((one) => [one.origin, one.in_use, one.path])).toEqual([
     ['signer', false, "m/84'/1'/0'"],
     ['imported', true, null],
   ]);
   for (const [at, given] of [before, after].entries()) {
-    const { descriptor, ranges } = told[at]!;
+    const { descriptor, ranges } = shown[at]!;
     expect(await bitcoind.rpc<{ descriptor: string }>('getdescriptorinfo', descriptor)).toMatchObject({ isrange: true });
     const [range] = ranges;
     expect(ranges).toEqual([{ first: at === 0 ? 0 : 700, last: range!.last, certain: true }]);
     const derived = await bitcoind.rpc<string[]>('deriveaddresses', descriptor, [range!.first, range!.last]);
     for (const { address, index } of given) expect(derived[index - range!.first]).toBe(address);
   }
-  await importKey(world.db, { currency: 'BTC', xpub: (await ownKey("m/84'/1'/0'")).publicExtendedKey, at: new Date() });
+  await importKey(database.db, { currency: 'BTC', xpub: (await ownKey("m/84'/1'/0'")).publicExtendedKey, at: new Date() });
 });
 
 test('a litecoind derives ours of LTC', async () => {
   const litecoind = await startLitecoind({ mweb: false });
   try {
     const given = await give('LTC', 5);
-    const [told] = await accounts('LTC');
-    const derived = await litecoind.rpc<string[]>('deriveaddresses', told!.descriptor, [0, 10]);
+    const [shown] = await accounts('LTC');
+    const derived = await litecoind.rpc<string[]>('deriveaddresses', shown!.descriptor, [0, 10]);
     for (const { address, index } of given) expect(derived[index]).toBe(address);
   } finally {
     await litecoind.remove();
@@ -132,12 +137,12 @@ async function ownKey(path: string): Promise<HDKey> {
 }
 
 test('what was passed over without knowing more is told apart, and nothing is too large to import', async () => {
-  await world.db.query({
+  await database.db.query({
     text: `with key as (update account_xpubs set next_index = 2500100 where currency = 'DASH' returning id)
            insert into skipped_addresses (account_xpub_id, first_index, end_index, cause) select id, 100, 2500050, 'journal_lost' from key`,
   });
-  const [told] = await accounts('DASH');
-  expect(told!.ranges).toEqual([
+  const [dash] = await accounts('DASH');
+  expect(dash!.ranges).toEqual([
     { first: 0, last: 99, certain: true },
     { first: 100, last: 1_000_099, certain: false },
     { first: 1_000_100, last: 2_000_099, certain: false },
@@ -165,5 +170,5 @@ test('keys verify says who was asked, and answers without a signer and without i
   expect(blind).toMatchObject({ ok: false, signer: { runs: false, asked: null } });
   expect(blind.signer.trouble).toMatch(/no signer runs on this data folder, and there is no seed in/);
   expect(new Set(blind.keys.map(({ verdict }) => verdict))).toEqual(new Set(['unknown', 'imported']));
-  signer = await openSigner(world.db);
+  signer = await openSigner(database.db);
 });

@@ -25,18 +25,18 @@ vi.setConfig({ testTimeout: 60_000 });
 const at = new Date('2026-01-01T00:00:00Z');
 const BTC = account('BTC', 'regtest').publicExtendedKey;
 const LTC = account('BCH', 'regtest').publicExtendedKey;
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let folder: string;
 const closers: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   folder = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
-  await addSignerKey(world.db, { currency: 'BTC', xpub: BTC, at });
+  await addSignerKey(database.db, { currency: 'BTC', xpub: BTC, at });
 });
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
-  await world.drop();
+  await database.drop();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -58,7 +58,7 @@ async function take(pool: AddressPool, count: number): Promise<number[]> {
 }
 /** What a dump or a replica of now holds. */
 async function copyOf(): Promise<{ restore(): Promise<Database> }> {
-  const copy = await copyDatabase(world.url);
+  const copy = await copyDatabase(database.url);
   closers.push(copy.drop);
   return { restore: async () => copy.db };
 }
@@ -66,12 +66,12 @@ const nextIndex = async (db: Database) => (await listKeys(db)).find((key) => key
 
 describe('an address is given once', () => {
   it('after a restored dump, and the database says what it passes over', async () => {
-    let signer = await signerOn(world.db);
-    const before = await take(poolOn(world.db), 5);
+    let signer = await signerOn(database.db);
+    const before = await take(poolOn(database.db), 5);
     await signer.close();
     const dump = await copyOf();
-    signer = await signerOn(world.db);
-    const lost = await take(poolOn(world.db), 35);
+    signer = await signerOn(database.db);
+    const lost = await take(poolOn(database.db), 35);
     await signer.close();
 
     const restored = await dump.restore();
@@ -84,7 +84,7 @@ describe('an address is given once', () => {
     for (const index of lost) expect(index).toBeGreaterThanOrEqual(skipped[0]!.firstIndex);
     for (const index of lost) expect(index).toBeLessThan(skipped[0]!.endIndex);
     const passedOver = /^BTC: address indexes \d+ to \d+ are passed over: they were given out/;
-    expect(again.told).toEqual([expect.stringMatching(passedOver)]);
+    expect(again.reported).toEqual([expect.stringMatching(passedOver)]);
     // what is wrong with the service is told of the coins that it has a node of
     const problems = async (coins: UtxoCode[]) =>
       (await readReadiness({ ...keyContext(restored, 'regtest'), network: 'regtest' } as Context, coins)).problems;
@@ -93,13 +93,13 @@ describe('an address is given once', () => {
   });
 
   it('after a failover to a replica that lost the last grant only, with API processes that go on with what they have', async () => {
-    const first = await signerOn(world.db);
-    const pools = [poolOn(world.db), poolOn(world.db), poolOn(world.db)];
+    const first = await signerOn(database.db);
+    const pools = [poolOn(database.db), poolOn(database.db), poolOn(database.db)];
     const given = (await Promise.all(pools.map((pool) => take(pool, 7)))).flat();
     await first.close();
     const replica = await copyOf();
-    const second = await signerOn(world.db);
-    const late = await take(poolOn(world.db), 3);
+    const second = await signerOn(database.db);
+    const late = await take(poolOn(database.db), 3);
     await second.close();
     // the old processes keep their ranges in memory; new ones come to the replica
     const restored = await replica.restore();
@@ -111,12 +111,12 @@ describe('an address is given once', () => {
   });
 
   it('of an imported key too, also where the restored database does not know the key and it is imported again', async () => {
-    const signer = await signerOn(world.db);
+    const signer = await signerOn(database.db);
     await signer.close();
     const dump = await copyOf();
-    const meanwhile = await signerOn(world.db);
-    await importKey(world.db, { currency: 'BTC', xpub: LTC, at });
-    const before = await take(poolOn(world.db), 15);
+    const meanwhile = await signerOn(database.db);
+    await importKey(database.db, { currency: 'BTC', xpub: LTC, at });
+    const before = await take(poolOn(database.db), 15);
     await meanwhile.close();
     const restored = await dump.restore();
     await signerOn(restored);
@@ -129,8 +129,8 @@ describe('an address is given once', () => {
   it('whoever asks at the same time: many pools, many signers in turn', async () => {
     const all: number[] = [];
     for (let round = 0; round < 3; round++) {
-      const signer = await signerOn(world.db);
-      const pools = [1, 2, 3, 4].map((ready) => poolOn(world.db, ready));
+      const signer = await signerOn(database.db);
+      const pools = [1, 2, 3, 4].map((ready) => poolOn(database.db, ready));
       all.push(...(await Promise.all(pools.map((pool) => take(pool, 20)))).flat());
       await signer.close();
     }
@@ -138,22 +138,22 @@ describe('an address is given once', () => {
   });
 
   it("when the signer's folder is an older copy: the database wins, with a jump over what it may not know either", async () => {
-    const first = await signerOn(world.db);
-    await take(poolOn(world.db), 5);
+    const first = await signerOn(database.db);
+    await take(poolOn(database.db), 5);
     await first.close();
     const old = await readFile(join(folder, 'given-addresses.json'));
-    const second = await signerOn(world.db);
-    const known = await take(poolOn(world.db), 50);
+    const second = await signerOn(database.db);
+    const known = await take(poolOn(database.db), 50);
     await second.close();
-    const said = await nextIndex(world.db);
+    const said = await nextIndex(database.db);
     await writeFile(join(folder, 'given-addresses.json'), old);
-    const third = await signerOn(world.db);
-    const [index] = await take(poolOn(world.db), 1);
+    const third = await signerOn(database.db);
+    const [index] = await take(poolOn(database.db), 1);
     expect(index).toBeGreaterThanOrEqual((said as number) + JUMP);
     expect(known).not.toContain(index);
     const passedOver = { cause: 'journal_behind', firstIndex: said, endIndex: (said as number) + JUMP };
-    expect(await readSkipped(world.db)).toMatchObject([passedOver]);
-    expect(third.told).toEqual([expect.stringMatching(/the signer's journal is an older copy/)]);
+    expect(await readSkipped(database.db)).toMatchObject([passedOver]);
+    expect(third.reported).toEqual([expect.stringMatching(/the signer's journal is an older copy/)]);
   });
 
   it.each([
@@ -161,35 +161,35 @@ describe('an address is given once', () => {
     ['a day in which the shop sold as usual', 86_400_000, 3_000],
   ])('when folder and database were both put back by %s: a machine set back to a snapshot', async (_, backMs, orders) => {
     let nowMs = Date.parse('2026-01-01T00:00:00Z');
-    const first = await signerOn(world.db, folder, () => nowMs);
-    const before = await take(poolOn(world.db, 500), 1_500);
+    const first = await signerOn(database.db, folder, () => nowMs);
+    const before = await take(poolOn(database.db, 500), 1_500);
     await first.close();
     const old = await readFile(join(folder, 'given-addresses.json'));
     const dump = await copyOf();
-    const second = await signerOn(world.db, folder, () => nowMs);
+    const second = await signerOn(database.db, folder, () => nowMs);
     nowMs += backMs;
-    const lost = await take(poolOn(world.db, 500), orders);
+    const lost = await take(poolOn(database.db, 500), orders);
     await second.close();
     await writeFile(join(folder, 'given-addresses.json'), old);
     const restored = await dump.restore();
     const third = await signerOn(restored, folder, () => nowMs);
     const after = await take(poolOn(restored, 500), 100);
     expect(new Set([...before, ...lost, ...after]).size).toBe(before.length + orders + 100);
-    expect(third.told).toEqual([]);
+    expect(third.reported).toEqual([]);
     expect(await readSkipped(restored)).toEqual([]);
   });
 
   it('when folder and database are both old and the folder is the older one', async () => {
-    const first = await signerOn(world.db);
-    await take(poolOn(world.db), 5);
+    const first = await signerOn(database.db);
+    await take(poolOn(database.db), 5);
     await first.close();
     const old = await readFile(join(folder, 'given-addresses.json'));
-    const second = await signerOn(world.db);
-    await take(poolOn(world.db), 20);
+    const second = await signerOn(database.db);
+    await take(poolOn(database.db), 20);
     await second.close();
     const dump = await copyOf();
-    const third = await signerOn(world.db);
-    const lost = await take(poolOn(world.db), 40);
+    const third = await signerOn(database.db);
+    const lost = await take(poolOn(database.db), 40);
     await third.close();
     await writeFile(join(folder, 'given-addresses.json'), old);
     const restored = await dump.restore();
@@ -201,50 +201,50 @@ describe('an address is given once', () => {
   it.each(['missing', 'damaged', 'cut off'])(
     'when the journal is %s: far above what the database says, and it is said',
     async (how) => {
-      const first = await signerOn(world.db);
-      await take(poolOn(world.db), 5);
+      const first = await signerOn(database.db);
+      await take(poolOn(database.db), 5);
       await first.close();
-      const said = await nextIndex(world.db);
+      const said = await nextIndex(database.db);
       const path = join(folder, 'given-addresses.json');
       const text = await readFile(path, 'utf8');
       if (how === 'missing') await rm(path);
       if (how === 'damaged') await writeFile(path, text.replace(/"counter": \d+/, '"counter": 1'));
       if (how === 'cut off') await writeFile(path, text.slice(0, 40));
-      const second = await signerOn(world.db);
-      const [index] = await take(poolOn(world.db), 1);
+      const second = await signerOn(database.db);
+      const [index] = await take(poolOn(database.db), 1);
       expect(index).toBeGreaterThanOrEqual((said as number) + JUMP);
-      expect(second.told).toEqual([expect.stringMatching(/the signer's journal was lost or damaged/)]);
-      expect(await readSkipped(world.db)).toMatchObject([{ cause: 'journal_lost' }]);
+      expect(second.reported).toEqual([expect.stringMatching(/the signer's journal was lost or damaged/)]);
+      expect(await readSkipped(database.db)).toMatchObject([{ cause: 'journal_lost' }]);
       const kept = (await readdir(folder)).filter((name) => name.includes('.damaged-'));
       expect(kept).toHaveLength(how === 'missing' ? 0 : 1);
       // once: the next start knows all
       await second.close();
-      const third = await signerOn(world.db);
-      expect(third.told).toEqual([]);
+      const third = await signerOn(database.db);
+      expect(third.reported).toEqual([]);
     },
   );
 
   it('begins where the database says when no signer has given out anything yet, without a jump', async () => {
-    await world.db.query({ text: 'update account_xpubs set next_index = 4200' });
-    const signer = await signerOn(world.db);
-    expect(await take(poolOn(world.db), 1)).toEqual([4200]);
-    expect(signer.told).toEqual([]);
-    expect(await readSkipped(world.db)).toEqual([]);
+    await database.db.query({ text: 'update account_xpubs set next_index = 4200' });
+    const signer = await signerOn(database.db);
+    expect(await take(poolOn(database.db), 1)).toEqual([4200]);
+    expect(signer.reported).toEqual([]);
+    expect(await readSkipped(database.db)).toEqual([]);
   });
 
   it('leaves a silent gap where the signer died between its journal and the answer', async () => {
-    const first = await signerOn(world.db);
-    await take(poolOn(world.db), 10);
+    const first = await signerOn(database.db);
+    await take(poolOn(database.db), 10);
     await first.close();
-    expect(await askForRange(world.db, { id: 'asked', currency: 'BTC', size: 10 })).toBe(true);
-    const from = (await nextIndex(world.db)) as number;
+    expect(await askForRange(database.db, { id: 'asked', currency: 'BTC', size: 10 })).toBe(true);
+    const from = (await nextIndex(database.db)) as number;
     await (await openJournal(folder, Date.now)).write({ given: [{ xpub: BTC, first: from, end: from + 10 }], request: 'asked' });
-    const second = await signerOn(world.db);
-    expect(second.told).toEqual([]);
-    const taken = await takeRange(world.db, 'asked');
+    const second = await signerOn(database.db);
+    expect(second.reported).toEqual([]);
+    const taken = await takeRange(database.db, 'asked');
     expect(taken).toMatchObject({ size: 10 });
     expect((taken as AddressRange).firstIndex).toBeGreaterThanOrEqual(from + 10);
-    expect(await takeRange(world.db, 'asked')).toBe('unknown');
+    expect(await takeRange(database.db, 'asked')).toBe('unknown');
   });
 });
 
@@ -259,42 +259,42 @@ describe('who gives', () => {
   it('is one signer at a time: a second one waits, and goes on when the first has ended', async () => {
     const copy = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
     closers.push(() => rm(copy, { recursive: true, force: true }));
-    const first = await signerOn(world.db);
-    const other = connect({ url: world.url, role: 'bursar_app', maxConnections: 2, applicationName: 'second signer' });
+    const first = await signerOn(database.db);
+    const other = connect({ url: database.url, role: 'bursar_app', maxConnections: 2, applicationName: 'second signer' });
     closers.push(() => other.close());
     const second = await signerOn(other, copy);
-    expect(second.told).toEqual([expect.stringMatching(/another signer gives out addresses for this database/)]);
-    const before = await take(poolOn(world.db), 15);
+    expect(second.reported).toEqual([expect.stringMatching(/another signer gives out addresses for this database/)]);
+    const before = await take(poolOn(database.db), 15);
     await first.close();
-    const after = await take(poolOn(world.db), 15);
+    const after = await take(poolOn(database.db), 15);
     expect(new Set([...before, ...after]).size).toBe(30);
   });
 
   it('says nothing of indexes that were set aside for a key which was changed at that moment', async () => {
-    const signer = await signerOn(world.db);
+    const signer = await signerOn(database.db);
     for (let round = 0; round < 5; round++) {
-      const pool = poolOn(world.db);
+      const pool = poolOn(database.db);
       await pool.next();
       // the pool asks for more in the background
       void pool.next();
-      await importKey(world.db, { currency: 'BTC', xpub: round % 2 === 0 ? LTC : BTC, at });
+      await importKey(database.db, { currency: 'BTC', xpub: round % 2 === 0 ? LTC : BTC, at });
     }
-    await importKey(world.db, { currency: 'BTC', xpub: BTC, at });
-    await take(poolOn(world.db), 5);
-    expect(signer.told).toEqual([]);
-    expect(await readSkipped(world.db)).toEqual([]);
+    await importKey(database.db, { currency: 'BTC', xpub: BTC, at });
+    await take(poolOn(database.db), 5);
+    expect(signer.reported).toEqual([]);
+    expect(await readSkipped(database.db)).toEqual([]);
   });
 
   it('refuses a key that the database calls its own and that is not', async () => {
-    const signer = await openSigner(world.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
+    const signer = await openSigner(database.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
     closers.push(signer.close);
-    await expect(poolOn(world.db).next()).rejects.toMatchObject({ code: 'currency_unavailable' });
-    expect(signer.told).toEqual([expect.stringMatching(/the key that the database receives to is not of this seed/)]);
+    await expect(poolOn(database.db).next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+    expect(signer.reported).toEqual([expect.stringMatching(/the key that the database receives to is not of this seed/)]);
   });
 
   it('is told from afar whether it runs, and who waits for it', async () => {
-    expect(await readSignerStatus(world.db)).toEqual({ runs: false, waiting: [], waitingSinceMs: null });
-    const pool = poolOn(world.db);
+    expect(await readSignerStatus(database.db)).toEqual({ runs: false, waiting: [], waitingSinceMs: null });
+    const pool = poolOn(database.db);
     await expect(pool.next()).rejects.toMatchObject({
       code: 'currency_unavailable',
       message: expect.stringMatching(/no address is left, and the signer gives out no new ones/),
@@ -304,22 +304,22 @@ describe('who gives', () => {
     const began = performance.now();
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
     expect(performance.now() - began).toBeLessThan(1_000);
-    await eventually('it is told', async () => (await readSignerStatus(world.db)).waiting.includes('BTC'));
-    const signer = await signerOn(world.db);
+    await eventually('it is told', async () => (await readSignerStatus(database.db)).waiting.includes('BTC'));
+    const signer = await signerOn(database.db);
     await eventually('it is answered', () => answered(pool));
-    expect(await readSignerStatus(world.db)).toEqual({ runs: true, waiting: [], waitingSinceMs: null });
+    expect(await readSignerStatus(database.db)).toEqual({ runs: true, waiting: [], waitingSinceMs: null });
     await signer.close();
   });
 
   it('is not missed while addresses lie ready', async () => {
-    const signer = await signerOn(world.db);
-    const pool = poolOn(world.db, 50);
+    const signer = await signerOn(database.db);
+    const pool = poolOn(database.db, 50);
     await pool.next();
-    await eventually('one more range lies ready', async () => ((await nextIndex(world.db)) as number) >= 100);
+    await eventually('one more range lies ready', async () => ((await nextIndex(database.db)) as number) >= 100);
     await signer.close();
     expect(new Set(await take(pool, 99)).size).toBe(99);
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
-    await signerOn(world.db);
+    await signerOn(database.db);
     expect(await eventually('it is answered', () => answered(pool))).toBeGreaterThanOrEqual(100);
   });
 });

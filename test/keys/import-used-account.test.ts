@@ -32,19 +32,19 @@ describe.each([
   { node: 'without block filters', extra: [], by: 'blocks' },
 ])('on a bitcoind $node', ({ extra, by }) => {
   let node: CoreDaemon;
-  let world: Awaited<ReturnType<typeof freshDatabase>>;
+  let database: Awaited<ReturnType<typeof freshDatabase>>;
   let folder: string;
   let here: Record<string, string>;
   beforeAll(async () => {
     node = await startBitcoind(extra);
-    world = await freshDatabase();
+    database = await freshDatabase();
     folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
-    here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: node.url };
+    here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: node.url };
     await node.mine(101);
   });
   afterAll(async () => {
     await node?.remove();
-    await world?.drop();
+    await database?.drop();
     await rm(folder, { recursive: true, force: true });
   });
   const importing = (...more: string[]) =>
@@ -63,9 +63,9 @@ describe.each([
     });
     await node.pay(addressOf(0, 12), '1');
     expect(await importing()).toMatchObject({ next_index: 13 });
-    const told = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey], here);
-    expect(told.out).toMatch(/blocks 0 to 102 .* and the mempool: the account was paid up to index 12, its change up to 30/);
-    expect(told.out).toMatch(/It does not show addresses that were given out and never paid/);
+    const imported = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey], here);
+    expect(imported.out).toMatch(/blocks 0 to 102 .* and the mempool: the account was paid up to index 12, its change up to 30/);
+    expect(imported.out).toMatch(/It does not show addresses that were given out and never paid/);
   });
 
   test('looks on behind what it found, also for what was paid before that', async () => {
@@ -91,9 +91,9 @@ describe.each([
 });
 
 test('where no node can be asked and coins are worth something, the first index must be said', async () => {
-  const world = await freshDatabase();
+  const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
-  const here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'mainnet' };
+  const here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'mainnet' };
   const command = ['keys', 'import-xpub', '--currency', 'BTC', '--xpub', account('BTC').publicExtendedKey];
   try {
     expect(await runCli(command, here)).toMatchObject({
@@ -106,7 +106,7 @@ test('where no node can be asked and coins are worth something, the first index 
     const down = { ...here, BURSAR_BTC_RPC_URL: 'http://user:password@127.0.0.1:9' };
     expect((await runCli(command, down)).err).toMatch(/cannot be asked how far this account was used: the node of BTC is down/);
   } finally {
-    await world.drop();
+    await database.drop();
     await rm(folder, { recursive: true, force: true });
   }
 });

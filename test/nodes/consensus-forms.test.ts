@@ -250,9 +250,9 @@ describe.each(CODES)('a form that nobody knows yet (%s)', (code) => {
     ['the lock time', { locktime: 10 }],
   ])('lets the chain wait when the txid does not prove %s that is told', async (_, lie) => {
     const [strange, first] = [unknownForm(ours), coinbase()];
-    const told = { ...strange, words: { ...strange.words, ...lie } };
-    const made = rawBlock([first, told], { headerHash: features(code).headerHash });
-    const node = await nodeOf(code, telling(made, [told], first));
+    const lying = { ...strange, words: { ...strange.words, ...lie } };
+    const made = rawBlock([first, lying], { headerHash: features(code).headerHash });
+    const node = await nodeOf(code, telling(made, [lying], first));
     await expect(node.readBlock(made.hash, watch)).rejects.toMatchObject({
       state: 'bad_answer',
       message: expect.stringMatching(/block [0-9a-f]{64} cannot be read: .*from its decoded answer: the transaction hashes to/),

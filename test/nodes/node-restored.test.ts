@@ -121,8 +121,8 @@ test('a node that lost its newest blocks: it is reported, its mempool is recorde
     expect(await payment(booked.transactionId)).toMatchObject({ state: 'mined' });
     expect((await bursar.owe(10_00n)).transactionId).toMatch(/^txn_/);
 
-    const told = await runCli(['chain', 'status'], { DATABASE_URL: bursar.url });
-    expect(told).toMatchObject({
+    const ran = await runCli(['chain', 'status'], { DATABASE_URL: bursar.url });
+    expect(ran).toMatchObject({
       code: 1,
       out: expect.stringMatching(/BTC +ready +115 +119 +-4 .*behind what was read: node 115, read 119/),
     });

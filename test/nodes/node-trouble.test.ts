@@ -50,10 +50,10 @@ type Call = { readonly id: unknown; readonly method: string; readonly params?: r
 function fromTable(answers: Answers): Reply {
   return (_, body, response) => {
     const one = (call: Call) => {
-      const told = answers[call.method];
-      const result = told instanceof Map ? told.get(call.params?.[0]) : told;
+      const answer = answers[call.method];
+      const result = answer instanceof Map ? answer.get(call.params?.[0]) : answer;
       return result === undefined
-        ? { id: call.id, result: null, error: { code: told instanceof Map ? -8 : -32601, message: 'refused' } }
+        ? { id: call.id, result: null, error: { code: answer instanceof Map ? -8 : -32601, message: 'refused' } }
         : { id: call.id, result, error: null };
     };
     const calls = JSON.parse(body) as Call[] | Call;

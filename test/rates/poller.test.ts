@@ -95,8 +95,8 @@ describe('the rates of the database', () => {
   test('what each source said of itself is kept, and why a coin that has a node has no price is told', async () => {
     const fresh = await freshDatabase();
     const own = { now };
-    const ctx = (told: readonly RateFeed[]) => {
-      const base = context(told);
+    const ctx = (given: readonly RateFeed[]) => {
+      const base = context(given);
       const ports = { ...base.ports, clock: { now: () => own.now }, chains: new Map([['BTC', null]]) };
       return { ...base, db: fresh.db, ports } as unknown as Context;
     };

@@ -15,8 +15,8 @@ import { p2pkh } from '../support/raw-blocks.ts';
 
 const everything = { hasScript: () => true, hasOutpoint: () => false, fresh: async () => undefined };
 
-type World = { readonly node: ServedNode; readonly rpc: Rpc; readonly port: UtxoNode; close(): Promise<void> };
-async function open(currency: UtxoCode): Promise<World> {
+type Opened = { readonly node: ServedNode; readonly rpc: Rpc; readonly port: UtxoNode; close(): Promise<void> };
+async function open(currency: UtxoCode): Promise<Opened> {
   const node = await createSimulatedNode({ currency, folder: null, now: () => Date.now() });
   const rpc = createRpc({ url: node.url, silenceMs: 5_000, connections: 1 });
   const port = createUtxoNode({ currency, url: node.url, network: 'sandbox', clock: { now: () => Date.now() } });
@@ -32,8 +32,8 @@ async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   return [error.code, error.message.slice(error.method.length + 2, error.message.lastIndexOf(' ('))];
 }
 
-function world(currency: UtxoCode): { readonly it: World } {
-  const held: { it: World } = { it: undefined as unknown as World };
+function openedFor(currency: UtxoCode): { readonly it: Opened } {
+  const held: { it: Opened } = { it: undefined as unknown as Opened };
   beforeAll(async () => {
     held.it = await open(currency);
   });
@@ -42,7 +42,7 @@ function world(currency: UtxoCode): { readonly it: World } {
 }
 
 describe('Dash', () => {
-  const dash = world('DASH');
+  const dash = openedFor('DASH');
 
   it('locks each transaction and each block at once', async () => {
     const { node, rpc, port } = dash.it;
@@ -102,7 +102,7 @@ describe('Dash', () => {
 });
 
 describe('Dogecoin', () => {
-  const doge = world('DOGE');
+  const doge = openedFor('DOGE');
 
   it('takes a boolean for getblock and nothing else', async () => {
     const { node, rpc } = doge.it;
@@ -132,7 +132,7 @@ describe('Dogecoin', () => {
 });
 
 describe.each(['DOGE', 'DASH'] as const)('a transaction of %s signed by another library', (currency) => {
-  const held = world(currency);
+  const held = openedFor(currency);
   const parameters = utxoRow(currency).utxo.address.regtest;
   const network = { bech32: 'none', pubKeyHash: parameters.pubKeyHash, scriptHash: parameters.scriptHash, wif: parameters.wif };
   const key = HDKey.fromMasterSeed(new Uint8Array(32).fill(7));
@@ -188,7 +188,7 @@ describe.each(['DOGE', 'DASH'] as const)('a transaction of %s signed by another 
 });
 
 describe('Bitcoin Cash', () => {
-  const cash = world('BCH');
+  const cash = openedFor('BCH');
   const key = cashKey(3);
 
   it('takes a Schnorr signature of another library, and not a spoiled one', async () => {

@@ -1,53 +1,53 @@
 // What can happen on a chain of the simulation: payments of every kind, replacements, twins, double spends, blocks, reorganisations, and a
 // node that forgets or is away. Each move picks its own details by chance and tells the model what it did; false = nothing to do it with.
 import { outpointKey, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import type { Chance } from './chance.ts';
-import { type Coin, maturityOf } from './law.ts';
+import { type Coin, maturityOf } from './behaviour.ts';
 import type { Model, Purchase, Sent } from './model.ts';
+import type { Random } from './random.ts';
 import type { SimulatedService } from './simulated-service.ts';
 
-export type Stage = {
-  readonly world: SimulatedService;
+export type ChainMoveContext = {
+  readonly service: SimulatedService;
   readonly model: Model;
-  readonly chance: Chance;
+  readonly random: Random;
   readonly coin: Coin;
   /** What a move may say of itself, for the story of a failing seed. */
   readonly note: (text: string) => void;
 };
 type Output = { readonly minor: bigint; readonly script: Buffer };
-type Move = (stage: Stage) => boolean;
+type Move = (context: ChainMoveContext) => boolean;
 
 const short = (tx: { readonly txid: string }): string => tx.txid.slice(0, 6);
 const blockStart = new WeakMap<SimulatedService, Map<Coin, number>>();
 
 /** From here on blocks may be taken back: nothing deeper belongs to this round. */
-export function markGround(world: SimulatedService, coin: Coin): void {
-  const grounds = blockStart.get(world) ?? new Map<Coin, number>();
-  blockStart.set(world, grounds);
-  grounds.set(coin, world.node(coin).state.active.length);
+export function markStart(service: SimulatedService, coin: Coin): void {
+  const grounds = blockStart.get(service) ?? new Map<Coin, number>();
+  blockStart.set(service, grounds);
+  grounds.set(coin, service.node(coin).state.active.length);
 }
-function ownBlocks({ world, coin }: Stage): number {
-  return world.node(coin).state.active.length - (blockStart.get(world)?.get(coin) ?? 0);
+function ownBlocks({ service, coin }: ChainMoveContext): number {
+  return service.node(coin).state.active.length - (blockStart.get(service)?.get(coin) ?? 0);
 }
 
 /** Whom to pay: mostly an own purchase of this chain, now and then one of another coin. */
-function payee({ model, chance, coin }: Stage): Purchase | null {
+function payee({ model, random, coin }: ChainMoveContext): Purchase | null {
   const own = model.purchases.filter((one) => one.coin === coin);
   const others = model.purchases.filter((one) => one.coin !== coin);
-  if (others.length > 0 && chance.percent(10)) return chance.one(others);
-  return own.length === 0 ? null : chance.one(own.slice(-4));
+  if (others.length > 0 && random.percent(10)) return random.one(others);
+  return own.length === 0 ? null : random.one(own.slice(-4));
 }
 
-function amountFor({ world, model, chance, coin }: Stage, to: Purchase): bigint {
+function amountFor({ service, model, random, coin }: ChainMoveContext, to: Purchase): bigint {
   // a coin of another chain: about the same worth
-  const amountDue = to.coin === coin ? to.amountDue : (to.cents * 10n ** 8n) / (world.prices.get(coin) as bigint) + 1n;
+  const amountDue = to.coin === coin ? to.amountDue : (to.cents * 10n ** 8n) / (service.prices.get(coin) as bigint) + 1n;
   const paid = model.sent
     .filter((one) => one.coin === coin && ['pool', 'chain'].includes(model.placeOf(one).where))
     .flatMap((one) => one.outputs.filter(({ purchase }) => purchase === to).map(({ amount }) => amount))
     .reduce((sum, amount) => sum + amount, 0n);
   const rest = amountDue > paid ? amountDue - paid : amountDue;
-  const share = (from: number, until: number): bigint => (amountDue * BigInt(chance.whole(from, until))) / 1000n;
-  const kind = chance.weighted({ rest: 45, nearly: 12, part: 20, over: 12, tiny: 5, double: 6 });
+  const share = (from: number, until: number): bigint => (amountDue * BigInt(random.whole(from, until))) / 1000n;
+  const kind = random.weighted({ rest: 45, nearly: 12, part: 20, over: 12, tiny: 5, double: 6 });
   const amount = {
     rest,
     nearly: share(985, 1012),
@@ -59,14 +59,14 @@ function amountFor({ world, model, chance, coin }: Stage, to: Purchase): bigint 
   return amount < 700n ? 700n : amount;
 }
 
-function outputsOf(stage: Stage): { readonly list: readonly Output[]; readonly owed: Sent['outputs'] } | null {
-  const { chance } = stage;
+function outputsOf(context: ChainMoveContext): { readonly list: readonly Output[]; readonly owed: Sent['outputs'] } | null {
+  const { random } = context;
   const owed: { purchase: Purchase; amount: bigint }[] = [];
-  for (let n = chance.weighted({ 1: 88, 2: 12 }) === '2' ? 2 : 1; n > 0; n--) {
-    const to = payee(stage);
+  for (let n = random.weighted({ 1: 88, 2: 12 }) === '2' ? 2 : 1; n > 0; n--) {
+    const to = payee(context);
     if (to === null) return null;
-    const amount = amountFor(stage, to);
-    const parts = amount > 10_000n && chance.percent(22) ? BigInt(chance.whole(2, 4)) : 1n;
+    const amount = amountFor(context, to);
+    const parts = amount > 10_000n && random.percent(22) ? BigInt(random.whole(2, 4)) : 1n;
     for (let part = 0n; part < parts; part++) {
       owed.push({ purchase: to, amount: part === 0n ? amount - (amount / parts) * (parts - 1n) : amount / parts });
     }
@@ -74,45 +74,45 @@ function outputsOf(stage: Stage): { readonly list: readonly Output[]; readonly o
   return { list: owed.map(({ purchase, amount }) => ({ minor: amount, script: purchase.script })), owed };
 }
 
-const pay: Move = (stage) => {
-  const { world, model, coin, note } = stage;
-  const outputs = outputsOf(stage);
-  const tx = outputs && world.node(coin).pay(outputs.list);
+const pay: Move = (context) => {
+  const { service, model, coin, note } = context;
+  const outputs = outputsOf(context);
+  const tx = outputs && service.node(coin).pay(outputs.list);
   if (!tx || !outputs) return false;
   model.send(coin, tx, outputs.owed);
   note(`${short(tx)} ${outputs.owed.map(({ purchase, amount }) => `${amount} to ${purchase.id.slice(-6)}`).join(', ')}`);
   return true;
 };
 
-const payInBlock: Move = (stage) => pay(stage) && mine(stage);
+const payInBlock: Move = (context) => pay(context) && mine(context);
 
-const payByCoinbase: Move = (stage) => {
-  const { world, model, coin } = stage;
-  const to = payee(stage);
+const payByCoinbase: Move = (context) => {
+  const { service, model, coin } = context;
+  const to = payee(context);
   if (to === null) return false;
-  const amount = amountFor(stage, to);
-  const block = world.node(coin).mine(1, { outputs: [{ minor: amount, script: to.script }], transactions: [] });
+  const amount = amountFor(context, to);
+  const block = service.node(coin).mine(1, { outputs: [{ minor: amount, script: to.script }], transactions: [] });
   model.send(coin, block.transactions[0] as Transaction, [{ purchase: to, amount }], { coinbase: true });
-  if (stage.chance.percent(50)) mineBlocks(stage, maturityOf(coin) - stage.chance.whole(0, 3));
+  if (context.random.percent(50)) mineBlocks(context, maturityOf(coin) - context.random.whole(0, 3));
   return true;
 };
 
 /** A fee replacement: the same amount, another one, to somebody else, or to nobody of ours. */
-const replace: Move = (stage) => {
-  const { world, model, chance, coin, note } = stage;
+const replace: Move = (context) => {
+  const { service, model, random, coin, note } = context;
   const waiting = model.on(coin, 'pool');
   if (waiting.length === 0) return false;
-  const old = chance.one(waiting);
-  const kind = chance.weighted({ same: 45, less: 15, more: 15, other: 15, none: 10 });
+  const old = random.one(waiting);
+  const kind = random.weighted({ same: 45, less: 15, more: 15, other: 15, none: 10 });
   const factor = { same: 100n, less: 60n, more: 130n, other: 100n, none: 100n }[kind];
   const owed =
     kind === 'none'
       ? []
       : kind === 'other'
-        ? (outputsOf(stage)?.owed ?? [])
+        ? (outputsOf(context)?.owed ?? [])
         : old.outputs.map(({ purchase, amount }) => ({ purchase, amount: (amount * factor) / 100n + 1n }));
   const outputs = owed.map(({ purchase, amount }) => ({ minor: amount, script: purchase.script }));
-  const tx = world.node(coin).replace(old.tx, outputs);
+  const tx = service.node(coin).replace(old.tx, outputs);
   if (tx === null) return false;
   note(`${short(old.tx)} by ${short(tx)} ${kind}`);
   if (owed.length > 0) model.send(coin, tx, owed, { replaces: old });
@@ -121,14 +121,14 @@ const replace: Move = (stage) => {
 };
 
 /** The same inputs and outputs under another id; sometimes the outputs in another order. */
-const malleate: Move = (stage) => {
-  const { world, model, chance, coin, note } = stage;
-  const node = world.node(coin);
-  const waiting = model.on(coin, 'pool', 'hidden').filter((one) => !one.coinbase && !hasChildren(stage, one));
+const malleate: Move = (context) => {
+  const { service, model, random, coin, note } = context;
+  const node = service.node(coin);
+  const waiting = model.on(coin, 'pool', 'hidden').filter((one) => !one.coinbase && !hasChildren(context, one));
   if (waiting.length === 0) return false;
-  const one = chance.one(waiting);
+  const one = random.one(waiting);
   const { tx } = one;
-  const outputs = chance.percent(25) ? [...tx.outputs].reverse() : tx.outputs;
+  const outputs = random.percent(25) ? [...tx.outputs].reverse() : tx.outputs;
   const twin = sealed({ version: tx.version, inputs: tx.inputs, outputs, lockTime: tx.lockTime + 1 });
   const hidden = node.state.denied.has(tx.txid);
   note(`${short(tx)} as ${short(twin)}`);
@@ -137,24 +137,24 @@ const malleate: Move = (stage) => {
   return true;
 };
 
-function hasChildren({ world, coin }: Stage, one: Sent): boolean {
-  const { spenders } = world.node(coin).state;
+function hasChildren({ service, coin }: ChainMoveContext, one: Sent): boolean {
+  const { spenders } = service.node(coin).state;
   return one.tx.outputs.some((_, vout) => spenders.has(outpointKey({ txid: one.tx.txid, vout })));
 }
 
-const doubleSpend: Move = ({ world, model, chance, coin, note }) => {
+const doubleSpend: Move = ({ service, model, random, coin, note }) => {
   const waiting = model.on(coin, 'pool', 'hidden');
   if (waiting.length === 0) return false;
-  const one = chance.one(waiting);
+  const one = random.one(waiting);
   note(short(one.tx));
-  const made = world.node(coin).doubleSpend([one.tx]);
+  const made = service.node(coin).doubleSpend([one.tx]);
   model.moved(coin);
   return made.length > 0;
 };
 
 /** What a miner would take: nothing that the node denies, nor what spends it. */
-function minable({ world, coin }: Stage, take: (tx: Transaction) => boolean): Transaction[] {
-  const { state } = world.node(coin);
+function minable({ service, coin }: ChainMoveContext, take: (tx: Transaction) => boolean): Transaction[] {
+  const { state } = service.node(coin);
   const left = new Set<string>();
   const chosen: Transaction[] = [];
   for (const { transaction } of state.mempool.values()) {
@@ -165,87 +165,87 @@ function minable({ world, coin }: Stage, take: (tx: Transaction) => boolean): Tr
   return chosen;
 }
 
-export function mineBlocks(stage: Stage, blocks: number, take: (tx: Transaction) => boolean = () => true): void {
-  const node = stage.world.node(stage.coin);
-  for (let n = 0; n < blocks; n++) node.mine(1, { transactions: minable(stage, take) });
-  stage.model.moved(stage.coin);
+export function mineBlocks(context: ChainMoveContext, blocks: number, take: (tx: Transaction) => boolean = () => true): void {
+  const node = context.service.node(context.coin);
+  for (let n = 0; n < blocks; n++) node.mine(1, { transactions: minable(context, take) });
+  context.model.moved(context.coin);
 }
 
-const mine: Move = (stage) => {
-  mineBlocks(stage, Number(stage.chance.weighted({ 1: 60, 2: 20, 3: 10, 6: 10 })));
+const mine: Move = (context) => {
+  mineBlocks(context, Number(context.random.weighted({ 1: 60, 2: 20, 3: 10, 6: 10 })));
   return true;
 };
-const mineSome: Move = (stage) => {
-  const some = stage.chance.whole(0, 1) === 1;
-  mineBlocks(stage, 1, () => some && stage.chance.percent(50));
+const mineSome: Move = (context) => {
+  const some = context.random.whole(0, 1) === 1;
+  mineBlocks(context, 1, () => some && context.random.percent(50));
   return true;
 };
 
-const reorg: Move = (stage) => {
-  const depth = Math.min(Number(stage.chance.weighted({ 1: 40, 2: 25, 3: 15, 5: 10, 8: 6, 13: 4 })), ownBlocks(stage));
-  return reorganise(stage, depth);
+const reorg: Move = (context) => {
+  const depth = Math.min(Number(context.random.weighted({ 1: 40, 2: 25, 3: 15, 5: 10, 8: 6, 13: 4 })), ownBlocks(context));
+  return reorganise(context, depth);
 };
-const deepReorg: Move = (stage) => {
-  const depth = stage.chance.whole(14, 100);
-  mineBlocks(stage, Math.max(0, depth - ownBlocks(stage)));
-  return reorganise(stage, depth);
+const deepReorg: Move = (context) => {
+  const depth = context.random.whole(14, 100);
+  mineBlocks(context, Math.max(0, depth - ownBlocks(context)));
+  return reorganise(context, depth);
 };
-function reorganise({ world, model, chance, coin, note }: Stage, depth: number): boolean {
+function reorganise({ service, model, random, coin, note }: ChainMoveContext, depth: number): boolean {
   if (depth < 1) return false;
-  const drop = chance.percent(35);
+  const drop = random.percent(35);
   note(`${depth}${drop ? ' drop' : ''}`);
-  world.node(coin).reorg(depth, { drop });
+  service.node(coin).reorg(depth, { drop });
   model.moved(coin);
   return true;
 }
 /** Blocks are replaced; what they held comes back under another id, or paying another amount. */
 const inReorg =
   (change: Move): Move =>
-  (stage) => {
-    const depth = Math.min(stage.chance.whole(1, 4), ownBlocks(stage));
+  (context) => {
+    const depth = Math.min(context.random.whole(1, 4), ownBlocks(context));
     if (depth < 1) return false;
-    stage.world.node(stage.coin).reorg(depth, { drop: false });
-    stage.model.moved(stage.coin);
-    const changed = change(stage);
-    if (stage.chance.percent(60)) mineBlocks(stage, 1);
+    context.service.node(context.coin).reorg(depth, { drop: false });
+    context.model.moved(context.coin);
+    const changed = change(context);
+    if (context.random.percent(60)) mineBlocks(context, 1);
     return changed;
   };
-const rewind: Move = (stage) => {
-  const depth = Math.min(stage.chance.whole(1, 3), ownBlocks(stage));
+const rewind: Move = (context) => {
+  const depth = Math.min(context.random.whole(1, 3), ownBlocks(context));
   if (depth < 1) return false;
-  stage.world.node(stage.coin).rewind(depth);
-  stage.model.moved(stage.coin);
+  context.service.node(context.coin).rewind(depth);
+  context.model.moved(context.coin);
   return true;
 };
 
-const hide: Move = ({ world, model, chance, coin, note }) => {
+const hide: Move = ({ service, model, random, coin, note }) => {
   const waiting = model.on(coin, 'pool');
   if (waiting.length === 0) return false;
-  const gone = chance.percent(25) ? waiting : [chance.one(waiting)]; // a restarted node has an empty mempool
-  for (const one of gone) world.node(coin).deny(one.tx, true);
+  const gone = random.percent(25) ? waiting : [random.one(waiting)]; // a restarted node has an empty mempool
+  for (const one of gone) service.node(coin).deny(one.tx, true);
   note(gone.map((one) => short(one.tx)).join(' '));
   model.moved(coin);
   return true;
 };
-const show: Move = ({ world, model, chance, coin, note }) => {
+const show: Move = ({ service, model, random, coin, note }) => {
   const hidden = model.on(coin, 'hidden');
   if (hidden.length === 0) return false;
-  const one = chance.one(hidden);
+  const one = random.one(hidden);
   note(short(one.tx));
-  world.node(coin).deny(one.tx, false);
+  service.node(coin).deny(one.tx, false);
   model.moved(coin);
   return true;
 };
 
-const nodeDown: Move = ({ world, coin }) => {
-  const { trouble } = world.node(coin).state;
-  world.node(coin).setTrouble({ ...trouble, down: !trouble.down });
+const nodeDown: Move = ({ service, coin }) => {
+  const { trouble } = service.node(coin).state;
+  service.node(coin).setTrouble({ ...trouble, down: !trouble.down });
   return true;
 };
-const locks: Move = ({ world, coin }) => {
+const locks: Move = ({ service, coin }) => {
   if (coin !== 'DASH') return false;
-  const { trouble } = world.node(coin).state;
-  world.node(coin).setTrouble({ ...trouble, fault: trouble.fault === null ? 'no_locks' : null });
+  const { trouble } = service.node(coin).state;
+  service.node(coin).setTrouble({ ...trouble, fault: trouble.fault === null ? 'no_locks' : null });
   return true;
 };
 
@@ -270,15 +270,15 @@ export const CHAIN_MOVES = {
 } satisfies Record<string, Move>;
 
 /** The end of all trouble: nodes are up, what is hidden comes back, is double-spent or stays away for ever; then blocks until all is final. */
-export function calmDown(stage: Stage): void {
-  const { world, model, chance, coin } = stage;
-  const node = world.node(coin);
+export function calmDown(context: ChainMoveContext): void {
+  const { service, model, random, coin } = context;
+  const node = service.node(coin);
   node.setTrouble({ down: false, fault: null, left: null });
   for (const one of model.on(coin, 'hidden')) {
-    const end = hasChildren(stage, one) ? 'back' : chance.one(['back', 'spent', 'away'] as const);
+    const end = hasChildren(context, one) ? 'back' : random.one(['back', 'spent', 'away'] as const);
     if (end === 'back') node.deny(one.tx, false);
     if (end === 'spent') node.doubleSpend([one.tx]);
   }
-  mineBlocks(stage, 1);
-  mineBlocks(stage, model.blocksToRest(coin));
+  mineBlocks(context, 1);
+  mineBlocks(context, model.blocksToRest(coin));
 }

@@ -2,15 +2,15 @@
 // the chain, unit by unit, every history of statuses is a path of the table, and the audit is green. Findings are lines of text.
 import { runAudit } from '../../src/flow/audit.ts';
 import { outpointKey } from '../../src/sandbox/utxo/transaction.ts';
+import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './behaviour.ts';
 import { expectedEnd, type Life } from './endings.ts';
 import { wrongEntries } from './entries.ts';
-import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './law.ts';
 import type { Model, Purchase } from './model.ts';
 import { wrongSteps } from './paths.ts';
 import type { SimulatedService } from './simulated-service.ts';
 
 export type Checked = {
-  readonly world: SimulatedService;
+  readonly service: SimulatedService;
   readonly model: Model;
   readonly wrong: string[];
   lastEntry: bigint;
@@ -34,9 +34,9 @@ const LINES = `select e.id, e.key, e.kind, e.transaction_id as of, a.kind as acc
                          from ledger.part d where d.entry_id = e.id) as parts
                  from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id`;
 
-export async function newChecks(world: SimulatedService, model: Model): Promise<Checked> {
-  const { rows } = await world.db.query<{ id: bigint | null }>({ text: 'select max(id) as id from ledger.entry' });
-  return { world, model, wrong: [], lastEntry: rows[0]?.id ?? 0n };
+export async function newChecks(service: SimulatedService, model: Model): Promise<Checked> {
+  const { rows } = await service.db.query<{ id: bigint | null }>({ text: 'select max(id) as id from ledger.entry' });
+  return { service, model, wrong: [], lastEntry: rows[0]?.id ?? 0n };
 }
 
 const total = (amounts: Iterable<bigint>): bigint => {
@@ -49,9 +49,9 @@ const of = (lines: readonly Line[], ...accounts: string[]): bigint =>
 
 /** Looks at what was booked since the last look: every deposit had the depth that its value needs, every loss its time. */
 export async function bookedTooEarly(checks: Checked): Promise<void> {
-  const { world, model, wrong } = checks;
-  wrong.push(...(await wrongEntries(world, model, checks.lastEntry)));
-  const { rows } = await world.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
+  const { service, model, wrong } = checks;
+  wrong.push(...(await wrongEntries(service, model, checks.lastEntry)));
+  const { rows } = await service.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
   const entries = Map.groupBy(rows, (line) => line.id);
   const creditOf = (lines: readonly Line[]): bigint => -of(lines, 'available', 'receivable', 'income');
   // rule 5 books all coins that have the R of the price together: what of them is above it goes to suspense then
@@ -91,16 +91,16 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
 }
 
 /** Looks at what is booked after everybody has looked: nothing of it is spent by somebody else on a chain that was read to its end. */
-export async function bookedThoughSpent({ world, model, wrong }: Checked): Promise<void> {
-  const { rows } = await world.db.query<{ txid: string }>({
+export async function bookedThoughSpent({ service, model, wrong }: Checked): Promise<void> {
+  const { rows } = await service.db.query<{ txid: string }>({
     text: `select distinct split_part(d.key, ':', 3) as txid from ledger.entry e join ledger.part d on d.entry_id = e.id
             where e.transaction_id = any ($1) and e.kind = 'deposit' and not exists (select 1 from ledger.part r where r.reverses = d.key)`,
     values: [model.purchases.map((one) => one.id)],
   });
   for (const { txid } of rows) {
     const sent = model.known(txid);
-    if (sent === undefined || model.caughtUpAt(sent.coin) < world.now() || model.placeOf(sent).where !== 'dead') continue;
-    const { spenders, alive, denied } = world.node(sent.coin).state;
+    if (sent === undefined || model.caughtUpAt(sent.coin) < service.now() || model.placeOf(sent).where !== 'dead') continue;
+    const { spenders, alive, denied } = service.node(sent.coin).state;
     const rival = sent.tx.inputs.map((input) => spenders.get(outpointKey(input))).find((one) => one !== undefined);
     // an output that the rival has too (same coins, same script, same amount) is that one's by now
     const shared = sent.outputs.some(({ purchase, amount }) =>
@@ -116,10 +116,10 @@ export async function bookedThoughSpent({ world, model, wrong }: Checked): Promi
 
 /** Compares everything with the model once nothing happens any more. */
 export async function wrongAtRest(checks: Checked): Promise<void> {
-  const { world, model, wrong } = checks;
+  const { service, model, wrong } = checks;
   const ids = model.purchases.map((one) => one.id);
-  const { rows: lines } = await world.db.query<Line>({ text: `${LINES} where e.transaction_id = any ($1)`, values: [ids] });
-  const lives = await readLives(world, ids);
+  const { rows: lines } = await service.db.query<Line>({ text: `${LINES} where e.transaction_id = any ($1)`, values: [ids] });
+  const lives = await readLives(service, ids);
   for (const purchase of model.purchases) {
     const life = lives.get(purchase.id) as Life;
     const own = lines.filter((line) => line.of === purchase.id);
@@ -133,13 +133,13 @@ export async function wrongAtRest(checks: Checked): Promise<void> {
       }),
     ];
     const [given, fee] = [-of(own, 'available', 'receivable', 'income'), -of(own, 'income')];
-    const off = fee * 10_000n - given * world.feeBps;
+    const off = fee * 10_000n - given * service.feeBps;
     // each booking rounds down
     if (life.status === 'settled' && (off > 0n || off < -20n * 10_000n)) words.push(`the fee is ${fee} of ${given}`);
     wrong.push(...words.map((what) => `${purchase.id} (${life.path.join(' > ')}): ${what}`));
   }
   wrong.push(...(await wrongTotals(checks)), ...(await wrongBalances(checks, lines)), ...(await restless(checks)));
-  const report = await runAudit(world.ctx);
+  const report = await runAudit(service.ctx);
   wrong.push(...report.answers.flatMap((answer) => answer.findings.map((finding) => `${answer.id} is red: ${finding}`)));
 }
 
@@ -174,12 +174,12 @@ function wrongReceived(model: Model, purchase: Purchase, life: Life): string[] {
 }
 
 /** Σ of the service's coins is Σ of what lies on the chain, this round's and that of the rounds before. */
-async function wrongTotals({ world, model }: Checked): Promise<string[]> {
-  const { rows } = await world.db.query<{ currency: Coin; amount: string }>({
+async function wrongTotals({ service, model }: Checked): Promise<string[]> {
+  const { rows } = await service.db.query<{ currency: Coin; amount: string }>({
     text: `select currency, amount from ledger.account_balance where kind = 'asset_chain'`,
   });
-  const before = buried.get(world) ?? new Map<Coin, bigint>();
-  buried.set(world, before);
+  const before = buried.get(service) ?? new Map<Coin, bigint>();
+  buried.set(service, before);
   return COINS.flatMap((coin) => {
     const here = total(model.purchases.flatMap((purchase) => model.outputsAt(purchase, coin)));
     const truth = (before.get(coin) ?? 0n) + here;
@@ -190,9 +190,9 @@ async function wrongTotals({ world, model }: Checked): Promise<string[]> {
 }
 
 /** What a merchant has and owes is what the purchases gave, less the fee. */
-async function wrongBalances({ world, model }: Checked, lines: readonly Line[]): Promise<string[]> {
+async function wrongBalances({ service, model }: Checked, lines: readonly Line[]): Promise<string[]> {
   const merchants = [...new Set(model.purchases.map((one) => one.merchant.id))];
-  const { rows } = await world.db.query<{ merchant: bigint; currency: Coin; amount: string }>({
+  const { rows } = await service.db.query<{ merchant: bigint; currency: Coin; amount: string }>({
     text: `select merchant_id as merchant, currency, sum(case kind when 'receivable' then -amount else amount end) as amount
              from ledger.account_balance where merchant_id = any ($1) and kind in ('available', 'held', 'receivable') group by 1, 2`,
     values: [merchants],
@@ -213,18 +213,18 @@ async function wrongBalances({ world, model }: Checked, lines: readonly Line[]):
 
 /** Judged once more, nobody has anything to say. */
 async function restless(checks: Checked): Promise<string[]> {
-  const { world, lastEntry } = checks;
-  await world.judge();
+  const { service, lastEntry } = checks;
+  await service.judge();
   await bookedTooEarly(checks);
   return checks.lastEntry === lastEntry ? [] : ['judged again at rest, something was booked'];
 }
 
-async function readLives(world: SimulatedService, ids: readonly string[]): Promise<ReadonlyMap<string, Life>> {
-  const { rows } = await world.db.query<{ id: string; status: string; received: string }>({
+async function readLives(service: SimulatedService, ids: readonly string[]): Promise<ReadonlyMap<string, Life>> {
+  const { rows } = await service.db.query<{ id: string; status: string; received: string }>({
     text: 'select id, status, crypto_received as received from transactions where id = any ($1)',
     values: [ids],
   });
-  const { rows: events } = await world.db.query<{ id: string; type: string; status: string; at: Date; rule: number | null }>({
+  const { rows: events } = await service.db.query<{ id: string; type: string; status: string; at: Date; rule: number | null }>({
     text: `select object_id as id, type, status, at, (data->>'rule')::int as rule from events where object_id = any ($1) order by sequence`,
     values: [ids],
   });
@@ -240,9 +240,9 @@ async function readLives(world: SimulatedService, ids: readonly string[]): Promi
 }
 
 /** What the service recorded of the payments of the purchases that findings name, for the story of a failing seed. */
-export async function evidence({ world, wrong }: Checked): Promise<string[]> {
+export async function evidence({ service, wrong }: Checked): Promise<string[]> {
   const ids = [...new Set(wrong.flatMap((what) => what.match(/txn_\w+/g) ?? []))];
-  const { rows } = await world.db.query<{ line: string }>({
+  const { rows } = await service.db.query<{ line: string }>({
     text: `select t.id || ' ' || t.status || ' ' || t.merchant_decision || ' ' || coalesce(t.review_cause, '-') || ': ' || p.currency || ' ' || p.txid || ':' || p.vout || ' '
                   || p.amount || ' ' || p.state || ' seen ' || p.seen_at || coalesce(' gone ' || p.gone_since, '') || coalesce(' for ' || p.conflict_txid, '')
                   || ' noticed ' || coalesce(p.noticed_at::text, '-') || ' present ' || p.present || ' credited ' || p.credited || ' suspense ' || p.in_suspense
@@ -250,9 +250,9 @@ export async function evidence({ world, wrong }: Checked): Promise<string[]> {
              from transactions t left join payments p on p.transaction_id = t.id where t.id = any ($1) order by t.id, p.id`,
     values: [ids],
   });
-  const { rows: told } = await world.db.query<{ line: string }>({
+  const { rows: others } = await service.db.query<{ line: string }>({
     text: `select object_id || ' ' || at || ' ' || type || ' ' || coalesce(data::text, '') as line from events where object_id = any ($1) order by object_id, sequence`,
     values: [ids],
   });
-  return [...rows, ...told].map((row) => row.line);
+  return [...rows, ...others].map((row) => row.line);
 }

@@ -1,18 +1,18 @@
 // The sentences of the credit model about payments that arrive, each tested end to end: simulated chain, production watcher and judge, real
 // database. Named after the model's list of variants. Each ends with the checks of the random histories.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COINS, HOUR, MINUTE } from './law.ts';
-import { openScene } from './scene.ts';
+import { COINS, HOUR, MINUTE } from './behaviour.ts';
+import { openFixedHistory } from './fixed-history.ts';
 import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
-let world: SimulatedService;
+let service: SimulatedService;
 beforeAll(async () => {
-  world = await openSimulatedService({ feeBps: 0 });
+  service = await openSimulatedService({ feeBps: 0 });
 });
-afterAll(() => world?.close());
+afterAll(() => service?.close());
 
 test('started_late: a late payment noticed while still started follows rule 9', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.down(true);
   await it.wait(it.afterWindow(purchase, 3 * HOUR));
@@ -25,7 +25,7 @@ test('started_late: a late payment noticed while still started follows rule 9', 
 });
 
 test('cancelled_is_late: after a cancel every payment follows rule 9, on time or not', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   await it.cancel(purchase);
   it.pay(purchase);
@@ -37,7 +37,7 @@ test('cancelled_is_late: after a cancel every payment follows rule 9, on time or
 });
 
 test('rule22_not_18: a review that holds other coins only goes on with the first on-time payment', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.pay(purchase, [30_000_000n], 'LTC');
   await it.look();
@@ -50,7 +50,7 @@ test('rule22_not_18: a review that holds other coins only goes on with the first
 });
 
 test('other_after_cancel: another coin after a cancel does not open rule 2 again', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   await it.cancel(purchase);
   it.pay(purchase, [30_000_000n], 'LTC');
@@ -62,7 +62,7 @@ test('other_after_cancel: another coin after a cancel does not open rule 2 again
 });
 
 test('refused_stays: no automatic acceptance after the merchant has refused', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   await it.wait(it.afterWindow(purchase));
   it.pay(purchase);
@@ -76,7 +76,7 @@ test('refused_stays: no automatic acceptance after the merchant has refused', as
 
 test('rule23_rate: a late payment completes a pending one only if it is still worth the dollars', async () => {
   for (const falls of [false, true]) {
-    const it = await openScene(world);
+    const it = await openFixedHistory(service);
     const purchase = await it.buy(500_00n);
     it.pay(purchase, [purchase.amountDue / 2n]);
     await it.wait(it.afterWindow(purchase, -MINUTE));
@@ -90,7 +90,7 @@ test('rule23_rate: a late payment completes a pending one only if it is still wo
 });
 
 test('outage_decline: rule 6 waits for the watcher as 7 and 8 do', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.pay(purchase, [purchase.amountDue / 2n]);
   it.mine();
@@ -106,7 +106,7 @@ test('outage_decline: rule 6 waits for the watcher as 7 and 8 do', async () => {
 });
 
 test('outage_mempool: what the first pass after an outage finds is on time', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.down(true);
   await it.wait(it.afterWindow(purchase, 30 * MINUTE));
@@ -120,7 +120,7 @@ test('outage_mempool: what the first pass after an outage finds is on time', asy
 });
 
 test('suspense_everywhere: a coin at R is booked in every status but started, pending, confirmed; another coin in every one', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const [waiting, closed] = [await it.buy(40_00n), await it.buy(40_00n)];
   it.pay(waiting);
   await it.look();
@@ -139,7 +139,7 @@ test('suspense_everywhere: a coin at R is booked in every status but started, pe
 });
 
 test('resolve_anywhere: coins in suspense can be resolved in every status', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   const gone = it.pay(purchase);
   await it.look();
@@ -156,8 +156,8 @@ test('resolve_anywhere: coins in suspense can be resolved in every status', asyn
 
 const DEPTHS = { BTC: [1, 6], LTC: [2, 12], BCH: [1, 10], DASH: [2, 12], DOGE: [6, 60] } as const;
 test.each(COINS)('credit_at_R: %s is credited at R and not one block before', async (coin) => {
-  world.node(coin).setTrouble({ down: false, fault: 'no_locks', left: null });
-  const it = await openScene(world, { coin });
+  service.node(coin).setTrouble({ down: false, fault: 'no_locks', left: null });
+  const it = await openFixedHistory(service, { coin });
   for (const [n, cents] of [50_00n, 20_000_00n].entries()) {
     const purchase = await it.buy(cents);
     it.pay(purchase);
@@ -173,12 +173,12 @@ test.each(COINS)('credit_at_R: %s is credited at R and not one block before', as
 });
 
 test('unique_key: two workers that judge at once credit once', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchases = await Promise.all(Array.from({ length: 8 }, () => it.buy(40_00n)));
   for (const purchase of purchases) it.pay(purchase);
   it.mine();
-  await world.passBoth('BTC');
-  await Promise.all([world.judgeBoth(), world.judgeBoth()]);
+  await service.passBoth('BTC');
+  await Promise.all([service.judgeBoth(), service.judgeBoth()]);
   await it.look();
   expect(await it.available()).toBe(purchases.reduce((sum, purchase) => sum + purchase.amountDue, 0n));
   await it.rest();

@@ -1,19 +1,19 @@
 // The sentences of the credit model about payments that are lost, come back or change their txid, each tested end to end: simulated chain,
 // production watcher and judge, real database. Named after the model's list of variants.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MINUTE } from './law.ts';
+import { MINUTE } from './behaviour.ts';
+import { type FixedHistory, openFixedHistory } from './fixed-history.ts';
 import type { Purchase } from './model.ts';
-import { openScene, type Scene } from './scene.ts';
 import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
-let world: SimulatedService;
+let service: SimulatedService;
 beforeAll(async () => {
-  world = await openSimulatedService({ feeBps: 0 });
+  service = await openSimulatedService({ feeBps: 0 });
 });
-afterAll(() => world?.close());
+afterAll(() => service?.close());
 
 const PAID = 'started pending confirmed succeeded';
-async function paid(it: Scene, cents = 40_00n, amounts?: readonly bigint[]): Promise<Purchase> {
+async function paid(it: FixedHistory, cents = 40_00n, amounts?: readonly bigint[]): Promise<Purchase> {
   const purchase = await it.buy(cents);
   it.pay(purchase, amounts ?? [purchase.amountDue]);
   it.mine();
@@ -23,7 +23,7 @@ async function paid(it: Scene, cents = 40_00n, amounts?: readonly bigint[]): Pro
 }
 
 test('reverse_in_place: a loss is taken from where each unit lies now, and the watcher goes on', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.pay(purchase, [purchase.amountDue * 2n]);
   it.mine();
@@ -41,7 +41,7 @@ test('reverse_in_place: a loss is taken from where each unit lies now, and the w
 });
 
 test('accept_needs_coins: accept with nothing in suspense is refused', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await paid(it);
   it.reorg(1, true);
   await it.look();
@@ -52,7 +52,7 @@ test('accept_needs_coins: accept with nothing in suspense is refused', async () 
 });
 
 test('back_needs_sum: back from rule 17 only when what is credited is enough, or all is back', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   const halves = [it.pay(purchase, [purchase.amountDue / 2n]), it.pay(purchase, [purchase.amountDue / 2n + 1n])] as const;
   it.mine();
@@ -73,7 +73,7 @@ test('back_needs_sum: back from rule 17 only when what is credited is enough, or
 });
 
 test('extra_cannot_reopen: losing a coin that was only in suspense leaves succeeded and settled alone', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await paid(it);
   it.pay(purchase);
   it.mine();
@@ -87,7 +87,7 @@ test('extra_cannot_reopen: losing a coin that was only in suspense leaves succee
 });
 
 test('back_restores: a coin that is back restores what its loss took: receivable, then available', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await paid(it);
   await it.spendAll();
   const other = await paid(it, 10_00n);
@@ -108,7 +108,7 @@ test('back_restores: a coin that is back restores what its loss took: receivable
 });
 
 test('gone_not_waited: rule 6 does not wait for payments that are gone', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   const [, gone] = [it.pay(purchase, [purchase.amountDue / 2n]), it.pay(purchase, [purchase.amountDue / 2n + 1n])];
   await it.look();
@@ -120,7 +120,7 @@ test('gone_not_waited: rule 6 does not wait for payments that are gone', async (
 });
 
 test('twin_is_same: a malleated twin takes over the original entry and place, booked or not', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   const one = it.pay(purchase, [purchase.amountDue - 1_000n, 1_000n]);
   await it.look();
@@ -142,7 +142,7 @@ test('twin_is_same: a malleated twin takes over the original entry and place, bo
   await it.wait(20 * MINUTE);
   expect(await it.path(purchase)).toBe(PAID);
   expect(await it.available()).toBe(purchase.amountDue);
-  const { rows } = await world.db.query({
+  const { rows } = await service.db.query({
     text: 'select 1 from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1',
     values: [purchase.id],
   });
@@ -151,7 +151,7 @@ test('twin_is_same: a malleated twin takes over the original entry and place, bo
 });
 
 test('a booked payment replaced by one of another amount is credited with that amount', async () => {
-  const it = await openScene(world);
+  const it = await openFixedHistory(service);
   const purchase = await paid(it);
   const [old] = it.model.sent;
   if (old === undefined) throw new Error('nothing was sent');

@@ -1,6 +1,6 @@
 // Where a purchase must end, as far as behaviour §3 leaves no choice: computed from what was sent, when, and what it was worth, without any
 // of the product's rules. For tangled histories only bounds are checked.
-import { COINS, type Coin, DAY } from './law.ts';
+import { COINS, type Coin, DAY } from './behaviour.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 
 export type Life = {

@@ -1,18 +1,18 @@
 // What must be true of each ledger entry when it is posted: a booked payment that is only nowhere has been so for ten minutes (rule 17), and
 // whatever enters a merchant's available balance has repaid the receivable first. Asked by checks.ts after each look of a judge.
-import { MINUTE } from './law.ts';
+import { MINUTE } from './behaviour.ts';
 import type { Model } from './model.ts';
 import type { SimulatedService } from './simulated-service.ts';
 
 const BOOKED_GONE = 10 * MINUTE;
 
 /** What is wrong with the entries after this one. */
-export async function wrongEntries(world: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
-  return [...(await lostTooEarly(world, model, afterEntry)), ...(await notRepaid(world, afterEntry))];
+export async function wrongEntries(service: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
+  return [...(await lostTooEarly(service, model, afterEntry)), ...(await notRepaid(service, afterEntry))];
 }
 
-async function lostTooEarly(world: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
-  const { rows } = await world.db.query<{ key: string; of: string; at: Date }>({
+async function lostTooEarly(service: SimulatedService, model: Model, afterEntry: bigint): Promise<string[]> {
+  const { rows } = await service.db.query<{ key: string; of: string; at: Date }>({
     text: `select d.key, e.transaction_id as of, e.created_at as at from ledger.entry e join ledger.part d on d.entry_id = e.id
             where e.id > $1 and e.kind = 'deposit_lost' order by e.id`,
     values: [afterEntry],
@@ -27,8 +27,8 @@ async function lostTooEarly(world: SimulatedService, model: Model, afterEntry: b
   });
 }
 
-async function notRepaid(world: SimulatedService, afterEntry: bigint): Promise<string[]> {
-  const { rows } = await world.db.query<{ key: string; owes: string; entered: string }>({
+async function notRepaid(service: SimulatedService, afterEntry: bigint): Promise<string[]> {
+  const { rows } = await service.db.query<{ key: string; owes: string; entered: string }>({
     text: `select e.key, r.balance_after as owes, -p.amount as entered
              from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id and a.kind = 'available'
              join ledger.account o on o.kind = 'receivable' and o.merchant_id = a.merchant_id and o.currency = a.currency,

@@ -17,23 +17,23 @@ const failedOnce = readFileSync(join(import.meta.dirname, 'seeds.txt'), 'utf8')
   .filter((line) => line !== '')
   .map(Number);
 
-let world: SimulatedService | null = null;
+let service: SimulatedService | null = null;
 let used = 0;
-async function worldFor(seed: number): Promise<SimulatedService> {
-  if (world !== null && used++ < IN_A_WORLD) return world;
-  await world?.close();
+async function serviceFor(seed: number): Promise<SimulatedService> {
+  if (service !== null && used++ < IN_A_WORLD) return service;
+  await service?.close();
   used = 1;
-  world = await openSimulatedService({ feeBps: seed % 2 === 0 ? 75 : 0 });
-  return world;
+  service = await openSimulatedService({ feeBps: seed % 2 === 0 ? 75 : 0 });
+  return service;
 }
-afterAll(() => world?.close());
+afterAll(() => service?.close());
 
 async function check(seed: number): Promise<void> {
-  const { wrong, story } = await runSeed(await worldFor(seed), seed);
+  const { wrong, log } = await runSeed(await serviceFor(seed), seed);
   if (wrong.length === 0) return;
-  await world?.close(); // what went wrong must not spoil the next seed
-  world = null;
-  expect.fail(`seed ${seed}:\n${wrong.join('\n')}\n\nwhat happened:\n${story.join('\n')}`);
+  await service?.close(); // what went wrong must not spoil the next seed
+  service = null;
+  expect.fail(`seed ${seed}:\n${wrong.join('\n')}\n\nwhat happened:\n${log.join('\n')}`);
 }
 
 if (process.env.SIMULATION_FIRST === undefined) {

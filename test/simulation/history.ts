@@ -1,13 +1,13 @@
 // One seed of the simulation: five chain histories, one on each chain, in one service. Random moves first; then all trouble ends, blocks
 // come until everything is final, the clock runs on for days, and the service must agree with the model.
 
-import { CHAIN_MOVES, calmDown, markGround } from './chain-moves.ts';
-import { chanceOf } from './chance.ts';
+import { COINS, type Coin, HOUR, MINUTE } from './behaviour.ts';
+import { CHAIN_MOVES, calmDown, markStart } from './chain-moves.ts';
 import { bookedThoughSpent, bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
 import { oweAndRepay } from './debt.ts';
-import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel } from './model.ts';
-import { type Counter, lookAtAll, SERVICE_MOVES } from './service-moves.ts';
+import { randomOf } from './random.ts';
+import { lookAtAll, SERVICE_MOVES, type ServiceMoveContext } from './service-moves.ts';
 import type { SimulatedService } from './simulated-service.ts';
 
 const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, number> = {
@@ -49,58 +49,58 @@ const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, num
 export const HISTORIES_IN_A_SEED = COINS.length;
 const STEPS = 26;
 
-export type Told = { readonly seed: number; readonly wrong: readonly string[]; readonly story: readonly string[] };
+export type SeedResult = { readonly seed: number; readonly wrong: readonly string[]; readonly log: readonly string[] };
 
-/** Runs one seed. `wrong` is empty when all is right; `story` is what happened. */
-export async function runSeed(world: SimulatedService, seed: number): Promise<Told> {
-  const chance = chanceOf(seed);
-  const model = newModel(world);
-  const checks = await newChecks(world, model);
-  const story: string[] = [];
+/** Runs one seed. `wrong` is empty when all is right; `log` is what happened. */
+export async function runSeed(service: SimulatedService, seed: number): Promise<SeedResult> {
+  const random = randomOf(seed);
+  const model = newModel(service);
+  const checks = await newChecks(service, model);
+  const log: string[] = [];
   const merchants = await Promise.all([
-    world.addMerchant('accept', 100),
-    world.addMerchant('review', chance.one([0, 100, 500])),
-    world.addMerchant('accept', chance.one([0, 250])),
+    service.addMerchant('accept', 100),
+    service.addMerchant('review', random.one([0, 100, 500])),
+    service.addMerchant('accept', random.one([0, 250])),
   ]);
-  const counter = (coin: Coin): Counter => ({
-    world,
+  const contextOf = (coin: Coin): ServiceMoveContext => ({
+    service,
     model,
-    chance,
+    random,
     coin,
     merchants,
-    note: (text) => story.push(`    ${text}`),
+    note: (text) => log.push(`    ${text}`),
     afterJudge: () => bookedTooEarly(checks),
     afterLook: () => bookedThoughSpent(checks),
   });
-  for (const coin of COINS) markGround(world, coin);
-  await lookAtAll(counter('BTC'));
-  for (const coin of COINS) await SERVICE_MOVES.create(counter(coin));
+  for (const coin of COINS) markStart(service, coin);
+  await lookAtAll(contextOf('BTC'));
+  for (const coin of COINS) await SERVICE_MOVES.create(contextOf(coin));
 
   for (let step = 0; step < STEPS * COINS.length; step++) {
-    const coin = chance.one(COINS);
-    const name = chance.weighted(WEIGHTS);
-    story.push(`${step} ${new Date(world.now()).toISOString().slice(5, 19)} ${coin} ${name}`);
+    const coin = random.one(COINS);
+    const name = random.weighted(WEIGHTS);
+    log.push(`${step} ${new Date(service.now()).toISOString().slice(5, 19)} ${coin} ${name}`);
     await (name in CHAIN_MOVES
-      ? CHAIN_MOVES[name as keyof typeof CHAIN_MOVES](counter(coin))
-      : SERVICE_MOVES[name as keyof typeof SERVICE_MOVES](counter(coin)));
-    world.wait(chance.whole(0, 4_000));
+      ? CHAIN_MOVES[name as keyof typeof CHAIN_MOVES](contextOf(coin))
+      : SERVICE_MOVES[name as keyof typeof SERVICE_MOVES](contextOf(coin)));
+    service.wait(random.whole(0, 4_000));
     if (checks.wrong.length > 0) break;
   }
-  if (checks.wrong.length === 0) await oweAndRepay(counter('BTC'), COINS[seed % COINS.length] as Coin);
-  if (checks.wrong.length === 0) await comeToRest(counter, checks);
-  checks.wrong.push(...world.troubles.splice(0));
-  if (checks.wrong.length > 0) story.push('', ...(await evidence(checks)));
-  return { seed, wrong: checks.wrong, story };
+  if (checks.wrong.length === 0) await oweAndRepay(contextOf('BTC'), COINS[seed % COINS.length] as Coin);
+  if (checks.wrong.length === 0) await comeToRest(contextOf, checks);
+  checks.wrong.push(...service.troubles.splice(0));
+  if (checks.wrong.length > 0) log.push('', ...(await evidence(checks)));
+  return { seed, wrong: checks.wrong, log };
 }
 
-async function comeToRest(counter: (coin: Coin) => Counter, checks: Checked): Promise<void> {
-  const { world } = counter('BTC');
-  for (const coin of COINS) calmDown(counter(coin));
-  await lookAtAll(counter('BTC'));
+async function comeToRest(contextOf: (coin: Coin) => ServiceMoveContext, checks: Checked): Promise<void> {
+  const { service } = contextOf('BTC');
+  for (const coin of COINS) calmDown(contextOf(coin));
+  await lookAtAll(contextOf('BTC'));
   for (const ms of [20 * MINUTE, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR]) {
-    world.wait(ms);
-    await world.restart(0); // its look-up rests by the wall clock after a slow one
-    await lookAtAll(counter('BTC'));
+    service.wait(ms);
+    await service.restart(0); // its look-up rests by the wall clock after a slow one
+    await lookAtAll(contextOf('BTC'));
   }
   await wrongAtRest(checks);
 }

@@ -1,7 +1,7 @@
 // The simulation's own truth: what was asked for, what was sent to which script, where it lies on the chains now and what our node showed
 // of it since the watchers last read it to the end. Takes nothing from the product but the ids; reads the simulated chains themselves.
 import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './law.ts';
+import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './behaviour.ts';
 import type { Merchant, SimulatedService } from './simulated-service.ts';
 
 export type Purchase = {
@@ -46,18 +46,18 @@ const NOTHING: Seen = { confirmations: 0, instant: false, chain: false };
 
 export type Model = ReturnType<typeof newModel>;
 
-export function newModel(world: SimulatedService) {
+export function newModel(service: SimulatedService) {
   const purchases: Purchase[] = [];
   let sent: Sent[] = [];
   /** Also the ids that a malleated twin took over. */
   const byTxid = new Map<string, Sent>();
   const caughtUp = new Map<Coin, number>();
-  const highest = new Map<Coin, bigint>(world.prices);
-  const lowest = new Map<Coin, bigint>(world.prices);
-  const priceLog: { at: number; prices: Map<Coin, bigint> }[] = [{ at: 0, prices: new Map(world.prices) }];
+  const highest = new Map<Coin, bigint>(service.prices);
+  const lowest = new Map<Coin, bigint>(service.prices);
+  const priceLog: { at: number; prices: Map<Coin, bigint> }[] = [{ at: 0, prices: new Map(service.prices) }];
 
   function placeOf(one: Sent): Place {
-    const { state } = world.node(one.coin);
+    const { state } = service.node(one.coin);
     const known = state.alive.get(one.tx.txid);
     if (known === undefined) return { where: 'dead', seen: NOTHING };
     if (known.block === null && state.denied.has(one.tx.txid)) return { where: 'hidden', seen: NOTHING };
@@ -97,7 +97,7 @@ export function newModel(world: SimulatedService) {
         coin,
         tx,
         outputs: outputs.filter((output) => isProtected(output.purchase, coin)),
-        sentAt: world.now(),
+        sentAt: service.now(),
         coinbase: how.coinbase ?? false,
         replaces: how.replaces ?? null,
         calm: true,
@@ -123,7 +123,7 @@ export function newModel(world: SimulatedService) {
         if (one.coin !== coin) continue;
         const { where, seen } = placeOf(one);
         if (where === 'hidden' || where === 'dead') one.calm = false;
-        if (where === 'hidden') one.hiddenSince ??= world.now();
+        if (where === 'hidden') one.hiddenSince ??= service.now();
         if (where === 'dead') one.rivalled = true;
         one.best = better(one.best, seen);
       }
@@ -140,25 +140,25 @@ export function newModel(world: SimulatedService) {
         }
         one.best = seen;
         if (where === 'pool' || where === 'chain') one.hiddenSince = null;
-        if (one.seen === null && (where === 'pool' || where === 'chain')) one.seen = firstSeen(world, one, result.atMs, before);
+        if (one.seen === null && (where === 'pool' || where === 'chain')) one.seen = firstSeen(service, one, result.atMs, before);
       }
       if (result.caughtUp) caughtUp.set(coin, result.atMs);
     },
     caughtUpAt: (coin: Coin): number => caughtUp.get(coin) ?? 0,
     priced(): void {
-      for (const [coin, price] of world.prices) {
+      for (const [coin, price] of service.prices) {
         if (price > (highest.get(coin) as bigint)) highest.set(coin, price);
         if (price < (lowest.get(coin) as bigint)) lowest.set(coin, price);
       }
-      priceLog.push({ at: world.now(), prices: new Map(world.prices) });
+      priceLog.push({ at: service.now(), prices: new Map(service.prices) });
     },
     highest: (coin: Coin): bigint => highest.get(coin) as bigint,
     lowest: (coin: Coin): bigint => lowest.get(coin) as bigint,
     priceAt: (coin: Coin, at: number): bigint =>
-      (priceLog.findLast((one) => one.at <= at)?.prices ?? world.prices).get(coin) as bigint,
+      (priceLog.findLast((one) => one.at <= at)?.prices ?? service.prices).get(coin) as bigint,
     /** What lies at a purchase's script now, mined: one amount for each outpoint. */
     outputsAt(purchase: Purchase, coin: Coin): bigint[] {
-      const { state } = world.node(coin);
+      const { state } = service.node(coin);
       const amounts: bigint[] = [];
       if (!isProtected(purchase, coin)) return amounts;
       for (const txid of state.byScript.get(purchase.script.toString('hex')) ?? []) {
@@ -178,7 +178,7 @@ export function newModel(world: SimulatedService) {
       sent = [];
       byTxid.clear();
       purchases.length = 0;
-      for (const [coin, price] of world.prices) {
+      for (const [coin, price] of service.prices) {
         highest.set(coin, price);
         lowest.set(coin, price);
       }
@@ -193,8 +193,8 @@ function isProtected(purchase: Purchase, coin: Coin): boolean {
 }
 
 /** On time: seen by W + 1 min; or, when the watcher had not caught up by then, dated (or in the mempool) by W + 2 h. */
-function firstSeen(world: SimulatedService, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
-  const { alive, mempool } = world.node(one.coin).state;
+function firstSeen(service: SimulatedService, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
+  const { alive, mempool } = service.node(one.coin).state;
   const block = alive.get(one.tx.txid)?.block ?? null;
   const enteredAt = (mempool.get(one.tx.txid)?.time ?? 0) * SECOND;
   const seenAt = block === null ? Math.min(enteredAt, atMs) : atMs;

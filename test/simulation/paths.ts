@@ -1,7 +1,8 @@
 // Is a history of statuses one that the specification allows? Every step an arrow of the table, and each rule only when its reason is there
 // as the model knows it.
+
+import { DAY, isArrow, MINUTE } from './behaviour.ts';
 import type { Life } from './endings.ts';
-import { DAY, isArrow, MINUTE } from './law.ts';
 import type { Model, Purchase } from './model.ts';
 
 type Step = Life['steps'][number];

@@ -4,16 +4,16 @@
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { COINS, type Coin, HOUR, MINUTE, SECOND } from './behaviour.ts';
 import { CHAIN_MOVES } from './chain-moves.ts';
-import type { Chance } from './chance.ts';
-import { COINS, type Coin, HOUR, MINUTE, SECOND } from './law.ts';
 import type { Model, Purchase } from './model.ts';
+import type { Random } from './random.ts';
 import type { Merchant, SimulatedService } from './simulated-service.ts';
 
-export type Counter = {
-  readonly world: SimulatedService;
+export type ServiceMoveContext = {
+  readonly service: SimulatedService;
   readonly model: Model;
-  readonly chance: Chance;
+  readonly random: Random;
   readonly coin: Coin;
   readonly merchants: readonly Merchant[];
   readonly note: (text: string) => void;
@@ -22,7 +22,7 @@ export type Counter = {
   /** After all chains were read and judged. */
   readonly afterLook: () => Promise<void>;
 };
-type Move = (counter: Counter) => Promise<boolean>;
+type Move = (context: ServiceMoveContext) => Promise<boolean>;
 
 const MOST_PURCHASES = 6;
 const CENTS = [
@@ -32,13 +32,13 @@ const CENTS = [
   [10_000_00, 60_000_00],
 ] as const;
 
-const create: Move = async ({ world, model, chance, coin, merchants, note }) => {
+const create: Move = async ({ service, model, random, coin, merchants, note }) => {
   if (model.purchases.filter((one) => one.coin === coin).length >= MOST_PURCHASES) return false;
-  const step = Number(chance.weighted({ 0: 45, 1: 28, 2: 17, 3: 10 }));
+  const step = Number(random.weighted({ 0: 45, 1: 28, 2: 17, 3: 10 }));
   const [from, until] = CENTS[step] as (typeof CENTS)[number];
-  const merchant = chance.one(merchants);
-  const cents = BigInt(chance.whole(from, until));
-  const purchase = await orRefused(buy({ world, model }, { coin, merchant, cents }));
+  const merchant = random.one(merchants);
+  const cents = BigInt(random.whole(from, until));
+  const purchase = await orRefused(buy({ service, model }, { coin, merchant, cents }));
   if (purchase === null) return false;
   note(`${purchase.id.slice(-6)} ${cents} cents, ${purchase.amountDue}, ${merchant.policy} ${merchant.toleranceBps}`);
   return true;
@@ -46,20 +46,20 @@ const create: Move = async ({ world, model, chance, coin, merchants, note }) => 
 
 /** A purchase through the product, and what the model must know of it. */
 export async function buy(
-  { world, model }: { readonly world: SimulatedService; readonly model: Model },
+  { service, model }: { readonly service: SimulatedService; readonly model: Model },
   what: { readonly coin: Coin; readonly merchant: Merchant; readonly cents: bigint },
 ): Promise<Purchase> {
   const { coin, merchant, cents } = what;
   const order = { merchantId: merchant.id, usdMinor: cents, method: coin, label: null, email: null };
-  const asked = await createTransaction(world.ctx, order);
+  const asked = await createTransaction(service.ctx, order);
   const id = asked.transactionId;
-  const { rows } = await world.db.query<{ script: Buffer }>({
+  const { rows } = await service.db.query<{ script: Buffer }>({
     text: 'select script from transactions where id = $1',
     values: [id],
   });
   const script = rows[0]?.script as Buffer;
-  const price = world.prices.get(coin) as bigint;
-  return model.ask({ id, coin, script, merchant, cents, price, amountDue: asked.amountDue, createdAt: world.now() });
+  const price = service.prices.get(coin) as bigint;
+  return model.ask({ id, coin, script, merchant, cents, price, amountDue: asked.amountDue, createdAt: service.now() });
 }
 
 /** What a verb answered; null when it was refused. */
@@ -72,142 +72,142 @@ async function orRefused<T>(verb: Promise<T>): Promise<T | null> {
   }
 }
 
-export async function look(counter: Counter, coin: Coin): Promise<void> {
-  const { world, model } = counter;
+export async function look(context: ServiceMoveContext, coin: Coin): Promise<void> {
+  const { service, model } = context;
   for (let pass = 0; pass < 60; pass++) {
-    const atMs = world.now();
-    const result = await world.pass(coin);
+    const atMs = service.now();
+    const result = await service.pass(coin);
     const done = result?.caughtUp === true;
     model.looked(coin, { caughtUp: done, atMs });
     if (done || (result !== null && result.state !== 'ready')) return;
     // a node that has fallen behind what we have read shows nothing new
     if (result !== null && !result.more && result.blocksRead === 0 && pass > 2) return;
   }
-  world.troubles.push(`the watcher of ${coin} does not catch up`);
+  service.troubles.push(`the watcher of ${coin} does not catch up`);
 }
 
-export async function judge(counter: Counter): Promise<void> {
-  await counter.world.judge();
-  await counter.afterJudge();
+export async function judge(context: ServiceMoveContext): Promise<void> {
+  await context.service.judge();
+  await context.afterJudge();
 }
 
 /** The watchers read every chain, the judge decides. */
-export async function lookAtAll(counter: Counter): Promise<void> {
-  await counter.world.pollRates();
-  await Promise.all(COINS.map((coin) => look(counter, coin)));
-  await judge(counter);
-  await counter.afterLook();
+export async function lookAtAll(context: ServiceMoveContext): Promise<void> {
+  await context.service.pollRates();
+  await Promise.all(COINS.map((coin) => look(context, coin)));
+  await judge(context);
+  await context.afterLook();
 }
 
-const lookHere: Move = async (counter) => {
-  await look(counter, counter.coin);
-  await judge(counter);
+const lookHere: Move = async (context) => {
+  await look(context, context.coin);
+  await judge(context);
   return true;
 };
-const lookOnly: Move = async (counter) => {
-  await look(counter, counter.coin);
+const lookOnly: Move = async (context) => {
+  await look(context, context.coin);
   return true;
 };
 
-const bothWorkers: Move = async (counter) => {
-  const { world, model, coin } = counter;
-  const atMs = world.now();
-  const result = await world.passBoth(coin);
+const bothWorkers: Move = async (context) => {
+  const { service, model, coin } = context;
+  const atMs = service.now();
+  const result = await service.passBoth(coin);
   model.looked(coin, { caughtUp: result?.caughtUp === true, atMs });
-  await world.judgeBoth();
-  await judge(counter);
+  await service.judgeBoth();
+  await judge(context);
   return true;
 };
 
 /** The worker dies before, inside or after one of its next database transactions. */
-const dying: Move = async (counter) => {
-  const { world, model, chance, coin, note } = counter;
-  const how = chance.one(['before', 'inside', 'after'] as const);
-  const at = chance.whole(1, 5);
+const dying: Move = async (context) => {
+  const { service, model, random, coin, note } = context;
+  const how = random.one(['before', 'inside', 'after'] as const);
+  const at = random.whole(1, 5);
   note(`${how} ${at}`);
-  world.killAt(at, how);
-  const atMs = world.now();
-  const result = await world.pass(coin);
+  service.killAt(at, how);
+  const atMs = service.now();
+  const result = await service.pass(coin);
   model.looked(coin, { caughtUp: result?.caughtUp === true, atMs });
-  await world.judge();
-  world.spare();
-  await counter.afterJudge();
+  await service.judge();
+  service.spare();
+  await context.afterJudge();
   return true;
 };
-const restart: Move = async ({ world, chance }) => {
-  await world.restart(chance.whole(0, 1));
+const restart: Move = async ({ service, random }) => {
+  await service.restart(random.whole(0, 1));
   return true;
 };
 
-const newPrice: Move = async ({ world, model, chance, coin, note }) => {
-  const old = world.prices.get(coin) as bigint;
-  const price = (old * BigInt(chance.whole(70, 140))) / 100n;
-  world.prices.set(coin, price < 10n ? 10n : price);
+const newPrice: Move = async ({ service, model, random, coin, note }) => {
+  const old = service.prices.get(coin) as bigint;
+  const price = (old * BigInt(random.whole(70, 140))) / 100n;
+  service.prices.set(coin, price < 10n ? 10n : price);
   note(`${price}`);
   model.priced();
-  world.wait(SECOND);
-  await world.pollRates();
+  service.wait(SECOND);
+  await service.pollRates();
   return true;
 };
 
 const pause =
   (from: number, until: number): Move =>
-  async (counter) => {
-    const { world, chance, note } = counter;
-    const ms = chance.whole(from, until);
+  async (context) => {
+    const { service, random, note } = context;
+    const ms = random.whole(from, until);
     note(`${Math.round(ms / SECOND)} s`);
-    world.wait(ms);
-    if (chance.percent(85)) await lookAtAll(counter);
-    else await world.pollRates();
+    service.wait(ms);
+    if (random.percent(85)) await lookAtAll(context);
+    else await service.pollRates();
     return true;
   };
 
 /** What lay in the last blocks is nowhere for longer than a booked payment may be; mostly it comes back. */
-const goneForAWhile: Move = async (counter) => {
-  const { world, model, chance, coin } = counter;
-  if (!CHAIN_MOVES.reorg(counter)) return false;
+const goneForAWhile: Move = async (context) => {
+  const { service, model, random, coin } = context;
+  if (!CHAIN_MOVES.reorg(context)) return false;
   const waiting = model.on(coin, 'pool');
-  for (const one of waiting) world.node(coin).deny(one.tx, true);
+  for (const one of waiting) service.node(coin).deny(one.tx, true);
   model.moved(coin);
-  await lookAtAll(counter);
-  await pause(11 * MINUTE, 25 * MINUTE)(counter);
-  if (chance.percent(75)) for (const one of model.on(coin, 'hidden')) world.node(coin).deny(one.tx, false);
+  await lookAtAll(context);
+  await pause(11 * MINUTE, 25 * MINUTE)(context);
+  if (random.percent(75)) for (const one of model.on(coin, 'hidden')) service.node(coin).deny(one.tx, false);
   model.moved(coin);
-  if (chance.percent(50)) CHAIN_MOVES.mine(counter);
+  if (random.percent(50)) CHAIN_MOVES.mine(context);
   return true;
 };
 
 const word =
-  (say: (world: SimulatedService, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
-  async (counter) => {
-    const { world, model, chance, coin, note } = counter;
+  (say: (service: SimulatedService, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
+  async (context) => {
+    const { service, model, random, coin, note } = context;
     const own = model.purchases.filter((one) => one.coin === coin);
     if (own.length === 0) return false;
-    const purchase = chance.one(own);
-    const answer = await orRefused(say(world, purchase));
-    await counter.afterJudge();
+    const purchase = random.one(own);
+    const answer = await orRefused(say(service, purchase));
+    await context.afterJudge();
     note(`${purchase.id.slice(-6)}${answer === null ? ' refused' : ''}`);
     if (answer !== null) purchase.words[heard] = true;
     return answer !== null;
   };
-const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (world: SimulatedService, purchase: Purchase) =>
-  resolveTransaction(world.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
+const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (service: SimulatedService, purchase: Purchase) =>
+  resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
 
-const spend: Move = async ({ world, chance, coin, merchants, note }) => {
-  const merchant = chance.one(merchants);
-  const amount = await putAside(world, { merchant, coin, percent: chance.whole(30, 100), nonce: chance.whole(0, 1e9) });
+const spend: Move = async ({ service, random, coin, merchants, note }) => {
+  const merchant = random.one(merchants);
+  const amount = await putAside(service, { merchant, coin, percent: random.whole(30, 100), nonce: random.whole(0, 1e9) });
   note(`${amount} of merchant ${merchant.id}`);
   return amount > 0n;
 };
 
 /** The merchant puts some of the balance aside for a payout: a loss finds less than it looks for. */
 export function putAside(
-  world: SimulatedService,
+  service: SimulatedService,
   what: { readonly merchant: Merchant; readonly coin: Coin; readonly percent: number; readonly nonce: number },
 ): Promise<bigint> {
   const { merchant, coin, percent, nonce } = what;
   const code = `merchant:${merchant.id}:available:${coin}`;
-  return world.db.transaction(async (sql) => {
+  return service.db.transaction(async (sql) => {
     const { rows } = await sql.query<{ amount: string }>({
       text: 'select amount from ledger.lock_balances($1)',
       values: [[code]],
@@ -218,9 +218,9 @@ export function putAside(
       { account: code, amount },
       { account: `merchant:${merchant.id}:held:${coin}`, amount: -amount },
     ];
-    const key = `sim:${merchant.id}:${coin}:${world.now()}:${nonce}`;
+    const key = `sim:${merchant.id}:${coin}:${service.now()}:${nonce}`;
     const entry = { key, kind: 'payout_held', postings, parts: [] };
-    await postEntries(sql, [{ entry, transactionId: null, atMs: world.now() }]);
+    await postEntries(sql, [{ entry, transactionId: null, atMs: service.now() }]);
     return amount;
   });
 }
@@ -239,7 +239,7 @@ export const SERVICE_MOVES = {
   hours: pause(HOUR, 30 * HOUR),
   days: pause(72 * HOUR + MINUTE, 80 * HOUR),
   cancel: word(
-    (world, purchase) => cancelTransaction(world.ctx, { merchantId: purchase.merchant.id, transactionId: purchase.id }),
+    (service, purchase) => cancelTransaction(service.ctx, { merchantId: purchase.merchant.id, transactionId: purchase.id }),
     'cancelled',
   ),
   accept: word(resolve('accept', null), 'accepted'),

@@ -22,7 +22,7 @@ import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
-import { COINS, type Coin } from './law.ts';
+import { COINS, type Coin } from './behaviour.ts';
 
 export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
 export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;

@@ -57,16 +57,16 @@ test('an unknown BURSAR_ variable is refused and the nearest known one named', (
 });
 
 test('all problems are reported at once', () => {
-  const told = problems({
+  const found = problems({
     PORT: '70000',
     BURSAR_FEE_BPS: '-1',
     BURSAR_NETWORK: 'main',
     BURSAR_TRUSTED_PROXIES: '10.0.0.0/99',
     BURSAR_TYPO: '1',
   });
-  expect(told).toHaveLength(5);
-  expect(told.join('\n')).toMatch(/PORT.*0 to 65535/);
-  expect(told.join('\n')).toMatch(/BURSAR_NETWORK.*sandbox, regtest, testnet, mainnet/);
+  expect(found).toHaveLength(5);
+  expect(found.join('\n')).toMatch(/PORT.*0 to 65535/);
+  expect(found.join('\n')).toMatch(/BURSAR_NETWORK.*sandbox, regtest, testnet, mainnet/);
 });
 
 test('a secret is never printed, and may come from a file', () => {

@@ -14,21 +14,21 @@ const MERCHANT = ['--username', 'shop', '--password', 'long enough password', '-
 const LINE =
   'the database belongs to mainnet, but BURSAR_NETWORK is sandbox (or not set): set BURSAR_NETWORK=mainnet, or use another database (DATABASE_URL or BURSAR_DATA_DIR)';
 const folder = mkdtempSync(join(tmpdir(), 'bursar-network-'));
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 
 beforeAll(async () => {
-  world = await freshDatabase();
-  const production = { DATABASE_URL: world.url, BURSAR_DATA_DIR: join(folder, 'production'), BURSAR_NETWORK: 'mainnet' };
+  database = await freshDatabase();
+  const production = { DATABASE_URL: database.url, BURSAR_DATA_DIR: join(folder, 'production'), BURSAR_NETWORK: 'mainnet' };
   expect(await runCli(['merchant', 'add', ...MERCHANT], production)).toMatchObject({ code: 0 });
 });
 afterAll(async () => {
-  await world.drop();
+  await database.drop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** Everything that a start, a worker or a command could write first. */
 async function contents(): Promise<unknown> {
-  const { rows } = await world.db.query({
+  const { rows } = await database.db.query({
     text: `select (select string_agg(username, ',') from users) as users, (select count(*) from account_xpubs) as keys,
            (select count(*) from chain_cursors) as cursors, (select count(*) from node_conditions) as nodes, (select count(*) from rates) as rates,
            (select count(*) from breakers) as breakers, (select count(*) from signing_keys) as signing, (select name from network) as network`,
@@ -39,7 +39,7 @@ async function contents(): Promise<unknown> {
 test('a start in the sandbox on a database of mainnet ends with one line, and nothing was written or begun', async () => {
   const before = await contents();
   const { folder: data, remove } = dataFolderFor();
-  const service = startService({ dataFolder: data, environment: { DATABASE_URL: world.url } });
+  const service = startService({ dataFolder: data, environment: { DATABASE_URL: database.url } });
   expect(await service.ended).toBe(1);
   expect(service.output().trim().split('\n').at(-1)).toBe(LINE);
   expect(service.output()).not.toMatch(/^\s+at |^sandbox |^signer |^worker /m);
@@ -52,7 +52,7 @@ test('a start in the sandbox on a database of mainnet ends with one line, and no
 
 test('commands and single processes without the network are refused too', async () => {
   const before = await contents();
-  const forgotten = { DATABASE_URL: world.url, BURSAR_DATA_DIR: join(folder, 'forgotten'), PORT: '0' };
+  const forgotten = { DATABASE_URL: database.url, BURSAR_DATA_DIR: join(folder, 'forgotten'), PORT: '0' };
   const second = MERCHANT.map((word) => (word === 'shop' ? 'second' : word));
   for (const args of [
     ['merchant', 'add', ...second],

@@ -46,29 +46,29 @@ test('a data folder in which nothing can be stored is reported without a stack, 
 test('a database from before the first release is refused in one line by a start and by config check, and stays as it was', {
   timeout: TIMEOUT,
 }, async () => {
-  const world = await freshDatabase();
-  const owner = new pg.Client({ connectionString: world.url });
+  const database = await freshDatabase();
+  const owner = new pg.Client({ connectionString: database.url });
   await owner.connect();
   // as the files of then left it
   await owner.query(
     `truncate migration.applied; insert into migration.applied values ('0001_roles.sql', 'a'), ('0147_pushes.sql', 'b')`,
   );
   const { folder, remove } = dataFolderFor();
-  const service = startService({ dataFolder: folder, environment: { DATABASE_URL: world.url } });
+  const service = startService({ dataFolder: folder, environment: { DATABASE_URL: database.url } });
   expect(await service.ended).toBe(1);
   const line =
     /the database was made by a version from before the first release \(db\/0001_roles\.sql\), .* use an empty database/;
   expect(service.output().trim().split('\n').at(-1)).toMatch(line);
   expect(service.output()).not.toMatch(/^\s+at |^worker /m);
   expect(livingProcesses(folder)).toEqual([]);
-  const checked = await runCli(['config', 'check', '--nodes'], { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder });
+  const checked = await runCli(['config', 'check', '--nodes'], { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder });
   expect(checked).toMatchObject({ code: 1, out: expect.stringMatching(new RegExp(`^STOPS  database: ${line.source}`, 'm')) });
   const { rows } = await owner.query<{ files: number; networks: number }>(
     'select (select count(*)::int from migration.applied) as files, (select count(*)::int from network) as networks',
   );
   expect(rows).toEqual([{ files: 2, networks: 0 }]);
   await owner.end();
-  await world.drop();
+  await database.drop();
   remove();
 });
 

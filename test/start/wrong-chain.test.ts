@@ -76,12 +76,12 @@ test.each([
   expect(answer.unprotected.filter((coin) => coin.transaction_id === id)).toMatchObject([
     { currency: sent, outpoint: `${txid}:0`, amount: '5000.00000000' },
   ]);
-  const told = service
+  const lines = service
     .output()
     .split('\n')
     .filter((line) => line.includes(`${txid}:0`));
-  expect(told).toHaveLength(1);
-  expect(told[0]).toContain('no key of ours controls');
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('no key of ours controls');
 });
 
 test.each([

@@ -140,11 +140,11 @@ test('the events are numbered without gaps, with what was before, and both statu
 });
 
 test('a change of status is announced to those who wait, once it is committed', async () => {
-  const told: string[] = [];
+  const notified: string[] = [];
   const { transactionId } = await service.create();
   const stop = await service.db.listen(
     ['transaction_changed'],
-    (_channel, payload) => told.push(payload),
+    (_channel, payload) => notified.push(payload),
     () => undefined,
   );
   await service.pay(transactionId, 50_000n);
@@ -156,8 +156,8 @@ test('a change of status is announced to those who wait, once it is committed', 
     .catch(() => undefined);
   await service.judge();
   const deadline = Date.now() + 5_000;
-  while (told.length === 0 && Date.now() < deadline) await service.db.query({ text: 'select pg_sleep(0.01)' });
-  expect(told).toEqual([transactionId]);
+  while (notified.length === 0 && Date.now() < deadline) await service.db.query({ text: 'select pg_sleep(0.01)' });
+  expect(notified).toEqual([transactionId]);
   await stop();
 });
 

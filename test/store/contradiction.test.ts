@@ -10,22 +10,22 @@ const NOW_MS = 1_800_000_000_000;
 const LIMIT = 1_000_00n;
 const hash = (digit: string): string => digit.repeat(64);
 
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 let lookMs = NOW_MS;
 beforeEach(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   const tip = { height: 12, hash: hash('a'), previousHash: hash('9'), timeMs: NOW_MS };
-  await beginCursor(world.db, 'BTC', tip, NOW_MS);
+  await beginCursor(database.db, 'BTC', tip, NOW_MS);
 });
-afterEach(() => world.drop());
+afterEach(() => database.drop());
 
 /** The node that is read is at block 14; what it and the others say of each other is recorded. */
 function nodesSay(accord: NodeAccord | null, atMs = ++lookMs): Promise<void> {
   const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
-  return recordCondition(world.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
+  return recordCondition(database.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
 }
 async function isContested(): Promise<boolean> {
-  return (await readChainFacts(world.db, [], LIMIT)).chains.get('BTC')?.contestedAboveMinor === LIMIT;
+  return (await readChainFacts(database.db, [], LIMIT)).chains.get('BTC')?.contestedAboveMinor === LIMIT;
 }
 
 const CONTESTED: NodeAccord = { state: 'contested', reason: 'at height 12 …' };
@@ -46,7 +46,7 @@ test.each<readonly [string, boolean, NodeAccord | null]>([
 
 test('it ends with the only node that is configured once its tip was read, and never by a look that is older', async () => {
   await nodesSay(CONTESTED);
-  await world.db.query({ text: 'update chain_cursors set height = 14, hash = $1', values: [hash('e')] });
+  await database.db.query({ text: 'update chain_cursors set height = 14, hash = $1', values: [hash('e')] });
   await nodesSay(null, lookMs - 1);
   expect(await isContested()).toBe(true);
   await nodesSay(null);
@@ -54,11 +54,11 @@ test('it ends with the only node that is configured once its tip was read, and n
 });
 
 test('the node that is read is named while there are several, also in trouble, and no longer once only one is configured', async () => {
-  const named = async (): Promise<string | null | undefined> => (await readChainStatus(world.db))[0]?.node;
+  const named = async (): Promise<string | null | undefined> => (await readChainStatus(database.db))[0]?.node;
   const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
-  await recordCondition(world.db, 'BTC', { ...ready, node: '10.0.0.7:8332', accord: { state: 'unknown' } }, ++lookMs);
-  await recordCondition(world.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
+  await recordCondition(database.db, 'BTC', { ...ready, node: '10.0.0.7:8332', accord: { state: 'unknown' } }, ++lookMs);
+  await recordCondition(database.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
   expect(await named()).toBe('10.0.0.7:8332');
-  await recordCondition(world.db, 'BTC', ready, ++lookMs);
+  await recordCondition(database.db, 'BTC', ready, ++lookMs);
   expect(await named()).toBeNull();
 });

@@ -6,11 +6,11 @@ import { freshDatabase } from '../support/postgres.ts';
 
 const BEGIN_MS = Date.parse('2026-01-01T00:00:00Z');
 const MINUTE_MS = 60_000;
-let world: Awaited<ReturnType<typeof freshDatabase>>;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
 beforeAll(async () => {
-  world = await freshDatabase();
+  database = await freshDatabase();
   const begin = new Date(BEGIN_MS);
-  const run = (text: string, values: unknown[]) => world.db.query({ text, values });
+  const run = (text: string, values: unknown[]) => database.db.query({ text, values });
   await run(
     `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at) values ('BTC', 100, 'h', $1, 100, $1)`,
     [begin],
@@ -27,13 +27,13 @@ beforeAll(async () => {
     [begin],
   );
 });
-afterAll(() => world.drop());
+afterAll(() => database.drop());
 
 async function caughtUp(minutes: number): Promise<number> {
-  const cursor = await readCursor(world.db, 'BTC');
+  const cursor = await readCursor(database.db, 'BTC');
   if (cursor === null) throw new Error('no cursor');
-  expect(await setCaughtUp(world.db, 'BTC', cursor, BEGIN_MS + minutes * MINUTE_MS)).toBe(true);
-  const { rows } = await world.db.query<{ gone_since: Date }>({ text: 'select gone_since from payments' });
+  expect(await setCaughtUp(database.db, 'BTC', cursor, BEGIN_MS + minutes * MINUTE_MS)).toBe(true);
+  const { rows } = await database.db.query<{ gone_since: Date }>({ text: 'select gone_since from payments' });
   return ((rows[0]?.gone_since.getTime() ?? 0) - BEGIN_MS) / MINUTE_MS;
 }
 
@@ -43,7 +43,7 @@ test('while the node is read the time of a gone payment runs, also over a jump o
 });
 
 test('the time of an outage does not count, once', async () => {
-  await recordCondition(world.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, BEGIN_MS + 6 * MINUTE_MS);
+  await recordCondition(database.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, BEGIN_MS + 6 * MINUTE_MS);
   expect(await caughtUp(25)).toBe(20);
   expect(await caughtUp(30)).toBe(20);
 });

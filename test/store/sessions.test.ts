@@ -71,15 +71,15 @@ test('two who want the same lock in one process are as much apart as in two', as
 
 test('a session that breaks loses all its locks, and each who held one is told', async () => {
   const db = processOf('one');
-  const told: string[] = [];
-  const locks = ['a', 'b', 'c'].map((name) => db.sessionLock(name, () => told.push(name)));
+  const lost: string[] = [];
+  const locks = ['a', 'b', 'c'].map((name) => db.sessionLock(name, () => lost.push(name)));
   await locks[0]!.acquire();
   await locks[1]!.share();
   const other = processOf('other').sessionLock('a');
   expect(await other.acquire()).toBe(false);
   await breakSessionsOf('one');
-  await eventually('all are told', async () => (told.length === 2 ? true : null));
-  expect(told.sort()).toEqual(['a', 'b']);
+  await eventually('all are told', async () => (lost.length === 2 ? true : null));
+  expect(lost.sort()).toEqual(['a', 'b']);
   expect(await other.acquire()).toBe(true);
   // what was lost is asked for again, not believed
   expect(await locks[0]!.acquire()).toBe(false);

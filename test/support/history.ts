@@ -12,12 +12,12 @@ import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W
  */
 export function live(
   seed: number,
-  each: (world: JudgedTransaction, move: () => void) => void = () => undefined,
+  each: (judged: JudgedTransaction, move: () => void) => void = () => undefined,
   portions: { readonly room?: number } = {},
 ): JudgedTransaction {
   const roll = dice(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;
-  const world = judgedTransaction({
+  const judged = judgedTransaction({
     usd: pick([50_00n, 150_00n, 2_000_00n]),
     toleranceBps: pick([0, 100, 500]),
     latePolicy: pick(['accept', 'accept', 'review']),
@@ -26,61 +26,61 @@ export function live(
   });
   const other = 'LTC' as const;
   const alive = (currency: 'BTC' | 'LTC' = 'BTC'): Tx[] =>
-    world.chain(currency).txs.filter((tx) => isAlive(tx) && tx.outputs.length > 0);
+    judged.chain(currency).txs.filter((tx) => isAlive(tx) && tx.outputs.length > 0);
   const waiting = (): Tx[] => alive().filter((tx) => tx.place === 'mempool');
-  const amount = (): bigint => (world.amountDue * BigInt(pick([1, 3, 5, 5, 9, 10, 10, 11, 20]))) / 10n + pick([0n, 0n, 1n, -1n]);
+  const amount = (): bigint => (judged.amountDue * BigInt(pick([1, 3, 5, 5, 9, 10, 10, 11, 20]))) / 10n + pick([0n, 0n, 1n, -1n]);
 
   const moves: readonly (() => void)[] = [
-    () => world.pay({ amount: amount() }),
-    () => world.pay({ amount: amount() }),
-    () => world.pay({ split: [amount(), amount()] }),
-    () => world.pay({ currency: other, amount: amount() }),
-    () => world.mine(),
-    () => world.mine(),
-    () => world.mine(pick([1, 2, 3, 6])),
-    () => world.mine(pick([1, 3, 12]), other),
-    () => world.pay({ amount: amount(), coinbase: true }),
-    () => world.mine(pick([1, 98])),
-    () => world.wait(pick([SECOND, MINUTE, 5 * MINUTE, 11 * MINUTE])),
-    () => world.wait(pick([HOUR, 3 * HOUR, DAY, 3 * DAY])),
-    () => world.until(pick([W - SECOND, W, W + MINUTE, W + 61 * SECOND, W + DAY])),
-    () => world.reorg(pick([1, 1, 2, 4]), pick(['mempool', 'mempool', 'out', 'dead'])),
-    () => world.reorg(1, pick(['mempool', 'out', 'dead']), other),
+    () => judged.pay({ amount: amount() }),
+    () => judged.pay({ amount: amount() }),
+    () => judged.pay({ split: [amount(), amount()] }),
+    () => judged.pay({ currency: other, amount: amount() }),
+    () => judged.mine(),
+    () => judged.mine(),
+    () => judged.mine(pick([1, 2, 3, 6])),
+    () => judged.mine(pick([1, 3, 12]), other),
+    () => judged.pay({ amount: amount(), coinbase: true }),
+    () => judged.mine(pick([1, 98])),
+    () => judged.wait(pick([SECOND, MINUTE, 5 * MINUTE, 11 * MINUTE])),
+    () => judged.wait(pick([HOUR, 3 * HOUR, DAY, 3 * DAY])),
+    () => judged.until(pick([W - SECOND, W, W + MINUTE, W + 61 * SECOND, W + DAY])),
+    () => judged.reorg(pick([1, 1, 2, 4]), pick(['mempool', 'mempool', 'out', 'dead'])),
+    () => judged.reorg(1, pick(['mempool', 'out', 'dead']), other),
     () => {
       const tx = pick([null, ...waiting()]);
       if (tx !== null)
         pick([
-          () => world.evict(tx),
-          () => world.doubleSpend(tx),
-          () => world.replace(tx, { amount: amount() }),
-          () => world.malleate(tx),
+          () => judged.evict(tx),
+          () => judged.doubleSpend(tx),
+          () => judged.replace(tx, { amount: amount() }),
+          () => judged.malleate(tx),
         ])();
     },
     () => {
-      for (const tx of world.chain().txs) if (tx.place === 'out' && roll(2) === 0) world.resend(tx);
+      for (const tx of judged.chain().txs) if (tx.place === 'out' && roll(2) === 0) judged.resend(tx);
     },
-    () => world.node('down'),
-    () => world.node('up'),
-    () => world.node('up'),
-    () => world.rate(pick([60_000n, 98_000n, 100_000n, 140_000n, null])),
-    () => world.rate(pick([80n, null]), other),
-    () => tell(world.cancel),
-    () => tell(world.accept),
-    () => tell(world.decline),
-    () => tell(world.acceptExcess),
+    () => judged.node('down'),
+    () => judged.node('up'),
+    () => judged.node('up'),
+    () => judged.rate(pick([60_000n, 98_000n, 100_000n, 140_000n, null])),
+    () => judged.rate(pick([80n, null]), other),
+    () => tell(judged.cancel),
+    () => tell(judged.accept),
+    () => tell(judged.decline),
+    () => tell(judged.acceptExcess),
     () => {
-      if (world.available() > 0n && world.receivable() === 0n)
-        world.spend(pick([world.available(), world.available() / 2n + 1n]));
+      if (judged.available() > 0n && judged.receivable() === 0n)
+        judged.spend(pick([judged.available(), judged.available() / 2n + 1n]));
     },
   ];
   const length = 8 + roll(40);
   for (let n = 0; n < length; n++) {
     const move = pick(moves);
     move();
-    each(world, move);
+    each(judged, move);
   }
-  rest(world);
-  return world;
+  rest(judged);
+  return judged;
 }
 
 function tell(word: () => void): void {
@@ -91,27 +91,27 @@ function tell(word: () => void): void {
   }
 }
 
-/** Nodes up, prices known, everything that can be mined is, and all the time in the world: no status is a dead end, the books are the chain. */
-function rest(world: JudgedTransaction): void {
-  world.node('up');
-  world.node('up', 'LTC');
-  world.rate(100_000n);
-  world.rate(80n, 'LTC');
+/** Nodes up, prices known, everything that can be mined is, and all the time in the judged: no status is a dead end, the books are the chain. */
+function rest(judged: JudgedTransaction): void {
+  judged.node('up');
+  judged.node('up', 'LTC');
+  judged.rate(100_000n);
+  judged.rate(80n, 'LTC');
   for (let n = 0; n < 4; n++) {
-    world.mine(40);
-    world.mine(40, 'LTC');
-    world.wait(2 * DAY);
+    judged.mine(40);
+    judged.mine(40, 'LTC');
+    judged.wait(2 * DAY);
   }
-  const { status, payments } = world;
+  const { status, payments } = judged;
   expect(['started', 'pending', 'confirmed', 'timedout'], 'NoDeadStatus').not.toContain(status);
   for (const coin of payments) {
-    const onChain = world
+    const onChain = judged
       .chain(coin.currency === 'BTC' ? 'BTC' : 'LTC')
       .txs.some((tx) => tx.txid === coin.txid && tx.place === 'mined');
     expect(coin.depositEntryKey !== null, `LedgerIsChain: ${coin.txid} of ${status}`).toBe(onChain);
   }
-  if (world.suspense() + world.suspense('LTC') > 0n) {
-    world.acceptExcess();
-    expect(world.suspense() + world.suspense('LTC'), 'NoStrandedMoney').toBe(0n);
+  if (judged.suspense() + judged.suspense('LTC') > 0n) {
+    judged.acceptExcess();
+    expect(judged.suspense() + judged.suspense('LTC'), 'NoStrandedMoney').toBe(0n);
   }
 }

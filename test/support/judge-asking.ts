@@ -10,7 +10,7 @@ import type { Chain } from './chain-truth.ts';
 
 export type Asked = { readonly it: Case; readonly verdict: Verdict };
 
-/** What a world holds at the moment of asking. */
+/** What a judged transaction holds at the moment of asking. */
 export type Facts = {
   readonly transaction: CaseTransaction;
   readonly payments: readonly Payment[];

@@ -92,7 +92,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const ask = (word?: (it: Case) => void, room?: number): Asked =>
     askJudge({ transaction, payments, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word, room);
 
-  /** Asks the judge, in portions where the world has them, and writes what it says; asked again it must have nothing to add. */
+  /** Asks the judge, in portions where the transaction has them, and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
     if (options.room !== undefined) while (write(ask(undefined, options.room)));
     write(ask(word));

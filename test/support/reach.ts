@@ -11,60 +11,60 @@ import {
 
 const HALF = 25_000n;
 
-/** A world in the status of that name, reached by the rules. */
+/** A judged in the status of that name, reached by the rules. */
 export const REACH: Record<string, (options?: JudgedTransactionOptions) => JudgedTransaction> = {
   started: (options) => judgedTransaction(options),
   pending: (options) => {
-    const world = judgedTransaction(options);
-    world.pay({ amount: HALF });
-    return world;
+    const judged = judgedTransaction(options);
+    judged.pay({ amount: HALF });
+    return judged;
   },
   timedout: (options) => {
-    const world = judgedTransaction(options);
-    world.until(W + 2 * MINUTE);
-    return world;
+    const judged = judgedTransaction(options);
+    judged.until(W + 2 * MINUTE);
+    return judged;
   },
   timedout_checked: (options) => {
-    const world = judgedTransaction(options);
-    world.wait(DAY);
-    return world;
+    const judged = judgedTransaction(options);
+    judged.wait(DAY);
+    return judged;
   },
   cancelled: (options) => {
-    const world = judgedTransaction(options);
-    world.cancel();
-    return world;
+    const judged = judgedTransaction(options);
+    judged.cancel();
+    return judged;
   },
   declined: (options) => {
-    const world = judgedTransaction(options);
-    world.pay({ amount: HALF });
-    world.mine();
-    world.afterGrace();
-    return world;
+    const judged = judgedTransaction(options);
+    judged.pay({ amount: HALF });
+    judged.mine();
+    judged.afterGrace();
+    return judged;
   },
   review: (options) => {
-    const world = judgedTransaction({ latePolicy: 'review', ...options });
-    world.until(W + 2 * MINUTE);
-    world.pay({ amount: HALF });
-    world.mine();
-    return world;
+    const judged = judgedTransaction({ latePolicy: 'review', ...options });
+    judged.until(W + 2 * MINUTE);
+    judged.pay({ amount: HALF });
+    judged.mine();
+    return judged;
   },
   succeeded: (options) => {
-    const world = judgedTransaction(options);
-    world.pay();
-    world.mine();
-    return world;
+    const judged = judgedTransaction(options);
+    judged.pay();
+    judged.mine();
+    return judged;
   },
   settled: (options) => {
-    const world = judgedTransaction({ settlementMs: 0, ...options });
-    world.pay();
-    world.mine(6);
-    world.wait(SECOND);
-    return world;
+    const judged = judgedTransaction({ settlementMs: 0, ...options });
+    judged.pay();
+    judged.mine(6);
+    judged.wait(SECOND);
+    return judged;
   },
   reimbursed: (options) => {
-    const world = REACH.settled!(options);
-    world.openRefund();
-    world.finishRefund();
-    return world;
+    const judged = REACH.settled!(options);
+    judged.openRefund();
+    judged.finishRefund();
+    return judged;
   },
 };

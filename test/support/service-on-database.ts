@@ -272,11 +272,11 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       return (await admin.query('select * from transactions where id = $1', [transactionId])).rows[0];
     },
     async path(transactionId: string): Promise<string[]> {
-      const told = await admin.query(
+      const history = await admin.query(
         `select status from events where object_id = $1 and type = 'transaction.' || status order by sequence`,
         [transactionId],
       );
-      return told.rows.map((row) => row.status);
+      return history.rows.map((row) => row.status);
     },
     async balance(code: string): Promise<bigint> {
       const found = await admin.query('select amount from ledger.account_balance where code = $1', [code]);

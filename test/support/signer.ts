@@ -10,7 +10,7 @@ import type { Database } from '../../src/store/postgres/connect.ts';
 export type RunningSigner = {
   readonly folder: string;
   /** What an operator was told. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   close(): Promise<void>;
 };
 
@@ -24,16 +24,16 @@ export async function openSigner(
   } = {},
 ): Promise<RunningSigner> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'bursar-signer-')));
-  const told: string[] = [];
+  const reported: string[] = [];
   const now = options.now ?? Date.now;
   const grants = await grantAddresses(db, await openJournal(folder, now), {
     now,
     owns: options.owns ?? (async () => true),
-    tell: (line) => told.push(line),
+    report: (line) => reported.push(line),
   });
   return {
     folder,
-    told,
+    reported,
     async close() {
       await grants.close();
       if (options.folder === undefined) await rm(folder, { recursive: true, force: true });

@@ -27,9 +27,9 @@ test('a problem is logged when it begins, changes or comes again; heights that c
     onHint: () => undefined,
     close: async () => undefined,
   };
-  const told: string[] = [];
+  const alarms: string[] = [];
   const jobs = workerJobs({} as Context, new Map([['BTC', watcher]]), (job, error) =>
-    told.push(`${job}: ${(error as Error).message}`),
+    alarms.push(`${job}: ${(error as Error).message}`),
   );
   const job = jobs.find((one) => one.name === 'chain BTC');
   async function pass(change: Partial<PassResult>): Promise<void> {
@@ -44,7 +44,7 @@ test('a problem is logged when it begins, changes or comes again; heights that c
   await pass({ alarms: ['the nodes contradict each other: at height 8 …'] });
   await pass({});
   await pass({ state: 'down', reason: 'node:1: ECONNREFUSED' });
-  expect(told).toEqual([
+  expect(alarms).toEqual([
     'chain BTC: the node is syncing: node:1: 5 of 900 blocks',
     'chain BTC: the node is down: node:1: ECONNREFUSED',
     'chain BTC: the nodes contradict each other: at height 7 …',

@@ -1,35 +1,19 @@
 // A block is recorded only on top of the one before it: also when the node returns, for a moment, a block of another branch at a height,
 // and is back on its own branch when it is asked whether its tip is still there.
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { UtxoCode } from '../../src/core/currency.ts';
-import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
-import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
+import { expect, test } from 'vitest';
+import { watchedNode } from './watched-node.ts';
 
-let node: ServedNode;
-let chain: WatchedChain;
-beforeEach(async () => {
-  node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
-  chain = await watchChain('BTC', node.url);
-  await chain.catchUp();
-});
-afterEach(async () => {
-  await chain.close();
-  await node.stop();
-});
+const watched = watchedNode();
 
 test('a block of another branch is not put on top of ours', async () => {
-  const start = (await chain.cursor())!.height;
-  node.mine(3);
-  const ports = chain.ctx.ports.chains as Map<UtxoCode, ChainPort>;
-  const port = ports.get('BTC')!;
+  const start = (await watched.chain.cursor())!.height;
+  watched.node.mine(3);
   const stray = 'f'.repeat(64);
-  let told = 0;
-  ports.set('BTC', {
-    ...port,
+  let given = 0;
+  watched.changePort((port) => ({
     hashAt: async (height) => {
-      if (height !== start + 2 || told > 0) return port.hashAt(height);
-      told++;
+      if (height !== start + 2 || given > 0) return port.hashAt(height);
+      given++;
       return stray;
     },
     // a block as any other, of a branch that begins elsewhere
@@ -38,12 +22,12 @@ test('a block of another branch is not put on top of ours', async () => {
       const real = await port.readBlock((await port.hashAt(start + 2)) as string, watch);
       return { ...real, hash: stray, previousHash: 'e'.repeat(64) };
     },
-  });
-  await chain.restart();
-  const first = await chain.watcher.pass();
-  expect([told, first.blocksRead, first.more]).toEqual([1, 1, true]);
-  await chain.catchUp();
-  const { rows } = await chain.db.query<{ height: number; hash: string; previous: string }>({
+  }));
+  await watched.chain.restart();
+  const first = await watched.chain.watcher.pass();
+  expect([given, first.blocksRead, first.more]).toEqual([1, 1, true]);
+  await watched.chain.catchUp();
+  const { rows } = await watched.chain.db.query<{ height: number; hash: string; previous: string }>({
     text: `select height, hash, previous from blocks where currency = 'BTC' and height >= $1 order by height`,
     values: [start],
   });

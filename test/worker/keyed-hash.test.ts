@@ -15,12 +15,12 @@ const VECTORS = [
 
 test('is HalfSipHash-2-4', () => {
   const bytes = Buffer.from(Array.from({ length: 16 }, (_, i) => i));
-  const told = VECTORS.map((_, length) => {
+  const hashes = VECTORS.map((_, length) => {
     const hash = Buffer.alloc(4);
     hash.writeUInt32LE(halfSipHash(bytes, 0, length, 0x03020100, 0x07060504));
     return hash.toString('hex');
   });
-  expect(told).toEqual(VECTORS);
+  expect(hashes).toEqual(VECTORS);
   expect(halfSipHash(Buffer.concat([Buffer.from('xyz'), bytes]), 3, 9, 1, 2)).toBe(halfSipHash(bytes, 0, 6, 1, 2));
 });
 

@@ -1,22 +1,10 @@
 // A block that a node gives only damaged is asked for again after growing pauses, at once when a caller waits, and told all the while.
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { UtxoCode } from '../../src/core/currency.ts';
+import { expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { createUnreadableBlocks } from '../../src/worker/unreadable-blocks.ts';
-import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
+import { watchedNode } from './watched-node.ts';
 
-let node: ServedNode;
-let chain: WatchedChain;
-beforeEach(async () => {
-  node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
-  chain = await watchChain('BTC', node.url);
-  await chain.catchUp();
-});
-afterEach(async () => {
-  await chain.close();
-  await node.stop();
-});
+const watched = watchedNode();
 const damaged = Object.assign(new Error('the block is damaged'), { name: 'NodeTrouble', state: 'bad_answer' });
 
 test('the pauses double to a minute, another block is read at once, and a block that can be read ends them', async () => {
@@ -24,7 +12,7 @@ test('the pauses double to a minute, another block is read at once, and a block 
   let asked = 0;
   let isDamaged = true;
   const port = {
-    ...chain.ctx.ports.chains.get('BTC')!,
+    ...watched.chain.ctx.ports.chains.get('BTC')!,
     readBlock: async (hash: string) => {
       asked++;
       if (isDamaged && hash === 'bad') throw damaged;
@@ -47,25 +35,23 @@ test('the pauses double to a minute, another block is read at once, and a block 
 });
 
 test('quiet passes leave the node alone and tell the trouble, a hurried one asks, and the chain goes on when the block can be read', async () => {
-  const honest = chain.ctx.ports.chains.get('BTC')!;
   let asked = 0;
   let isDamaged = true;
-  (chain.ctx.ports.chains as Map<UtxoCode, ChainPort>).set('BTC', {
-    ...honest,
+  watched.changePort((honest) => ({
     readBlock: async (hash, watch) => {
       asked++;
       if (isDamaged) throw damaged;
       return honest.readBlock(hash, watch);
     },
-  });
-  await chain.restart();
-  const { height } = node.mine(1);
-  const told = { state: 'bad_answer', reason: 'the block is damaged' };
-  expect(await chain.watcher.pass({ quiet: true })).toMatchObject(told);
-  for (let i = 0; i < 5; i++) expect(await chain.watcher.pass({ quiet: true })).toMatchObject(told);
+  }));
+  await watched.chain.restart();
+  const { height } = watched.node.mine(1);
+  const damagedBlock = { state: 'bad_answer', reason: 'the block is damaged' };
+  expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(damagedBlock);
+  for (let i = 0; i < 5; i++) expect(await watched.chain.watcher.pass({ quiet: true })).toMatchObject(damagedBlock);
   expect(asked).toBe(1);
-  expect(await chain.watcher.pass()).toMatchObject(told);
+  expect(await watched.chain.watcher.pass()).toMatchObject(damagedBlock);
   expect(asked).toBe(2);
   isDamaged = false;
-  expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', height });
+  expect(await watched.chain.watcher.pass()).toMatchObject({ state: 'ready', height });
 });

@@ -59,7 +59,7 @@ export function addAuditCommands(bursar: Command): void {
         if (options.isPayment !== undefined) await accept(ctx, options.isPayment);
         return audit(ctx, { ...options, full, clear: options.clear === true });
       });
-      tell(options.json, audited);
+      printAudit(options.json, audited);
       process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
     });
 }
@@ -125,15 +125,15 @@ async function isWatched(ctx: Context): Promise<boolean> {
 async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Promise<void> {
   const cursor = await readCursor(ctx.db, currency);
   if (cursor === null) return;
-  let tell: ((height: number) => void) | null = null;
+  let progress: ((height: number) => void) | null = null;
   try {
     await beginAgain(ctx, currency);
     for (let stuck = 0, at = -1; ; ) {
       const { trouble, more, height } = await reconcile(ctx, currency);
       if (trouble === null && !more) return;
       if (height !== null) {
-        tell ??= openProgress(`reading ${currency} again`, { from: height, to: cursor.height }, isQuiet);
-        tell(height);
+        progress ??= openProgress(`reading ${currency} again`, { from: height, to: cursor.height }, isQuiet);
+        progress(height);
       }
       // a worker that reads the same blocks at the same time is not an error
       stuck = height === at ? stuck + 1 : 0;
@@ -147,7 +147,7 @@ async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Pr
   }
 }
 
-function tell(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
+function printAudit(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
   const { answers, chains, ok, atMs } = report;
   const red = answers.filter((answer) => answer.findings.length > 0);
   const lines = answers.flatMap(({ id, says, findings, more }) => [

@@ -63,10 +63,10 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
 
 async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number, isQuiet: boolean): Promise<Rescanned> {
   try {
-    let tell: ((height: number) => void) | null = null;
+    let progress: ((height: number) => void) | null = null;
     const onProgress = (height: number, toHeight: number): void => {
-      tell ??= openProgress(`reading ${currency} again`, { from: fromHeight, to: toHeight }, isQuiet);
-      tell(height);
+      progress ??= openProgress(`reading ${currency} again`, { from: fromHeight, to: toHeight }, isQuiet);
+      progress(height);
     };
     const done = await rescan(ctx, currency, { fromHeight, onProgress });
     // the worker's judge would find them too; when none runs they are booked now

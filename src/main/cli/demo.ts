@@ -83,15 +83,15 @@ async function follow(
   say: (line: string) => void,
 ): Promise<Checked> {
   const until = performance.now() + GIVE_UP_MS;
-  let told = 0;
+  let shown = 0;
   let known = 'none';
   for (;;) {
     const asked = { access_token: accessToken, transaction_id: transactionId, expand: ['events'] };
     // a known status is waited on; the first request answers at once
     const wait = known === 'none' ? {} : { wait_seconds: WAIT_SECONDS, status_was: known };
     const checked = await post<Checked>(base, '/check_transaction', { ...asked, ...wait });
-    for (const { status, at, reason } of checked.events.slice(told)) say(`${at}  ${status.padEnd(10)} ${reason}`);
-    told = checked.events.length;
+    for (const { status, at, reason } of checked.events.slice(shown)) say(`${at}  ${status.padEnd(10)} ${reason}`);
+    shown = checked.events.length;
     if (!GOES_ON.has(checked.status) || performance.now() > until) return checked;
     if (checked.status === known && checked.status === 'pending') {
       say(`still ${known}: mining a block`);

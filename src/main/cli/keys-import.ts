@@ -20,7 +20,7 @@ type Options = {
   readonly from?: number;
 };
 
-const TOLD_EVERY_MS = 5_000;
+const PRINTED_EVERY_MS = 5_000;
 
 /** The action of the command. */
 export async function importXpub({ json, currency, xpub, ...options }: Options): Promise<void> {
@@ -138,11 +138,11 @@ function scan(
 /** Prints now and then how far it is and how long it may take, on standard error. */
 function progress(fromHeight: number): (height: number, toHeight: number) => void {
   const began = performance.now();
-  let told = began;
+  let printed = began;
   return (height, toHeight) => {
     const now = performance.now();
-    if (now - told < TOLD_EVERY_MS || height === toHeight) return;
-    told = now;
+    if (now - printed < PRINTED_EVERY_MS || height === toHeight) return;
+    printed = now;
     const done = height - fromHeight + 1;
     const left = Math.round((((now - began) / done) * (toHeight - height)) / 1000);
     process.stderr.write(`read up to block ${height} of ${toHeight}, some ${left} s are left\n`);

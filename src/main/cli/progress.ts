@@ -1,5 +1,5 @@
 // How a command that reads a chain for long reports its progress, on standard error: a line every few seconds, none with --json.
-const TOLD_EVERY_MS = 3_000;
+const PRINTED_EVERY_MS = 3_000;
 
 /**
  * @param what begins each line
@@ -13,11 +13,11 @@ export function openProgress(
   isQuiet: boolean,
 ): (height: number) => void {
   const began = performance.now();
-  let told = began;
+  let printed = began;
   return (height) => {
     const nowMs = performance.now();
-    if (isQuiet || nowMs - told < TOLD_EVERY_MS || height >= blocks.to) return;
-    told = nowMs;
+    if (isQuiet || nowMs - printed < PRINTED_EVERY_MS || height >= blocks.to) return;
+    printed = nowMs;
     process.stderr.write(`${what}: ${progressLine(height, blocks, nowMs - began)}\n`);
   };
 }

@@ -17,7 +17,7 @@ export type KnownBlock = {
   /** Display order; proven by the Merkle root. */
   readonly txids: readonly string[];
   /** For those that could not be read: their bytes, and what they touch. */
-  readonly told: ReadonlyMap<string, { readonly raw: Buffer; readonly facts: TransactionFacts | null }>;
+  readonly decoded: ReadonlyMap<string, { readonly raw: Buffer; readonly facts: TransactionFacts | null }>;
 };
 
 /** A transaction of a block cannot be read. */
@@ -73,7 +73,7 @@ export function checkHeader(bytes: Buffer, hash: string, features: Features): vo
 function findTransactions(scan: Scan, known: KnownBlock | null): number {
   const { cursor, features } = scan;
   const { bytes } = cursor;
-  const first = known?.told.get(known.txids[0] as string);
+  const first = known?.decoded.get(known.txids[0] as string);
   if (known !== null && first !== undefined) {
     const count = compactSize(known.txids.length);
     const at = bytes.indexOf(Buffer.concat([count, first.raw]), HEADER);
@@ -108,16 +108,16 @@ const PARENT_FEATURES: Features = {
 function readOne(scan: Scan, index: number, leaves: Buffer, known: KnownBlock | null): TransactionFacts | null {
   const { cursor } = scan;
   const txid = known?.txids[index];
-  const told = txid === undefined ? undefined : known?.told.get(txid);
-  if (txid !== undefined && told !== undefined) {
+  const decoded = txid === undefined ? undefined : known?.decoded.get(txid);
+  if (txid !== undefined && decoded !== undefined) {
     const { at } = cursor;
-    skip(cursor, told.raw.length);
-    if (told.raw.compare(cursor.bytes, at, cursor.at) !== 0)
+    skip(cursor, decoded.raw.length);
+    if (decoded.raw.compare(cursor.bytes, at, cursor.at) !== 0)
       throw new Malformed(`transaction ${txid} is another one in the block`);
     Buffer.from(txid, 'hex')
       .reverse()
       .copy(leaves, index * 32);
-    return told.facts;
+    return decoded.facts;
   }
   return asUnreadable(index, () => {
     scanTransaction(scan);

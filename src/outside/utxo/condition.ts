@@ -114,14 +114,14 @@ async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
  */
 async function manyAreAhead(rpc: Rpc, info: ChainInfo): Promise<boolean> {
   const [answer] = await rpc.batch([{ method: 'getpeerinfo' }]);
-  const told = (Array.isArray(answer) ? (answer as { inbound?: unknown; synced_headers?: unknown }[]) : []).filter(
+  const withHeights = (Array.isArray(answer) ? (answer as { inbound?: unknown; synced_headers?: unknown }[]) : []).filter(
     (peer) => typeof peer?.synced_headers === 'number' && peer.synced_headers >= 0,
   );
-  if (told.length === 0) return true;
-  const chosen = told.filter((peer) => peer.inbound === false);
-  const asked = chosen.length > 0 ? chosen : told;
-  const ahead = asked.filter((peer) => (peer.synced_headers as number) > info.blocks + 1).length;
-  return ahead * 2 >= asked.length;
+  if (withHeights.length === 0) return true;
+  const chosen = withHeights.filter((peer) => peer.inbound === false);
+  const counted = chosen.length > 0 ? chosen : withHeights;
+  const ahead = counted.filter((peer) => (peer.synced_headers as number) > info.blocks + 1).length;
+  return ahead * 2 >= counted.length;
 }
 
 const withPeers = (peers: number | null): string =>

@@ -11,9 +11,9 @@ export async function readLocks(rpc: Rpc, txids: readonly string[]): Promise<Map
   const found = new Map<string, ChainLock>();
   for await (const [txid, answer] of eachAnswer(rpc, 'getrawtransaction', txids, [1])) {
     if (answer instanceof RpcRefusal) continue;
-    const told = (answer ?? {}) as Record<string, unknown>;
-    const { chainlock, instantlock, instantlock_internal: own = instantlock } = told;
-    if (told.txid !== txid || typeof chainlock !== 'boolean' || typeof own !== 'boolean') {
+    const transaction = (answer ?? {}) as Record<string, unknown>;
+    const { chainlock, instantlock, instantlock_internal: own = instantlock } = transaction;
+    if (transaction.txid !== txid || typeof chainlock !== 'boolean' || typeof own !== 'boolean') {
       throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer the locks of ${txid}`);
     }
     // `instantlock` alone is also true when only the block is locked

@@ -10,7 +10,7 @@ import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readFeeRate, sendTransaction } from './send.ts';
 import { readTransactionBytes } from './transaction.ts';
-import { type Asked, readBlockByWords, readTransactionByWords } from './verbose-answers.ts';
+import { type Asked, readDecodedBlock, readDecodedTransaction } from './verbose-answers.ts';
 import { subscribeZmq } from './zmq.ts';
 
 export type UtxoNodeOptions = {
@@ -79,7 +79,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
         return readBlockBytes(bytes, hash, features, watch);
       } catch (error) {
         if (!(error instanceof Malformed)) throw error;
-        return await blockByWords(error, { rpc, features, watch }, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
+        return await decodedBlock(error, { rpc, features, watch }, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
       }
     },
     async mempool() {
@@ -189,7 +189,7 @@ async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
     try {
-      return await readTransactionByWords(asked, txid);
+      return await readDecodedTransaction(asked, txid);
     } catch (cause) {
       if (!(cause instanceof Malformed)) throw cause;
       throw new Malformed(bothReasons(error, cause), { cause });
@@ -198,13 +198,13 @@ async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise
 }
 
 /** What neither the bytes nor the decoded answer prove is the node's trouble: nothing is booked from it, and it is requested again. */
-async function blockByWords(
+async function decodedBlock(
   unread: Malformed,
   asked: Asked,
   block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
 ): Promise<BlockFacts> {
   try {
-    return await readBlockByWords(asked, block);
+    return await readDecodedBlock(asked, block);
   } catch (cause) {
     if (!(cause instanceof Malformed || cause instanceof RpcRefusal)) throw cause;
     const reason = `${asked.rpc.name}: block ${block.hash} cannot be read: ${bothReasons(unread, cause)}`;
@@ -213,8 +213,8 @@ async function blockByWords(
 }
 
 /** Why the bytes could not be read, and why the node's decoded answer did not help. */
-function bothReasons(bytes: Error, words: Error): string {
-  return words.message === bytes.message ? words.message : `${bytes.message}; from its decoded answer: ${words.message}`;
+function bothReasons(bytes: Error, decoded: Error): string {
+  return decoded.message === bytes.message ? decoded.message : `${bytes.message}; from its decoded answer: ${decoded.message}`;
 }
 
 async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {

@@ -14,32 +14,32 @@ export type Asked = { readonly rpc: Rpc; readonly features: Features; readonly w
  * decoded answer.
  * @throws Malformed when the decoded answer does not match the block either
  */
-export async function readBlockByWords(
+export async function readDecodedBlock(
   { rpc, features, watch }: Asked,
   block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
 ): Promise<BlockFacts> {
   const { hash, bytes } = block;
   checkHeader(bytes, hash, features);
   const txids = provenTxids(await rpc.call('getblock', [hash, block.listed]), bytes);
-  const told = new Map<string, { raw: Buffer; facts: TransactionFacts | null }>();
-  const known: KnownBlock = { txids, told };
+  const decoded = new Map<string, { raw: Buffer; facts: TransactionFacts | null }>();
+  const known: KnownBlock = { txids, decoded };
   for (;;) {
     try {
       return readBlockBytes(bytes, hash, features, watch, known);
     } catch (error) {
       const txid = error instanceof Unreadable ? txids[error.index] : undefined;
-      if (txid === undefined || told.has(txid)) throw error;
+      if (txid === undefined || decoded.has(txid)) throw error;
       const raw = fromHex(await askFor(rpc, txid, hash, 0));
       if (raw === null) throw new Malformed(`the node does not give the bytes of transaction ${txid}`);
-      const facts = factsOfWords(await askFor(rpc, txid, hash, 1), txid, features, watch);
-      told.set(txid, { raw, facts });
+      const facts = factsOfDecoded(await askFor(rpc, txid, hash, 1), txid, features, watch);
+      decoded.set(txid, { raw, facts });
     }
   }
 }
 
 /** A transaction of the mempool from the node's decoded answer; null when it touches nothing watched. @throws Malformed */
-export async function readTransactionByWords({ rpc, features, watch }: Asked, txid: string): Promise<TransactionFacts | null> {
-  return factsOfWords(await orRefusal(rpc.call('getrawtransaction', [txid, 1])), txid, features, watch);
+export async function readDecodedTransaction({ rpc, features, watch }: Asked, txid: string): Promise<TransactionFacts | null> {
+  return factsOfDecoded(await orRefusal(rpc.call('getrawtransaction', [txid, 1])), txid, features, watch);
 }
 
 /** With the block it is in, so that the node needs no index; a node that does not accept that third parameter is asked without it. */
@@ -48,8 +48,8 @@ async function askFor(rpc: Rpc, txid: string, blockHash: string, verbose: 0 | 1)
   return answer instanceof RpcRefusal ? orRefusal(rpc.call('getrawtransaction', [txid, verbose])) : answer;
 }
 
-function provenTxids(words: unknown, bytes: Buffer): readonly string[] {
-  const listed = (words as { tx?: unknown } | null)?.tx;
+function provenTxids(answer: unknown, bytes: Buffer): readonly string[] {
+  const listed = (answer as { tx?: unknown } | null)?.tx;
   if (!Array.isArray(listed) || listed.length === 0 || !listed.every((txid) => typeof txid === 'string' && TXID.test(txid)))
     throw new Malformed('the node does not list the transactions of the block');
   const leaves = Buffer.concat(listed.map((txid) => Buffer.from(txid as string, 'hex').reverse()));
@@ -66,32 +66,32 @@ type Output = { readonly minor: bigint; readonly script: Buffer };
 
 /**
  * What a decoded transaction touches. One that touches nothing watched need not be proven.
- * @param words `getrawtransaction <txid> 1`
+ * @param answer `getrawtransaction <txid> 1`
  */
-function factsOfWords(words: unknown, txid: string, features: Features, watch: Watched): TransactionFacts | null {
-  if (words instanceof RpcRefusal) throw new Malformed(`the node does not give transaction ${txid}: ${words.message}`);
-  const told = (words ?? {}) as Record<string, unknown>;
-  if (told.txid !== txid || !Array.isArray(told.vin) || !Array.isArray(told.vout))
+function factsOfDecoded(answer: unknown, txid: string, features: Features, watch: Watched): TransactionFacts | null {
+  if (answer instanceof RpcRefusal) throw new Malformed(`the node does not give transaction ${txid}: ${answer.message}`);
+  const transaction = (answer ?? {}) as Record<string, unknown>;
+  if (transaction.txid !== txid || !Array.isArray(transaction.vin) || !Array.isArray(transaction.vout))
     throw new Malformed(`the node gives another transaction than ${txid}`);
   // entries of Litecoin's extension among them have neither a script nor an outpoint
-  const inputs = told.vin.map(inputOf).filter((one) => one !== null);
-  const outputs = told.vout.map(outputOf).filter((one) => one !== null);
+  const inputs = transaction.vin.map(inputOf).filter((one) => one !== null);
+  const outputs = transaction.vout.map(outputOf).filter((one) => one !== null);
   if (!inputs.some((one) => watch.hasOutpoint(outpointBytes(one), 0)) && !outputs.some(({ script }) => isWatched(watch, script)))
     return null;
-  return readTransactionBytes(plainBytes(told, inputs, outputs), txid, { ...features, segwit: false, mweb: false }, watch);
+  return readTransactionBytes(plainBytes(transaction, inputs, outputs), txid, { ...features, segwit: false, mweb: false }, watch);
 }
 
 /** The bytes that the txid is the hash of: without witnesses, with the payload of a special transaction. */
-function plainBytes(told: Record<string, unknown>, inputs: readonly Input[], outputs: readonly Output[]): Buffer {
-  const version = wholeOf(told.version) + wholeOf(told.type ?? 0) * 0x1_0000;
-  const payload = fromHex(told.extraPayload);
+function plainBytes(transaction: Record<string, unknown>, inputs: readonly Input[], outputs: readonly Output[]): Buffer {
+  const version = wholeOf(transaction.version) + wholeOf(transaction.type ?? 0) * 0x1_0000;
+  const payload = fromHex(transaction.extraPayload);
   return Buffer.concat([
     u32(version),
     compactSize(inputs.length),
     ...inputs.flatMap((one) => [outpointBytes(one), compactSize(one.script.length), one.script, u32(one.sequence)]),
     compactSize(outputs.length),
     ...outputs.flatMap((one) => [u64(one.minor), compactSize(one.script.length), one.script]),
-    u32(wholeOf(told.locktime)),
+    u32(wholeOf(transaction.locktime)),
     ...(payload === null ? [] : [compactSize(payload.length), payload]),
   ]);
 }

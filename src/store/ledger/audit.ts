@@ -95,20 +95,20 @@ const QUESTIONS: readonly Question[] = [
   {
     id: 'INV-14',
     says: 'every history is a path of the table of transitions and ends in the status that is shown',
-    text: `with told as (
+    text: `with history as (
              select object_id, sequence, status, previous, lag(status) over (partition by object_id order by sequence) as before,
                     row_number() over (partition by object_id order by sequence desc) as last
                from events where object_id like 'txn\\_%')
            select object_id || ' event ' || sequence || ': ' || coalesce(previous, 'nothing') || ' to ' || status || ' is no transition' as what
-             from told where (previous is not null and previous || ' ' || status <> all ($1)) or (before is null and status <> 'started')
+             from history where (previous is not null and previous || ' ' || status <> all ($1)) or (before is null and status <> 'started')
            union all
            select object_id || ' event ' || sequence || ' says it was ' || previous || ', before that it was ' || before
-             from told where previous is not null and before is not null and previous <> before
+             from history where previous is not null and before is not null and previous <> before
            union all
            select t.id || ' is ' || t.status || ', its history ends in ' || coalesce(e.status, 'nothing')
-             from transactions t left join told e on e.object_id = t.id and e.last = 1 where e.status is distinct from t.status
+             from transactions t left join history e on e.object_id = t.id and e.last = 1 where e.status is distinct from t.status
            union all
-           select e.object_id || ' has a history and is not there' from told e where e.last = 1 and not exists (select 1 from transactions t where t.id = e.object_id)`,
+           select e.object_id || ' has a history and is not there' from history e where e.last = 1 and not exists (select 1 from transactions t where t.id = e.object_id)`,
   },
   {
     id: 'BOOK-4',

@@ -27,7 +27,7 @@ const AGAIN_MS = 500;
  */
 export function openListening(config: pg.ClientConfig, onBroken: () => void): { readonly listen: Listen; reopen(): void } {
   const listeners = new Set<Listener>();
-  let session: { readonly client: pg.Client; readonly heard: Set<string> } | null = null;
+  let session: { readonly client: pg.Client; readonly channels: Set<string> } | null = null;
   let broken = false;
   let turn: Promise<unknown> = Promise.resolve();
 
@@ -38,19 +38,19 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
     return mine;
   }
 
-  function tellLost(): void {
+  function reportLost(): void {
     for (const { onLost } of [...listeners]) onLost();
   }
 
   /** Makes the session listen on all wanted channels; opens it when there is none. */
-  async function hearAll(): Promise<void> {
+  async function listenToAll(): Promise<void> {
     const before = session;
-    const { client, heard } = before ?? { client: await opened(), heard: new Set<string>() };
+    const { client, channels } = before ?? { client: await opened(), channels: new Set<string>() };
     try {
       for (const channel of new Set([...listeners].flatMap(({ channels }) => channels))) {
-        if (heard.has(channel)) continue;
+        if (channels.has(channel)) continue;
         await client.query(`listen ${channel}`);
-        heard.add(channel);
+        channels.add(channel);
       }
     } catch (error) {
       client.end().catch(() => undefined);
@@ -58,10 +58,10 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
     }
     if (before !== null) return;
     // only now: a failed attempt emits 'end' too, and must not start a second reconnect
-    session = { client, heard };
+    session = { client, channels };
     client.on('end', () => ended(client));
     if (listeners.size === 0) await leave();
-    else if (broken) tellLost();
+    else if (broken) reportLost();
     broken = false;
   }
 
@@ -70,7 +70,7 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
     session = null;
     broken = true;
     onBroken();
-    tellLost();
+    reportLost();
     void comeBack();
   }
 
@@ -92,7 +92,7 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
   async function comeBack(): Promise<void> {
     while (listeners.size > 0) {
       try {
-        await inTurn(hearAll);
+        await inTurn(listenToAll);
         return;
       } catch {
         await new Promise((resolve) => {
@@ -123,7 +123,7 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
     const mine: Listener = { channels, onMessage, onLost };
     listeners.add(mine);
     try {
-      await inTurn(hearAll);
+      await inTurn(listenToAll);
     } catch (error) {
       listeners.delete(mine);
       throw error;

@@ -89,10 +89,10 @@ export function openSessionLocks(
   }
 
   async function giveSign(): Promise<void> {
-    if (session !== null) await tell(session, { name: 'sign_of_life', text: 'select 1' });
+    if (session !== null) await query(session, { name: 'sign_of_life', text: 'select 1' });
   }
 
-  async function tell<R extends pg.QueryResultRow>(client: pg.Client, statement: pg.QueryConfig): Promise<readonly R[]> {
+  async function query<R extends pg.QueryResultRow>(client: pg.Client, statement: pg.QueryConfig): Promise<readonly R[]> {
     try {
       return (await client.query<R>(statement)).rows;
     } catch (error) {
@@ -107,7 +107,7 @@ export function openSessionLocks(
   async function ask(statement: string, name: string): Promise<boolean> {
     const client = session ?? (await open());
     const text = `select ${statement}(hashtextextended($1, 0)) as done`;
-    const rows = await tell<{ done: boolean }>(client, { text, values: [name] });
+    const rows = await query<{ done: boolean }>(client, { text, values: [name] });
     return session === client && rows[0]?.done === true;
   }
 
@@ -120,7 +120,7 @@ export function openSessionLocks(
       if (session === null || nowMs - lookedMs < signEveryMs) return false;
       lookedMs = nowMs;
       const values = [name, silentMs];
-      const [silent] = await tell<{ pid: number; since: string }>(session, { name: 'silent_holder', text: SILENT, values });
+      const [silent] = await query<{ pid: number; since: string }>(session, { name: 'silent_holder', text: SILENT, values });
       const who = silent === undefined ? null : `${silent.pid} ${silent.since}`;
       if (who === null || who !== seen?.who) {
         seen = who === null ? null : { who, atMs: nowMs };
@@ -129,7 +129,7 @@ export function openSessionLocks(
       if (nowMs - seen.atMs < 2 * signEveryMs) return false;
       seen = null;
       const text = `select pg_terminate_backend(s.pid) as done from (${SILENT}) s where s.pid || ' ' || s.since = $3`;
-      const [ended] = await tell<{ done: boolean }>(session, { name: 'end_silent_holder', text, values: [...values, who] });
+      const [ended] = await query<{ done: boolean }>(session, { name: 'end_silent_holder', text, values: [...values, who] });
       return ended?.done === true;
     };
   }

@@ -33,14 +33,14 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
       steps.flatMap((step) => (step.kind === 'post' ? [{ entry: step.entry, transactionId: transaction.id, atMs: nowMs }] : [])),
     ),
   );
-  await inParts(all.flatMap(toldBy), ROWS_AT_ONCE, (part) => insertEvents(sql, part));
+  await inParts(all.flatMap(eventsOf), ROWS_AT_ONCE, (part) => insertEvents(sql, part));
   await updateTransactions(sql, all.filter(isChanged));
   await endDue(sql, all);
   // last: watchers write these rows too, and wait for whoever has changed one
   await updateJudgedPayments(sql, all);
 }
 
-type Told = {
+type NewEvent = {
   readonly merchantId: bigint;
   readonly id: string;
   readonly at: string;
@@ -51,10 +51,10 @@ type Told = {
   readonly data: string;
 };
 
-function toldBy({ before, transaction, steps, nowMs }: Judged): readonly Told[] {
+function eventsOf({ before, transaction, steps, nowMs }: Judged): readonly NewEvent[] {
   const of = { merchantId: transaction.merchantId, id: transaction.id, at: new Date(nowMs).toISOString() };
   let { status } = before.transaction;
-  return steps.flatMap((step): Told[] => {
+  return steps.flatMap((step): NewEvent[] => {
     if (step.kind === 'post') return [];
     const previous = status;
     if (step.kind === 'announce') {
@@ -67,21 +67,21 @@ function toldBy({ before, transaction, steps, nowMs }: Judged): readonly Told[] 
   });
 }
 
-async function insertEvents(sql: Sql, told: readonly Told[]): Promise<void> {
-  const column = <K extends keyof Told>(name: K) => told.map((one) => one[name]);
+async function insertEvents(sql: Sql, events: readonly NewEvent[]): Promise<void> {
+  const column = <K extends keyof NewEvent>(name: K) => events.map((one) => one[name]);
   await sql.query({
     name: 'insert_events',
     text: `
-      with told as materialized (
+      with added as materialized (
         select t.*, row_number() over (partition by t.object_id order by t.n) as nth
           from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::jsonb[]) with ordinality
             as t(merchant_id, object_id, type, status, previous, reason, at, data, n)),
       last as materialized (
         select o.object_id, (select coalesce(max(e.sequence), 0) from events e where e.object_id = o.object_id) as sequence
-          from (select distinct object_id from told) o)
+          from (select distinct object_id from added) o)
       insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data)
         select t.merchant_id, t.object_id, l.sequence + t.nth, t.type, t.status, t.previous, t.reason, t.at, t.data
-          from told t join last l using (object_id) order by t.n`,
+          from added t join last l using (object_id) order by t.n`,
     values: [
       column('merchantId'),
       column('id'),
@@ -153,7 +153,7 @@ const IDS_IN_ONE = 200;
 /** Deletes the due marks that the verdicts answer and the rest after a failure, and notifies everyone who waits for a status. */
 async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
   const moved = all.filter(({ steps }) => steps.some((step) => step.kind === 'status')).map(({ transaction }) => transaction.id);
-  const told = Array.from({ length: Math.ceil(moved.length / IDS_IN_ONE) }, (_, n) =>
+  const notifications = Array.from({ length: Math.ceil(moved.length / IDS_IN_ONE) }, (_, n) =>
     moved.slice(n * IDS_IN_ONE, (n + 1) * IDS_IN_ONE).join(' '),
   );
   await sql.query({
@@ -164,7 +164,7 @@ async function endDue(sql: Sql, all: readonly Judged[]): Promise<void> {
     values: [
       all.flatMap(({ before }) => before.marks),
       all.map(({ transaction }) => transaction.id),
-      told,
+      notifications,
       all.filter(({ more }) => more).map(({ transaction }) => transaction.id),
     ],
   });

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
-export function refusesBodies(world: RefusedCalls): void {
-  const { note, refused } = world;
+export function refusesBodies(calls: RefusedCalls): void {
+  const { note, refused } = calls;
 
   const bad: [string, string | Buffer, string][] = [
     ['nothing', '', 'invalid_json'],
@@ -42,17 +42,17 @@ export function refusesBodies(world: RefusedCalls): void {
     await refused(name, 'unsupported_media_type', '{}', { 'content-encoding': 'gzip' });
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       for (const prefix of ['', '/v1']) {
-        const reply = await world.api.send(prefix + MERCHANT_API[name].path, undefined, {}, method);
+        const reply = await calls.api.send(prefix + MERCHANT_API[name].path, undefined, {}, method);
         expect(note(name, reply).json.error).toBe('method_not_allowed');
         expect(reply.headers.get('allow')).toBe('POST');
       }
     }
   });
   test('what is accepted: five levels, 65,536 bytes, a media type with its charset, the last of two keys', async () => {
-    const token = await world.api.tokenOf('shop');
+    const token = await calls.api.tokenOf('shop');
     const start = `{"access_token":"${token}","x":"`;
     const full = `${start}${'x'.repeat(65_536 - start.length - 2)}"}`;
-    expect((await world.api.send('/get_rates', full)).status).toBe(200);
+    expect((await calls.api.send('/get_rates', full)).status).toBe(200);
     const json = JSON.stringify({ access_token: token, a: [[[[]]]] });
     for (const type of [
       'application/json; charset=utf-8',
@@ -60,8 +60,8 @@ export function refusesBodies(world: RefusedCalls): void {
       'application/json;',
       'application/json; v=1',
     ]) {
-      expect((await world.api.send('/get_rates', json, { 'content-type': type })).status).toBe(200);
+      expect((await calls.api.send('/get_rates', json, { 'content-type': type })).status).toBe(200);
     }
-    expect((await world.api.send('/get_rates', `{"access_token":5,"access_token":"${token}"}`)).status).toBe(200);
+    expect((await calls.api.send('/get_rates', `{"access_token":5,"access_token":"${token}"}`)).status).toBe(200);
   });
 }

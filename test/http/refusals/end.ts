@@ -11,15 +11,15 @@ import { freePort } from '../../support/core-daemon.ts';
 import { makeApi, PASSWORD, type Reply } from '../api-server.ts';
 import { NAMES, type Name, type RefusedCalls, WITH_TOKEN } from './refused-calls.ts';
 
-export function refusesInTheEnd(world: RefusedCalls): void {
-  const { good, note, refused } = world;
+export function refusesInTheEnd(calls: RefusedCalls): void {
+  const { good, note, refused } = calls;
 
   test('nothing of all this has left a row behind', async () => {
     // but the count of failed sign-ins, which is there to stay for its window
-    const { failed_sign_ins: failed, ...rows } = await world.api.rowCounts();
-    expect({ ...rows, failed_sign_ins: 0 }).toEqual(world.rowsBefore);
+    const { failed_sign_ins: failed, ...rows } = await calls.api.rowCounts();
+    expect({ ...rows, failed_sign_ins: 0 }).toEqual(calls.rowsBefore);
     expect(failed).toBeGreaterThan(0);
-    expect(world.api.bugs).toEqual([]);
+    expect(calls.api.bugs).toEqual([]);
   });
   test('keys that were used with another body', async () => {
     const pairs: Partial<Record<Name, object>> = {
@@ -33,42 +33,42 @@ export function refusesInTheEnd(world: RefusedCalls): void {
     };
     for (const [name, change] of Object.entries(pairs) as [Name, object][]) {
       const key = { 'idempotency-key': 'other body' };
-      await world.api.call(MERCHANT_API[name].path, good(name), key);
+      await calls.api.call(MERCHANT_API[name].path, good(name), key);
       await refused(name, 'idempotency_conflict', { ...good(name), ...change }, key);
     }
-    const { access_token } = (await world.api.send('/auth', good('auth'))).json;
-    await world.api.send('/sign_out', { access_token }, { 'idempotency-key': 'other body' });
+    const { access_token } = (await calls.api.send('/auth', good('auth'))).json;
+    await calls.api.send('/sign_out', { access_token }, { 'idempotency-key': 'other body' });
     await refused('signOut', 'idempotency_conflict', { x: 1 }, { 'idempotency-key': 'other body' });
   });
   test('states and times', async () => {
-    await world.api.sql(`update transactions set status = 'succeeded' where id = $1`, [world.transactionId]);
-    const reply = await refused('cancelTransaction', 'transaction_not_cancellable', { transaction_id: world.transactionId });
+    await calls.api.sql(`update transactions set status = 'succeeded' where id = $1`, [calls.transactionId]);
+    const reply = await refused('cancelTransaction', 'transaction_not_cancellable', { transaction_id: calls.transactionId });
     expect(reply.json.message).toContain('succeeded');
-    await refused('cancelPayout', 'payout_not_cancellable', { payout_id: world.payoutId });
-    world.api.advance(301);
+    await refused('cancelPayout', 'payout_not_cancellable', { payout_id: calls.payoutId });
+    calls.api.advance(301);
     await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
-    world.api.advance(600);
+    calls.api.advance(600);
     for (const name of WITH_TOKEN) await refused(name, 'token_expired', good(name));
-    const pair = (await world.api.send('/auth', good('auth'))).json;
+    const pair = (await calls.api.send('/auth', good('auth'))).json;
     await refused('refresh', 'conflicting_credentials', pair, { authorization: 'Bearer x' });
-    const next = (await world.api.send('/auth_refresh', pair)).json;
-    expect((await world.api.send('/auth_refresh', next)).status).toBe(200);
+    const next = (await calls.api.send('/auth_refresh', pair)).json;
+    expect((await calls.api.send('/auth_refresh', next)).status).toBe(200);
     await refused('refresh', 'refresh_token_reused', pair);
-    const old = (await world.api.send('/auth', good('auth'))).json;
-    world.api.advance(1_296_000);
+    const old = (await calls.api.send('/auth', good('auth'))).json;
+    calls.api.advance(1_296_000);
     await refused('refresh', 'refresh_token_expired', old);
     await refused('refresh', 'invalid_token', { ...old, refresh_token: old.access_token });
   });
   test('a suspended account', async () => {
-    world.api.tokens.clear();
-    const pair = (await world.api.send('/auth', good('auth'))).json;
-    await world.api.tokenOf('shop');
-    await world.api.sql('update merchants set suspended_at = now() where affiliate_id = $1', [world.api.affiliateId]);
-    await expect.poll(async () => (await world.api.call('/get_rates', {})).json.error).toBe('account_suspended');
+    calls.api.tokens.clear();
+    const pair = (await calls.api.send('/auth', good('auth'))).json;
+    await calls.api.tokenOf('shop');
+    await calls.api.sql('update merchants set suspended_at = now() where affiliate_id = $1', [calls.api.affiliateId]);
+    await expect.poll(async () => (await calls.api.call('/get_rates', {})).json.error).toBe('account_suspended');
     for (const name of WITH_TOKEN) await refused(name, 'account_suspended', good(name));
     await refused('auth', 'account_suspended', good('auth'));
     await refused('refresh', 'account_suspended', pair);
-    await world.api.sql('update merchants set suspended_at = null');
+    await calls.api.sql('update merchants set suspended_at = null');
   });
   test('too many calls, and calls without TLS', async () => {
     const strict = await makeApi({ rateLimitScale: 0.001 });
@@ -91,7 +91,7 @@ export function refusesInTheEnd(world: RefusedCalls): void {
     await open.end();
   });
   test('a bug is told as internal_error without a word about it, a database that is away as overloaded', async () => {
-    const token = await world.api.tokenOf('shop');
+    const token = await calls.api.tokenOf('shop');
     const tables = [
       'public.sign_ins',
       'public.users',
@@ -104,26 +104,26 @@ export function refusesInTheEnd(world: RefusedCalls): void {
     const existing: string[] = [];
     for (const table of tables) {
       const [schema, name] = table.split('.') as [string, string];
-      const [{ n }] = (await world.api.sql('select count(*)::int as n from pg_tables where schemaname = $1 and tablename = $2', [
+      const [{ n }] = (await calls.api.sql('select count(*)::int as n from pg_tables where schemaname = $1 and tablename = $2', [
         schema,
         name,
       ])) as [{ n: number }];
       if (n === 1) existing.push(table);
     }
-    const renew = (await world.api.send('/auth', good('auth'))).json;
-    await world.api.call('/get_rates', {});
-    for (const table of existing) await world.api.sql(`alter table ${table} rename to ${table.split('.')[1]}_away`);
+    const renew = (await calls.api.send('/auth', good('auth'))).json;
+    await calls.api.call('/get_rates', {});
+    for (const table of existing) await calls.api.sql(`alter table ${table} rename to ${table.split('.')[1]}_away`);
     for (const name of NAMES) {
       const body = name === 'refresh' ? renew : { access_token: token, ...good(name) };
-      const reply = note(name, await world.api.send(MERCHANT_API[name].path, body));
+      const reply = note(name, await calls.api.send(MERCHANT_API[name].path, body));
       expect([name, reply.status, reply.text]).toEqual([
         name,
         500,
         '{"error":"internal_error","message":"Something went wrong on our side."}',
       ]);
     }
-    for (const table of existing) await world.api.sql(`alter table ${table}_away rename to ${table.split('.')[1]}`);
-    expect(world.api.bugs.length).toBeGreaterThanOrEqual(NAMES.length);
+    for (const table of existing) await calls.api.sql(`alter table ${table}_away rename to ${table.split('.')[1]}`);
+    expect(calls.api.bugs.length).toBeGreaterThanOrEqual(NAMES.length);
 
     const db = connect({
       url: `postgres://x@127.0.0.1:${await freePort()}/x`,
@@ -131,7 +131,7 @@ export function refusesInTheEnd(world: RefusedCalls): void {
       maxConnections: 2,
       applicationName: 'test',
     });
-    const ctx = { ...world.api.ctx, db };
+    const ctx = { ...calls.api.ctx, db };
     const authenticator = createAuthenticator(ctx);
     const away = createServer({
       ctx,
@@ -171,7 +171,7 @@ export function refusesInTheEnd(world: RefusedCalls): void {
   test('every refusal that a document names has been given', () => {
     for (const name of NAMES) {
       const documented = refusalsOf(MERCHANT_API[name]);
-      expect({ [name]: documented.filter((code) => !world.seen.get(name)?.has(code)) }).toEqual({ [name]: [] });
+      expect({ [name]: documented.filter((code) => !calls.seen.get(name)?.has(code)) }).toEqual({ [name]: [] });
     }
   });
 }

@@ -5,8 +5,8 @@ import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { invoice } from '../../support/invoice.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
-export function refusesFields(world: RefusedCalls): void {
-  const { good, refused } = world;
+export function refusesFields(calls: RefusedCalls): void {
+  const { good, refused } = calls;
 
   const NUL = 'a\u0000b';
   const values: Record<string, [string, unknown[]]> = {
@@ -112,7 +112,7 @@ export function refusesFields(world: RefusedCalls): void {
     const texts = new Set<string>();
     for (const name of ['checkTransaction', 'cancelTransaction', 'resolveTransaction'] as const) {
       for (const transaction_id of [
-        world.foreignId,
+        calls.foreignId,
         'txn_0000000000000000000000',
         'txn_',
         '',
@@ -125,14 +125,14 @@ export function refusesFields(world: RefusedCalls): void {
       }
     }
     expect(texts.size).toBe(1);
-    await refused('listTransactions', 'transaction_not_found', { starting_after: world.foreignId });
+    await refused('listTransactions', 'transaction_not_found', { starting_after: calls.foreignId });
     const payouts = new Set<string>();
-    for (const payout_id of [world.foreignPayoutId, 'payout_0000000000000000000000', 'payout_', NUL, "' or 1=1"]) {
+    for (const payout_id of [calls.foreignPayoutId, 'payout_0000000000000000000000', 'payout_', NUL, "' or 1=1"]) {
       for (const name of ['checkPayout', 'cancelPayout'] as const)
         payouts.add((await refused(name, 'payout_not_found', { payout_id })).text);
     }
     expect(payouts.size).toBe(1);
-    await refused('listPayouts', 'payout_not_found', { starting_after: world.foreignPayoutId });
+    await refused('listPayouts', 'payout_not_found', { starting_after: calls.foreignPayoutId });
   });
   test('a payout is checked for its form, its place, its minimum, then for a rail and the balance', async () => {
     const payout = (body: object) => ({ ...good('requestPayout'), ...body });
@@ -179,10 +179,10 @@ export function refusesFields(world: RefusedCalls): void {
       ['currency_unavailable', { ...whole, method: 'ach', threshold: '100', destination: 'ba_1' }],
     ];
     for (const [code, body] of cases) await refused('setPayoutSettings', code, body as Record<string, unknown>);
-    await world.api.sql(`update merchant_settings set payout_allow_list = '{elsewhere}'`);
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{elsewhere}'`);
     await refused('setPayoutSettings', 'destination_not_allowed', whole);
     await refused('requestPayout', 'destination_not_allowed', good('requestPayout'));
-    await world.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
   });
   test('what may not be asked for', async () => {
     const create = (body: object) => ({ ...good('createTransaction'), ...body });
@@ -195,15 +195,15 @@ export function refusesFields(world: RefusedCalls): void {
     for (const crypto_selected of ['BTC-LN', 'ln', 'Lightning', 'BTC_LN', 'btc-lightning']) {
       await refused('createTransaction', 'lightning_unavailable', create({ crypto_selected }));
     }
-    await refused('resolveTransaction', 'not_resolvable', { transaction_id: world.transactionId, action: 'accept' });
-    await refused('resolveTransaction', 'missing_field', { transaction_id: world.transactionId, action: 'reimburse' });
+    await refused('resolveTransaction', 'not_resolvable', { transaction_id: calls.transactionId, action: 'accept' });
+    await refused('resolveTransaction', 'missing_field', { transaction_id: calls.transactionId, action: 'reimburse' });
     await refused('resolveTransaction', 'not_resolvable', {
-      transaction_id: world.transactionId,
+      transaction_id: calls.transactionId,
       action: 'reimburse',
       destination: 'x',
     });
     await refused('resolveTransaction', 'currency_unavailable', {
-      transaction_id: world.reviewId,
+      transaction_id: calls.reviewId,
       action: 'reimburse',
       destination: 'x',
     });

@@ -11,7 +11,7 @@ export type Answer = { readonly result: unknown } | { readonly error: RpcFailure
 /** Calls the bitcoind below. */
 export type Below = (method: string, params: readonly unknown[]) => Promise<Answer>;
 
-export type DialectWorld = {
+export type DialectState = {
   readonly facts: CoinFacts;
   readonly below: Below;
   readonly headers: HeaderMap;
@@ -21,26 +21,26 @@ export type DialectWorld = {
   readonly zmq: { readonly topic: string; readonly address: string }[] | null;
 };
 
-type Own = (world: DialectWorld, params: readonly unknown[]) => Promise<Answer> | Answer;
+type Own = (state: DialectState, params: readonly unknown[]) => Promise<Answer> | Answer;
 type Fields = Record<string, unknown>;
 
 const failure = (code: number, message: string): Answer => ({ error: { code, message } });
 const NO_METHOD = failure(-32601, 'Method not found');
 
 /** @returns what the coin's node answers */
-export async function answerOf(world: DialectWorld, method: string, given: readonly unknown[]): Promise<Answer> {
-  const { facts } = world;
+export async function answerOf(state: DialectState, method: string, given: readonly unknown[]): Promise<Answer> {
+  const { facts } = state;
   if (facts.coin === 'DOGE' ? !DOGE_METHODS.has(method) : NOT_IN_DASH.has(method)) return NO_METHOD;
   const own = (facts.coin === 'DOGE' ? DOGE_OWN : DASH_OWN)[method];
-  return own === undefined ? passedOn(world, method, given) : own(world, given);
+  return own === undefined ? passedOn(state, method, given) : own(state, given);
 }
 
-async function passedOn(world: DialectWorld, method: string, given: readonly unknown[]): Promise<Answer> {
-  const { facts, headers, addresses, below } = world;
+async function passedOn(state: DialectState, method: string, given: readonly unknown[]): Promise<Answer> {
+  const { facts, headers, addresses, below } = state;
   const known = (text: string): string => headers.toBitcoin(addresses.toBitcoin(text));
   const params = mapStrings(given, known) as unknown[];
   if (method === 'sendrawtransaction') {
-    const no = await objection(facts, world.locks, askOf(below), given[0]);
+    const no = await objection(facts, state.locks, askOf(below), given[0]);
     if (no !== null) return { error: no };
     params.splice(1);
     if (facts.coin === 'DOGE') params.push(0);
@@ -50,13 +50,13 @@ async function passedOn(world: DialectWorld, method: string, given: readonly unk
   if (method === 'getrawtransaction' && params[1] !== undefined) params[1] = params[1] === true || numberOf(params[1]) > 0;
   const answer = await below(method, params);
   if ('error' in answer) return { error: reworded(facts, answer.error) };
-  await learnTip(world);
-  return { result: await shaped(world, method, params, answer.result) };
+  await learnTip(state);
+  return { result: await shaped(state, method, params, answer.result) };
 }
 
-export async function learnTip(world: DialectWorld): Promise<string> {
-  const tip = await askOf(world.below)('getbestblockhash');
-  await world.headers.learn(tip as string);
+export async function learnTip(state: DialectState): Promise<string> {
+  const tip = await askOf(state.below)('getbestblockhash');
+  await state.headers.learn(tip as string);
   return tip as string;
 }
 
@@ -67,18 +67,18 @@ const askOf =
     return 'error' in answer ? undefined : answer.result;
   };
 
-async function shaped(world: DialectWorld, method: string, params: readonly unknown[], result: unknown): Promise<unknown> {
-  const { facts, headers, addresses, locks } = world;
+async function shaped(state: DialectState, method: string, params: readonly unknown[], result: unknown): Promise<unknown> {
+  const { facts, headers, addresses, locks } = state;
   if (typeof result === 'string' && (method === 'getblock' || method === 'getblockheader'))
     return headers.rewritten(params[0] as string, Buffer.from(result, 'hex')).toString('hex');
   const heightOf = async (hash: unknown): Promise<number | undefined> => {
-    const header = hash === undefined ? undefined : ((await askOf(world.below)('getblockheader', hash)) as Fields);
+    const header = hash === undefined ? undefined : ((await askOf(state.below)('getblockheader', hash)) as Fields);
     return header === undefined ? undefined : numberOf(header.height);
   };
   const place = method === 'getrawtransaction' ? await heightOf((result as Fields | null)?.blockhash) : undefined;
-  const told = mapStrings(result, (text) => headers.toCoin(addresses.toCoin(text)));
-  if (typeof told !== 'object' || told === null) return told;
-  const fields = told as Fields;
+  const renamed = mapStrings(result, (text) => headers.toCoin(addresses.toCoin(text)));
+  if (typeof renamed !== 'object' || renamed === null) return renamed;
+  const fields = renamed as Fields;
   if (method === 'getrawtransaction') shapeTransaction(facts.coin, fields, locks, place);
   if (method === 'decoderawtransaction') for (const output of fields.vout as Fields[]) shapeOutput(facts.coin, output);
   if (method === 'gettxout') shapeOutput(facts.coin, fields);
@@ -86,31 +86,31 @@ async function shaped(world: DialectWorld, method: string, params: readonly unkn
   if (method === 'getblockheader') shapeHeader(fields, facts.blockVersion);
   if (method === 'getnetworkinfo') Object.assign(fields, { version: facts.version, subversion: facts.subversion });
   if (method === 'getblockchaininfo' && facts.coin === 'DOGE') delete fields.initialblockdownload;
-  return told;
+  return renamed;
 }
 
 const DOGE_OWN: Readonly<Record<string, Own>> = {
   estimatefee: () => ({ result: -1 }),
   estimatesmartfee: (_, [blocks]) => ({ result: { feerate: -1, blocks: blocks ?? 1 } }),
-  getblock: (world, params) =>
+  getblock: (state, params) =>
     params.length > 1 && typeof params[1] !== 'boolean'
       ? failure(-1, 'JSON value is not a boolean as expected')
-      : passedOn(world, 'getblock', params),
+      : passedOn(state, 'getblock', params),
   async getinfo({ facts, below }) {
     const blocks = await askOf(below)('getblockcount');
     return {
       result: { version: facts.version, protocolversion: 70015, blocks, connections: 0, proxy: '', testnet: false, errors: '' },
     };
   },
-  async signrawtransaction(world, [hex]) {
-    const answer = await world.below('signrawtransactionwithwallet', [hex]);
+  async signrawtransaction(state, [hex]) {
+    const answer = await state.below('signrawtransactionwithwallet', [hex]);
     return 'error' in answer ? answer : { result: answer.result };
   },
 };
 
 const DASH_OWN: Readonly<Record<string, Own>> = {
   // no place is kept for the priority of old
-  prioritisetransaction: (world, [txid, delta]) => passedOn(world, 'prioritisetransaction', [txid, 0, delta]),
+  prioritisetransaction: (state, [txid, delta]) => passedOn(state, 'prioritisetransaction', [txid, 0, delta]),
   async getbestchainlock({ locks, below, headers }) {
     if (locks.chainLock < 0) return failure(-32603, 'Unable to find any ChainLock');
     const hash = await askOf(below)('getblockhash', locks.chainLock);

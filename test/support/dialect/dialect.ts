@@ -6,7 +6,7 @@ import { Publisher } from 'zeromq';
 import { bitcoindPath } from '../bitcoind.ts';
 import { type CoreDaemon, freePort, startCoreDaemon } from '../core-daemon.ts';
 import { addressBook } from './addresses.ts';
-import { type Answer, answerOf, type Below, type DialectWorld, learnTip } from './answers.ts';
+import { type Answer, answerOf, type Below, type DialectState, learnTip } from './answers.ts';
 import { DASH, type DialectCoin, DOGE, SHARED_ARGUMENTS } from './coins.ts';
 import { headerMap } from './headers.ts';
 import { createLocks } from './locks.ts';
@@ -41,7 +41,7 @@ export async function startDialect(coin: DialectCoin): Promise<DialectNode> {
   const zmqPorts = coin === 'DASH' ? { tx: await freePort(), block: await freePort() } : null;
   const args = [...SHARED_ARGUMENTS, ...facts.arguments];
   const below = await startCoreDaemon({ binary: bitcoindPath(), name: coin.toLowerCase(), args, zmq: false });
-  const world: DialectWorld = {
+  const state: DialectState = {
     facts,
     below: callBelow(below.url),
     headers: headerMap(facts, async (hash) => Buffer.from(await below.rpc<string>('getblockheader', hash, false), 'hex')),
@@ -55,8 +55,8 @@ export async function startDialect(coin: DialectCoin): Promise<DialectNode> {
   const port = await freePort();
   const announcer = zmqPorts === null ? null : await announce(zmqPorts);
   const ask: Below = async (method, params) => {
-    const answer = await answerOf(world, method, params);
-    if ('result' in answer) await afterCall(world, announcer, method, answer.result);
+    const answer = await answerOf(state, method, params);
+    if ('result' in answer) await afterCall(state, announcer, method, answer.result);
     return answer;
   };
   let server = await serve(ask, port);
@@ -72,19 +72,19 @@ export async function startDialect(coin: DialectCoin): Promise<DialectNode> {
     rpc,
     below,
     lockAll(always) {
-      world.locks.auto = always;
+      state.locks.auto = always;
     },
-    lockTransaction: (txid) => lockTransaction(world, txid),
+    lockTransaction: (txid) => lockTransaction(state, txid),
     lockChain(height) {
-      world.locks.chainLock = height;
+      state.locks.chainLock = height;
     },
     async mineExactly(raw) {
       for (const hex of raw) {
         const decoded = await below.rpc<{ txid: string; vin: { txid: string; vout: number }[] }>('decoderawtransaction', hex);
-        if (world.locks.refuses(decoded.txid, decoded.vin)) throw new Error('TestBlockValidity failed: conflict-tx-lock (-25)');
+        if (state.locks.refuses(decoded.txid, decoded.vin)) throw new Error('TestBlockValidity failed: conflict-tx-lock (-25)');
       }
       await below.rpc('generateblock', await below.rpc('getnewaddress', '', 'legacy'), raw);
-      await afterCall(world, announcer, 'generate', null);
+      await afterCall(state, announcer, 'generate', null);
     },
     async mine(blocks) {
       await rpc('generatetoaddress', blocks, await rpc('getnewaddress'));
@@ -105,7 +105,7 @@ export async function startDialect(coin: DialectCoin): Promise<DialectNode> {
   };
 }
 
-async function lockTransaction({ below, locks }: DialectWorld, txid: string): Promise<void> {
+async function lockTransaction({ below, locks }: DialectState, txid: string): Promise<void> {
   const answer = await below('getrawtransaction', [txid, true]);
   if ('error' in answer) throw new Error(answer.error.message);
   locks.lock(txid, (answer.result as { vin: { txid: string; vout: unknown }[] }).vin);
@@ -114,17 +114,17 @@ async function lockTransaction({ below, locks }: DialectWorld, txid: string): Pr
 type Announcer = { transaction(hex: string): Promise<void>; block(hash: string): Promise<void>; close(): Promise<void> };
 
 /** What the quorums and the publishers do after a call has changed something. */
-async function afterCall(world: DialectWorld, announcer: Announcer | null, method: string, result: unknown): Promise<void> {
+async function afterCall(state: DialectState, announcer: Announcer | null, method: string, result: unknown): Promise<void> {
   if (method === 'sendrawtransaction' || method === 'sendtoaddress') {
-    if (world.locks.auto) await lockTransaction(world, result as string);
-    const raw = await world.below('getrawtransaction', [result]);
+    if (state.locks.auto) await lockTransaction(state, result as string);
+    const raw = await state.below('getrawtransaction', [result]);
     if (announcer !== null && 'result' in raw) await announcer.transaction(raw.result as string);
   }
   if (!/^generate|^invalidateblock$|^reconsiderblock$/.test(method)) return;
-  const tip = await learnTip(world);
-  const height = await world.below('getblockcount', []);
-  if (world.locks.auto && 'result' in height) world.locks.chainLock = numberOf(height.result);
-  await announcer?.block(world.headers.toCoin(tip));
+  const tip = await learnTip(state);
+  const height = await state.below('getblockcount', []);
+  if (state.locks.auto && 'result' in height) state.locks.chainLock = numberOf(height.result);
+  await announcer?.block(state.headers.toCoin(tip));
 }
 
 async function announce(ports: { tx: number; block: number }): Promise<Announcer> {

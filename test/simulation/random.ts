@@ -2,7 +2,7 @@
 
 import { mulberry32 } from '../support/dice.ts';
 
-export type Chance = {
+export type Random = {
   /** At least 0, below 1. */
   fraction(): number;
   /** A whole number from `from` to `to`, both included. */
@@ -14,7 +14,7 @@ export type Chance = {
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
 };
 
-export function chanceOf(seed: number): Chance {
+export function randomOf(seed: number): Random {
   const next = mulberry32(Math.imul(seed + 1, 0x9e3779b1));
   const fraction = (): number => next() / 2 ** 32;
   const whole = (from: number, to: number): number => from + Math.floor(fraction() * (to - from + 1));

@@ -3,38 +3,38 @@
 import { expect } from 'vitest';
 import { cancelTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { calmDown, markGround, mineBlocks, type Stage } from './chain-moves.ts';
-import { chanceOf } from './chance.ts';
+import { COINS, type Coin, HOUR, MINUTE } from './behaviour.ts';
+import { type ChainMoveContext, calmDown, markStart, mineBlocks } from './chain-moves.ts';
 import { bookedThoughSpent, bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
-import { COINS, type Coin, HOUR, MINUTE } from './law.ts';
 import { newModel, type Purchase, type Sent } from './model.ts';
-import { buy, type Counter, lookAtAll, putAside } from './service-moves.ts';
+import { randomOf } from './random.ts';
+import { buy, lookAtAll, putAside, type ServiceMoveContext } from './service-moves.ts';
 import type { SimulatedService } from './simulated-service.ts';
 
-export type Scene = Awaited<ReturnType<typeof openScene>>;
+export type FixedHistory = Awaited<ReturnType<typeof openFixedHistory>>;
 
-export async function openScene(world: SimulatedService, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
+export async function openFixedHistory(service: SimulatedService, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
   const coin = options.coin ?? 'BTC';
-  const model = newModel(world);
-  const checks = await newChecks(world, model);
-  const chance = chanceOf(1);
-  const merchant = await world.addMerchant(options.policy ?? 'accept', 100);
+  const model = newModel(service);
+  const checks = await newChecks(service, model);
+  const random = randomOf(1);
+  const merchant = await service.addMerchant(options.policy ?? 'accept', 100);
   const note = () => undefined;
-  const counter: Counter = {
-    world,
+  const context: ServiceMoveContext = {
+    service,
     model,
-    chance,
+    random,
     coin,
     merchants: [merchant],
     note,
     afterJudge: () => bookedTooEarly(checks),
     afterLook: () => bookedThoughSpent(checks),
   };
-  const stage = (of: Coin): Stage => ({ world, model, chance, coin: of, note });
-  for (const one of COINS) markGround(world, one);
-  await lookAtAll(counter);
+  const chainContext = (of: Coin): ChainMoveContext => ({ service, model, random, coin: of, note });
+  for (const one of COINS) markStart(service, one);
+  await lookAtAll(context);
   const balance = async (code: string): Promise<bigint> => {
-    const { rows } = await world.db.query<{ amount: string }>({
+    const { rows } = await service.db.query<{ amount: string }>({
       text: 'select amount from ledger.account_balance where code = $1',
       values: [code],
     });
@@ -42,13 +42,13 @@ export async function openScene(world: SimulatedService, options: { coin?: Coin;
   };
 
   return {
-    world,
+    service,
     model,
-    buy: (cents: bigint) => buy(counter, { coin, merchant, cents }),
-    look: () => lookAtAll(counter),
+    buy: (cents: bigint) => buy(context, { coin, merchant, cents }),
+    look: () => lookAtAll(context),
     /** Sends coins to a purchase; the default is its price in its coin. */
     pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.amountDue], on: Coin = coin): Sent {
-      const tx = world.node(on).pay(amounts.map((minor) => ({ minor, script: purchase.script }))) as Transaction;
+      const tx = service.node(on).pay(amounts.map((minor) => ({ minor, script: purchase.script }))) as Transaction;
       model.send(
         on,
         tx,
@@ -57,63 +57,63 @@ export async function openScene(world: SimulatedService, options: { coin?: Coin;
       return model.known(tx.txid) as Sent;
     },
     mine(blocks = 1, on: Coin = coin, only?: readonly Sent[]): void {
-      mineBlocks(stage(on), blocks, (tx) => only === undefined || only.some((one) => one.tx === tx));
+      mineBlocks(chainContext(on), blocks, (tx) => only === undefined || only.some((one) => one.tx === tx));
     },
     reorg(depth: number, drop: boolean): void {
-      world.node(coin).reorg(depth, { drop });
+      service.node(coin).reorg(depth, { drop });
       model.moved(coin);
     },
     doubleSpend(one: Sent): void {
-      world.node(one.coin).doubleSpend([one.tx]);
+      service.node(one.coin).doubleSpend([one.tx]);
       model.moved(one.coin);
     },
     hidden(one: Sent, hidden: boolean): void {
-      world.node(one.coin).deny(one.tx, hidden);
+      service.node(one.coin).deny(one.tx, hidden);
       model.moved(one.coin);
     },
     /** The same payment under another id takes its place in the mempool. */
     malleate(one: Sent): void {
       const twin = sealed({ ...one.tx, lockTime: one.tx.lockTime + 1 });
-      world.node(one.coin).enter(twin, { denied: false });
+      service.node(one.coin).enter(twin, { denied: false });
       model.rename(one, twin);
     },
     /** A fee replacement that pays another amount. */
     replace(old: Sent, amount: bigint): void {
       const purchase = (old.outputs[0] as Sent['outputs'][number]).purchase;
-      const tx = world.node(coin).replace(old.tx, [{ minor: amount, script: purchase.script }]) as Transaction;
+      const tx = service.node(coin).replace(old.tx, [{ minor: amount, script: purchase.script }]) as Transaction;
       model.send(coin, tx, [{ purchase, amount }], { replaces: old });
     },
     async cancel(purchase: Purchase): Promise<void> {
-      await cancelTransaction(world.ctx, { merchantId: merchant.id, transactionId: purchase.id });
+      await cancelTransaction(service.ctx, { merchantId: merchant.id, transactionId: purchase.id });
       purchase.words.cancelled = true;
     },
     down(down: boolean): void {
-      world.node(coin).setTrouble({ down, fault: null, left: null });
+      service.node(coin).setTrouble({ down, fault: null, left: null });
     },
     price(cents: bigint): void {
-      world.prices.set(coin, cents);
+      service.prices.set(coin, cents);
       model.priced();
     },
     /** Time passes; then everybody looks. */
     async wait(ms: number): Promise<void> {
       for (let left = ms; left > 0; left -= 30 * HOUR) {
-        world.wait(Math.min(left, 30 * HOUR));
-        await lookAtAll(counter);
+        service.wait(Math.min(left, 30 * HOUR));
+        await lookAtAll(context);
       }
     },
-    afterWindow: (purchase: Purchase, more = 2 * MINUTE) => purchase.windowEnd + more - world.now(),
+    afterWindow: (purchase: Purchase, more = 2 * MINUTE) => purchase.windowEnd + more - service.now(),
     async resolve(purchase: Purchase, action: 'accept' | 'decline', part: 'excess' | null = null): Promise<void> {
-      await resolveTransaction(world.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
+      await resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
       if (action === 'decline') purchase.words.declined = true;
       else if (part === 'excess') purchase.words.acceptedExcess = true;
       else purchase.words.accepted = true;
     },
-    spendAll: () => putAside(world, { merchant, coin, percent: 100, nonce: 0 }),
+    spendAll: () => putAside(service, { merchant, coin, percent: 100, nonce: 0 }),
     available: () => balance(`merchant:${merchant.id}:available:${coin}`),
     receivable: () => balance(`asset:receivable:merchant:${merchant.id}:${coin}`),
     suspense: (purchase: Purchase, of: Coin = coin) => balance(`suspense:${purchase.id}:${of}`),
     async path(purchase: Purchase): Promise<string> {
-      const { rows } = await world.db.query<{ status: string }>({
+      const { rows } = await service.db.query<{ status: string }>({
         text: `select status from events where object_id = $1 and type = 'transaction.' || status order by sequence`,
         values: [purchase.id],
       });
@@ -121,11 +121,11 @@ export async function openScene(world: SimulatedService, options: { coin?: Coin;
     },
     /** All trouble ends, days pass, and everything is as the chain says. */
     async rest(): Promise<void> {
-      for (const one of COINS) calmDown(stage(one));
-      await lookAtAll(counter);
+      for (const one of COINS) calmDown(chainContext(one));
+      await lookAtAll(context);
       await this.wait(100 * HOUR);
       await wrongAtRest(checks);
-      expect([...checks.wrong, ...world.troubles.splice(0)]).toEqual([]);
+      expect([...checks.wrong, ...service.troubles.splice(0)]).toEqual([]);
     },
   };
 }
