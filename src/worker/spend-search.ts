@@ -4,15 +4,14 @@ import { blocksSince, isInChain } from '../store/chain/blocks.ts';
 import type { Batch } from '../store/payouts/attempts.ts';
 import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
 import type { ChainContext } from './chain-context.ts';
-import { createOutpointSet } from './watch-list.ts';
+import { createOutpointSet, watchOnly } from './watch-list.ts';
 
 /** A block's own date may be up to two hours before the time at which it was mined. */
 const EARLIER_MS = 2 * 3_600_000;
 
-/** Reads the blocks since the batch was made once more, and records what spends its inputs. */
+/** Reads the blocks since the batch was made once more, and records what spends its inputs and what came back as change. */
 export async function searchSpends(ctx: ChainContext, port: ChainPort, batch: Batch): Promise<void> {
-  const inputs = createOutpointSet(batch.inputs);
-  const watch = { ...inputs, hasScript: () => false, fresh: async () => undefined };
+  const watch = { ...watchOnly(batch.changeScript === null ? [] : [batch.changeScript]), ...createOutpointSet(batch.inputs) };
   const sinceMs = Math.min(batch.createdAtMs, ...batch.attempts.map((attempt) => attempt.signedAtMs)) - EARLIER_MS;
   for (const block of await blocksSince(ctx.db, port.currency, sinceMs)) {
     const { touched } = await port.readBlock(block.hash, watch);

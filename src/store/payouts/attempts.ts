@@ -10,6 +10,8 @@ export type Batch = {
   readonly state: BatchState;
   readonly feeRate: bigint;
   readonly changeIndex: number | null;
+  /** The output script of its change; null where nothing comes back. */
+  readonly changeScript: Buffer | null;
   readonly leaseEpoch: bigint;
   readonly minedAttempt: bigint | null;
   readonly createdAtMs: number;
@@ -114,6 +116,7 @@ type BatchRow = {
   state: BatchState;
   fee_rate: bigint;
   change_index: bigint | null;
+  change_script: Buffer | null;
   lease_epoch: bigint;
   mined_attempt: bigint | null;
   created_at: Date;
@@ -124,7 +127,10 @@ export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly 
   const suffix = lock ? ' for update' : '';
   const { rows } = await sql.query<BatchRow>({
     name: `read_batch${lock ? '_locked' : ''}`,
-    text: `select id, currency, state, fee_rate, change_index, lease_epoch, mined_attempt, created_at from outgoing_batches where id = $1${suffix}`,
+    text: `select id, currency, state, fee_rate, change_index, lease_epoch, mined_attempt, created_at,
+                  (select a.script from own_addresses a where a.address_index = change_index and a.account_xpub_id =
+                     (select i.account_xpub_id from outgoing_inputs i where i.batch_id = outgoing_batches.id limit 1)) as change_script
+             from outgoing_batches where id = $1${suffix}`,
     values: [batchId],
   });
   const [row] = rows;
@@ -136,6 +142,7 @@ export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly 
     state: row.state,
     feeRate: row.fee_rate,
     changeIndex: row.change_index === null ? null : Number(row.change_index),
+    changeScript: row.change_script,
     leaseEpoch: row.lease_epoch,
     minedAttempt: row.mined_attempt,
     createdAtMs: row.created_at.getTime(),
