@@ -35,10 +35,10 @@ export async function whyHeld(
   ctx: Context,
   sql: Sql,
   payout: HeldPayout,
-  now: { readonly balances: Balances; readonly guards: PayoutGuards },
+  now: { readonly balances: Balances; readonly guards: PayoutGuards; readonly isStopped: boolean },
 ): Promise<ReturnType<typeof heldReason>> {
   return heldReason({
-    isStopped: await areStopped(sql),
+    isStopped: now.isStopped,
     owes: owes(now.balances),
     needsApproval: payout.needsApproval || isAboveLimit(payout.usdMinor, now.guards.approvalAbove),
     isApproved: payout.isApproved,
@@ -102,5 +102,10 @@ async function reasonNow(ctx: Context, sql: Sql, payout: PayoutRow, balances: Ba
     return owes(balances) ? 'receivable' : null;
   }
   const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId: payout.merchantId });
-  return whyHeld(ctx, sql, { ...payout, isApproved: payout.approvedAtMs !== null }, { balances, guards });
+  return whyHeld(
+    ctx,
+    sql,
+    { ...payout, isApproved: payout.approvedAtMs !== null },
+    { balances, guards, isStopped: await areStopped(sql) },
+  );
 }

@@ -12,9 +12,7 @@ import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
-import { readFeeRate } from '../store/payouts/fee-rates.ts';
-import { readPlace } from '../store/payouts/hold-facts.ts';
-import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
+import { type Place, readPlace, readRequestFacts } from '../store/payouts/hold-facts.ts';
 import {
   insertPayout,
   lockPayout,
@@ -25,10 +23,9 @@ import {
   wakeHeldJob,
 } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';
 import { reconsiderLocked, whyHeld } from './payout-holds.ts';
-import { getPayoutGuards } from './settings.ts';
+import { guardsOf } from './settings.ts';
 
 const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM, minimum: MINIMUM_TEXT } = PAYOUT_UNITS.bitcoin;
 
@@ -53,25 +50,25 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
   const script = ctx.ports.destinations.bitcoinScript(request.destination);
   return ctx.db.transaction(async (sql) => {
     const { merchantId, destination } = request;
-    await refuseOurAddress(sql, script, merchantId);
-    const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId });
+    const nowMs = ctx.ports.clock.now();
+    const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
+    const guards = guardsOf(facts.settings, nowMs);
+    refusePlace(facts.place, merchantId);
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(request.method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
-    const feeMax = await highestFee(sql);
+    const feeMax = highestFee(facts.feeRate);
     const balances = await lockBalances(sql, merchantId, CURRENCY_CODES);
     const available = balances.get(CURRENCY)?.available ?? 0n;
     const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
     if (left < 0n) throw notCovered(available, feeMax);
 
-    const nowMs = ctx.ports.clock.now();
-    const rate = (await latestRates(sql, [CURRENCY], nowMs)).get(CURRENCY);
-    const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate.usd);
+    const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, CURRENCY, facts.rate);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
     balances.set(CURRENCY, { receivable: balances.get(CURRENCY)?.receivable ?? 0n, available: left });
     const asked = { id: null, merchantId, usdMinor, needsApproval, isApproved: false };
-    const heldReason = await whyHeld(ctx, sql, asked, { balances, guards });
+    const heldReason = await whyHeld(ctx, sql, asked, { balances, guards, isStopped: facts.isStopped });
     const payout: RequestedPayout = {
       id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
       merchantId,
@@ -89,7 +86,6 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     };
     const made = await insertPayout(sql, payout, { heldReason, intent: signed(ctx, payout, script) });
     await postEntries(sql, [{ entry: holdEntry(payout), transactionId: null, payoutId: payout.id, atMs: nowMs }]);
-    if (heldReason === null) await wakeDriver(sql);
     return made;
   });
 }
@@ -112,7 +108,10 @@ function signed(ctx: Context, payout: RequestedPayout, script: Uint8Array): Retu
 
 /** @throws Refusal invalid_destination for an address of this installation */
 export async function refuseOurAddress(sql: Sql, script: Uint8Array, merchantId: bigint): Promise<void> {
-  const place = await readPlace(sql, script);
+  refusePlace(await readPlace(sql, script), merchantId);
+}
+
+function refusePlace(place: Place, merchantId: bigint): void {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   if (place.isOurOwn || place.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
   if (place.merchantId !== null)
@@ -137,8 +136,7 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
   });
 }
 
-async function highestFee(sql: Sql): Promise<bigint> {
-  const rate = await readFeeRate(sql, CURRENCY);
+function highestFee(rate: bigint | null): bigint {
   if (rate !== null) return reservedFee(rate);
   throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has told yet what a transaction costs.' });
 }

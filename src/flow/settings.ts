@@ -59,8 +59,11 @@ export async function getPayoutGuards(
   ctx: { readonly db: Sql; readonly ports: { readonly clock: Clock } },
   of: { readonly merchantId: bigint },
 ): Promise<PayoutGuards> {
-  const row = await readSettings(ctx.db, of.merchantId);
-  const now = ctx.ports.clock.now();
+  return guardsOf(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
+}
+
+/** The guards of a row of settings that are in force at a moment. */
+export function guardsOf(row: SettingsRow, now: number): PayoutGuards {
   const list = settled(row.allowList, now);
   const off = list.waiting === null && list.sent.length === 0;
   return {

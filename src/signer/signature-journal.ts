@@ -12,7 +12,7 @@ import { createSignatureIndex, type SignatureIndex } from './signature-index.ts'
 
 export type SignatureJournal = {
   readonly index: SignatureIndex;
-  /** Resolves when it is on disk. After a failure nothing can be appended until the journal is opened again. */
+  /** Resolves when it is on disk. After a failure that leaves in doubt what is there, nothing can be appended until it is opened again. */
   append(signed: Omit<SignedTransaction, 'sequence'>): Promise<SignedTransaction>;
   read(sequence: number): Promise<SignedTransaction>;
   /** How many signatures there are; they are numbered from 1. */
@@ -21,6 +21,9 @@ export type SignatureJournal = {
   readonly cutOff: number;
   close(): Promise<void>;
 };
+
+/** Nothing of the line is in the file. */
+class JournalUnwritten extends Error {}
 
 type Line = { readonly offset: number; readonly length: number; readonly hash: string };
 
@@ -79,7 +82,14 @@ async function opened(path: string, file: FileHandle, network: Network): Promise
     const bytes = Buffer.from(lineOf(last, text));
     const [named, held] = await Promise.all([stat(path), file.stat()]);
     if (named.ino !== held.ino || held.size !== end) throw new Error(`${path} was changed by somebody else`);
-    await writeAll(file, bytes, end);
+    try {
+      await writeAll(file, bytes, end);
+    } catch (error) {
+      // a full disk: what was written of it goes, and the next signature may find space again
+      await file.truncate(end);
+      await file.sync();
+      throw new JournalUnwritten(`${path} could not be written (${(error as NodeJS.ErrnoException).code})`);
+    }
     await file.sync();
     lines.push({ offset: end, length: bytes.length - 1, hash: last });
     last = bytes.toString('latin1', 0, HASH_LENGTH);
@@ -96,7 +106,7 @@ async function opened(path: string, file: FileHandle, network: Network): Promise
         await write(JSON.stringify(signed));
       } catch (error) {
         // what is on disk is not known: only reading it again tells
-        fault = (error as Error).message;
+        if (!(error instanceof JournalUnwritten)) fault = (error as Error).message;
         throw error;
       }
       index.add(signed);

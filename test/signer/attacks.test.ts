@@ -179,6 +179,8 @@ describe('whoever has taken over an API process', () => {
     // cheaper than the dearest: adds nothing, and takes nothing back
     await signing.sign(replaced(3, 2_000n));
     await signing.sign(replaced(4, 60_000n));
+    // the limit is reached to the last unit: what adds nothing is still signed
+    await signing.sign(replaced(5, 59_999n));
     const last = await at.payout({ batchId: await at.batch(), amount: 1_000n });
     await expect(signing.sign(requestFor([last], [at.input(COIN)], { fee: 0n }))).rejects.toMatchObject(rule('limit'));
   });

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { type Network, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
-import type { TransactionToSign } from '../../src/core/signer-wire.ts';
+import type { SignedTransaction, TransactionToSign } from '../../src/core/signer-wire.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/intent-key.ts';
 import { VERSIONS } from '../../src/signer/accounts.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../../src/signer/intent-trust.ts';
@@ -21,6 +21,7 @@ import { createSigning, type Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { rawTransaction } from '../support/raw-blocks.ts';
 
 export const COIN = 100_000_000n;
 export type Wanted = {
@@ -154,6 +155,19 @@ export async function openTestSigner(options: { readonly network?: Network; read
         ...rest,
       };
     },
+    /** A coin that another transaction made, and that transaction. */
+    madeCoin(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }): { input: Input; previous: string } {
+      const script = (scripts.get(currency) as ReturnType<typeof scriptsOf>)(key.chain, key.index);
+      const made = rawTransaction({
+        inputs: [{ txid: randomBytes(32).toString('hex'), vout: 1, script: randomBytes(107) }],
+        outputs: [
+          { minor: 5n, script: randomBytes(25) },
+          { minor: amount, script: Buffer.from(script) },
+        ],
+      });
+      const input = { txid: made.txid, vout: 1, amount: amount.toString(), xpub: xpubOf(currency), ...key };
+      return { input, previous: made.bytes.toString('hex') };
+    },
     /** What the API writes for a payout of a funded merchant, and the worker when it puts it into a batch. */
     async payout(given: Partial<Wanted> & { readonly batchId: string }, key: IntentKey = intents): Promise<Wanted> {
       const wanted: Wanted = {
@@ -220,4 +234,27 @@ export const isLegacy = (currency: UtxoCode): boolean => utxoRow(currency).utxo.
 export function publicKeyOf(xpub: string, network: Network, chain: number, index: number): Uint8Array {
   const account = HDKey.fromExtendedKey(xpub, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
   return account.deriveChild(chain).deriveChild(index).publicKey as Uint8Array;
+}
+
+/** A signature as the journal keeps it, of a request that nobody made. */
+export function signatureOf(n: number, change: Partial<SignedTransaction['request']> = {}): Omit<SignedTransaction, 'sequence'> {
+  const input = {
+    txid: n.toString(16).padStart(64, '0'),
+    vout: 0,
+    amount: '1000',
+    xpub: 'xpub'.padEnd(111, 'x'),
+    chain: 0,
+    index: n,
+  } as const;
+  const request = {
+    currency: 'BTC',
+    batchId: `batch_${n}`,
+    number: 1,
+    leaseEpoch: '1',
+    inputs: [input],
+    outputs: [{ payoutId: `po_${n}`, script: '0014', amount: '900' }],
+    change: null,
+    ...change,
+  };
+  return { request, txid: `${n}`, raw: 'ab'.repeat(n), fee: '100', vbytes: 100, signedAtMs: n };
 }

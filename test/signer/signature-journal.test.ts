@@ -1,6 +1,4 @@
-// The journal of signatures: what a power loss, a change by somebody, another copy and a full disk leave of it, and a signer that is killed
-// between its journal and its answer.
-import { spawn } from 'node:child_process';
+// The journal of signatures: what a power loss, a change by somebody, another copy and a full disk leave of it.
 import {
   appendFileSync,
   copyFileSync,
@@ -12,14 +10,14 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import { openSignatureJournal, SIGNATURES, type SignatureJournal } from '../../src/signer/signature-journal.ts';
-import { COIN, openTestSigner, requestFor } from './setup.ts';
+import { signatureOf as content } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let folder: string;
@@ -39,27 +37,6 @@ async function opened(): Promise<SignatureJournal> {
   open.push(journal);
   return journal;
 }
-function content(n: number, change: Partial<SignedTransaction['request']> = {}): Omit<SignedTransaction, 'sequence'> {
-  const input = {
-    txid: n.toString(16).padStart(64, '0'),
-    vout: 0,
-    amount: '1000',
-    xpub: 'xpub'.padEnd(111, 'x'),
-    chain: 0,
-    index: n,
-  } as const;
-  const request = {
-    currency: 'BTC',
-    batchId: `batch_${n}`,
-    number: 1,
-    leaseEpoch: '1',
-    inputs: [input],
-    outputs: [{ payoutId: `po_${n}`, script: '0014', amount: '900' }],
-    change: null,
-    ...change,
-  };
-  return { request, txid: `${n}`, raw: 'ab'.repeat(n), fee: '100', vbytes: 100, signedAtMs: n };
-}
 /** A journal with three signatures; its size after each. */
 async function three(): Promise<{ journal: SignatureJournal; sizes: number[]; signed: SignedTransaction[] }> {
   const journal = await opened();
@@ -70,6 +47,13 @@ async function three(): Promise<{ journal: SignatureJournal; sizes: number[]; si
     sizes.push(statSync(path).size);
   }
   return { journal, sizes, signed };
+}
+
+/** What all file handles share: the system's calls can fail through it. */
+async function handlePrototype(of: string): Promise<FileHandle> {
+  const handle = await openFile(of, 'r');
+  await handle.close();
+  return Object.getPrototypeOf(handle);
 }
 
 describe('the journal of signatures', () => {
@@ -175,103 +159,36 @@ describe('the journal of signatures', () => {
     },
   );
 
+  it('goes on by itself when a full disk has space again, without what could not be written', async () => {
+    const { journal, sizes } = await three();
+    const handles = await handlePrototype(path);
+    const write = vi.spyOn(handles, 'write').mockImplementationOnce(async function (this: FileHandle, ...given: unknown[]) {
+      const [bytes, offset, , at] = given as [Buffer, number, number, number];
+      write.mockRestore();
+      await this.write(bytes, offset, 40, at);
+      throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    } as never);
+    await expect(journal.append(content(4))).rejects.toThrow('could not be written (ENOSPC)');
+    expect(statSync(path).size).toBe(sizes[3]);
+    expect(journal.index.batchOfPayout('po_4')).toBeNull();
+    expect((await journal.append(content(5))).sequence).toBe(4);
+    await journal.close();
+    expect((await opened()).count()).toBe(4);
+  });
+
+  it('appends nothing any more after the disk did not confirm what was written', async () => {
+    const { journal } = await three();
+    const handles = await handlePrototype(path);
+    vi.spyOn(handles, 'sync').mockRejectedValueOnce(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }));
+    await expect(journal.append(content(4))).rejects.toThrow('EIO');
+    await expect(journal.append(content(5))).rejects.toThrow('nothing is signed until the signer is started again: EIO');
+  });
+
   it('does not give out a line that was changed after it was opened', async () => {
     const { journal } = await three();
     const bytes = readFileSync(path, 'latin1');
     writeFileSync(path, bytes.replace('"po_2"', '"po_7"'), 'latin1');
     await expect(journal.read(2)).rejects.toThrow('signature 2 was changed');
     expect(await journal.read(3)).toMatchObject({ sequence: 3 });
-  });
-});
-
-describe('what was signed, page by page', () => {
-  it('is all there, oldest first, of all batches or of one', async () => {
-    const at = await openTestSigner();
-    try {
-      const signing = await at.start();
-      const made: SignedTransaction[] = [];
-      for (let n = 0; n < 3; n++) {
-        const batchId = await at.batch();
-        const payout = await at.payout({ batchId });
-        const input = at.input(COIN);
-        for (const number of [1, 2])
-          made.push(await signing.sign(requestFor([payout], [input], { number, fee: BigInt(number) * 500n })));
-      }
-      expect(await signing.signed(0, null)).toEqual({ transactions: made, more: false });
-      expect(await signing.signed(4, null)).toEqual({ transactions: made.slice(4), more: false });
-      expect(await signing.signed(6, null)).toEqual({ transactions: [], more: false });
-      expect(await signing.signed(600, null)).toEqual({ transactions: [], more: false });
-      const { batchId } = made[2]!.request;
-      expect(await signing.signed(0, batchId)).toEqual({ transactions: made.slice(2, 4), more: false });
-      expect(await signing.signed(3, batchId)).toEqual({ transactions: made.slice(3, 4), more: false });
-      expect(await signing.signed(0, 'batch_none')).toEqual({ transactions: [], more: false });
-    } finally {
-      await at.close();
-    }
-  });
-
-  it('comes in pages that a frame holds, and says that there is more', async () => {
-    const at = await openTestSigner();
-    try {
-      const signing = await at.start();
-      const journal = await openSignatureJournal(at.signerFolder, 'regtest');
-      for (let n = 1; n <= 450; n++) await journal.append({ ...content(n), raw: 'ab'.repeat(5_000) });
-      await journal.close();
-      const again = await at.start();
-      const sequences: number[] = [];
-      for (let more = true; more; ) {
-        const page = await again.signed(sequences.at(-1) ?? 0, null);
-        expect(JSON.stringify(page).length).toBeLessThan(4_000_000);
-        sequences.push(...page.transactions.map((one) => one.sequence));
-        more = page.more;
-      }
-      expect(sequences).toEqual(Array.from({ length: 450 }, (_, at) => at + 1));
-      expect(signing).toBeDefined();
-    } finally {
-      await at.close();
-    }
-  });
-
-  it('waits for the signatures that were asked for before: whoever sees none may give a reservation up', async () => {
-    const at = await openTestSigner();
-    try {
-      const signing = await at.start();
-      const batchId = await at.batch();
-      const request = requestFor([await at.payout({ batchId })], [at.input(COIN)]);
-      const signed = signing.sign(request);
-      expect((await signing.signed(0, batchId)).transactions).toEqual([await signed]);
-    } finally {
-      await at.close();
-    }
-  });
-});
-
-describe('a signer that is killed', () => {
-  it('between its journal and its answer gives the same bytes afterwards, and not others', async () => {
-    const at = await openTestSigner();
-    try {
-      await (await at.start()).signed(0, null);
-      const batchId = await at.batch();
-      const payout = await at.payout({ batchId });
-      const request = requestFor([payout], [at.input(COIN)]);
-      const child = spawn(process.execPath, [
-        fileURLToPath(new URL('support/killed-signer.ts', import.meta.url)),
-        at.folder,
-        at.url,
-        JSON.stringify(request),
-      ]);
-      let output = '';
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
-      const signal = await new Promise((resolve) => child.on('exit', (_, by) => resolve(by)));
-      expect([signal, output]).toEqual(['SIGKILL', '']);
-
-      const signing = await at.start();
-      const { transactions } = await signing.signed(0, batchId);
-      expect(transactions).toHaveLength(1);
-      await expect(signing.sign({ ...requestFor([payout], [at.input(COIN)]) })).rejects.toMatchObject({ rule: 'number' });
-      expect(await signing.sign(request)).toEqual(transactions[0]);
-    } finally {
-      await at.close();
-    }
   });
 });

@@ -1,6 +1,5 @@
 // The transactions that the signer makes, judged by others: the sandbox's own verifier for every currency, a real bitcoind for P2WPKH and
 // P2PKH with their replacements, and a real bchd.
-import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
 import { virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
@@ -12,8 +11,7 @@ import type { Signing } from '../../src/signer/signing.ts';
 import { payFrom, startBchd } from '../support/bchd.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
-import { rawTransaction } from '../support/raw-blocks.ts';
-import { COIN, isLegacy, openTestSigner, publicKeyOf, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { COIN, openTestSigner, publicKeyOf, requestFor, type TestSigner, type Wanted } from './setup.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 let at: TestSigner;
@@ -26,21 +24,7 @@ afterAll(() => at.close());
 
 type Input = TransactionToSign['inputs'][number];
 
-/** A coin that another transaction made, and that transaction. */
-function coin(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }): { input: Input; previous: string } {
-  const script = Buffer.from(at.script(currency, key.chain, key.index), 'hex');
-  const made = rawTransaction({
-    inputs: [{ txid: randomBytes(32).toString('hex'), vout: 1, script: randomBytes(107) }],
-    outputs: [
-      { minor: 5n, script: randomBytes(25) },
-      { minor: amount, script },
-    ],
-  });
-  return {
-    input: at.input(amount, { currency, txid: made.txid, vout: 1, ...key }),
-    previous: made.bytes.toString('hex'),
-  };
-}
+const coin = (...given: Parameters<TestSigner['madeCoin']>) => at.madeCoin(...given);
 const keyHashOf = (script: string): Buffer =>
   Buffer.from(script, 'hex')
     .subarray(script.startsWith('0014') ? 2 : 3)
@@ -114,39 +98,6 @@ describe.each(WATCHED_CODES)('a transaction in %s', (currency) => {
     await at.forget();
     signing = await at.start();
     expect((await signing.sign(request)).raw).toBe(first.raw);
-  });
-});
-
-describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover amounts', (currency) => {
-  async function request(change: (one: { input: Input; previous: string }) => { input: Input; previous: string }) {
-    const payout = await at.payout({ batchId: await at.batch({ currency }), currency });
-    const { input, previous } = change(coin(currency, COIN, { chain: 0, index: 4 }));
-    return requestFor([payout], [input], { previous: [previous] });
-  }
-  const rule = { name: 'SigningRefused', rule: 'amounts' };
-
-  it('needs the transactions that made the inputs', async () => {
-    const { previous: _, ...without } = await request((one) => one);
-    await expect(signing.sign(without)).rejects.toMatchObject(rule);
-    await expect(
-      signing.sign(await request((one) => ({ ...one, previous: coin(currency, COIN, { chain: 0, index: 4 }).previous }))),
-    ).rejects.toMatchObject(rule);
-    await expect(signing.sign(await request((one) => ({ ...one, previous: one.previous.slice(0, -2) })))).rejects.toMatchObject(
-      rule,
-    );
-    await expect(signing.sign(await request((one) => ({ ...one, previous: 'ff'.repeat(60) })))).rejects.toMatchObject(rule);
-  });
-
-  it('refuses an input that is said to hold less, so that the rest would be a fee', async () => {
-    const less = await request(({ input, previous }) => ({ input: { ...input, amount: (COIN / 2n).toString() }, previous }));
-    await expect(signing.sign(less)).rejects.toMatchObject({
-      ...rule,
-      message: expect.stringContaining('another amount or script'),
-    });
-    const other = await request(({ input, previous }) => ({ input: { ...input, index: 5 }, previous }));
-    await expect(signing.sign(other)).rejects.toMatchObject(rule);
-    const output = await request(({ input, previous }) => ({ input: { ...input, vout: 2 }, previous }));
-    await expect(signing.sign(output)).rejects.toMatchObject(rule);
   });
 });
 

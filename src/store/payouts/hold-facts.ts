@@ -2,7 +2,11 @@
 // merchant owes, and which of its credits are not final.
 import { finalDepth } from '../../core/confirmations.ts';
 import { type CurrencyCode, WATCHED_CODES } from '../../core/currency.ts';
+import type { Rate } from '../../core/rate.ts';
+import { SETTINGS_COLUMNS, type SettingsColumns, type SettingsRow, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { rateBounds } from '../transactions/rates.ts';
+import { storedRate } from '../transactions/transactions.ts';
 
 export type Place = {
   /** The merchant to whose transaction the script belongs; null = none. */
@@ -11,22 +15,59 @@ export type Place = {
   readonly isOurOwn: boolean;
 };
 
+const PLACE = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
+  exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
+const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
+
 /** Whose an output script is. */
 export async function readPlace(sql: Sql, script: Uint8Array): Promise<Place> {
   const { rows } = await sql.query<Place>({
     name: 'payout_place',
-    text: `select (select t.merchant_id from transactions t where t.script = $1) as "merchantId",
-                  exists (select from own_addresses o where o.script = $1) as "isOurOwn"`,
+    text: `select ${PLACE}`,
     values: [script],
   });
   return rows[0] as Place;
+}
+
+export type RequestFacts = {
+  readonly place: Place;
+  readonly settings: SettingsRow;
+  /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
+  readonly feeRate: bigint | null;
+  /** At most 5 min old; null = there is none. */
+  readonly rate: Rate | null;
+  readonly isStopped: boolean;
+};
+
+/** What a request for a payout is judged by besides the balances, in one statement. */
+export async function readRequestFacts(
+  sql: Sql,
+  of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
+): Promise<RequestFacts> {
+  type Row = SettingsColumns & Place & { fee_rate: bigint | null; rate: string | null; stopped: boolean };
+  const { rows } = await sql.query<Row>({
+    name: 'payout_request_facts',
+    text: `select ${SETTINGS_COLUMNS}, ${PLACE}, ${STOPPED},
+                  (select fee_rate from fee_rates where currency = $3) as fee_rate,
+                  (select usd from rates where currency = $3 and at between $4 and $5) as rate
+             from merchant_settings where merchant_id = $2`,
+    values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
+  });
+  const row = rows[0] as Row;
+  return {
+    place: { merchantId: row.merchantId, isOurOwn: row.isOurOwn },
+    settings: settingsFrom(row),
+    feeRate: row.fee_rate,
+    rate: row.rate === null ? null : storedRate(row.rate),
+    isStopped: row.stopped,
+  };
 }
 
 /** Whether all payouts are stopped. */
 export async function areStopped(sql: Sql): Promise<boolean> {
   const { rows } = await sql.query<{ stopped: boolean }>({
     name: 'payouts_stopped',
-    text: `select exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`,
+    text: `select ${STOPPED}`,
     values: [],
   });
   return rows[0]?.stopped === true;

@@ -10,6 +10,7 @@ import {
 } from '../../core/payouts/payout-states.ts';
 import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { PAYOUT_JOB } from './outgoing-facts.ts';
 import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
@@ -101,7 +102,7 @@ function fromRaw(raw: Raw): PayoutRow {
 }
 
 /**
- * Writes a payout and its first event; returns its row.
+ * Writes a payout and its first event, and wakes the driver when nothing holds it; returns its row.
  * @param made.heldReason null = nothing holds it
  * @param made.intent the signature of core/payouts/intent.ts, and the key that made it
  */
@@ -120,7 +121,7 @@ export async function insertPayout(
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at from made)
-           select * from made`,
+           select made.*, case when step = 'queued' then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
     values: [
       payout.id,
       payout.merchantId,
