@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/core/judge/case.ts';
+import { greatest, least } from '../../src/core/money.ts';
 import { completed, type SelectionWanted, selectCoins } from '../../src/core/payouts/coin-selection.ts';
 import { boundedRate, feeOf, replacementRate, reservedFee, shares, virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
 import {
@@ -93,7 +94,7 @@ describe('the entries', () => {
     fc.assert(
       fc.property(amounts, ({ amount, feeMax, fees, wins, laterWins, owed, end }) => {
         const payout = payoutOf(amount, feeMax);
-        const capped = fees.map((fee) => (fee > feeMax ? feeMax : fee));
+        const capped = fees.map((fee) => least(fee, feeMax));
         const books = ledger({ [AVAILABLE]: -(amount + feeMax), [CHAIN]: amount + feeMax + owed, [OWED]: 0n });
         books.post([holdEntry(payout)]);
         // a loss elsewhere, after the request
@@ -115,13 +116,13 @@ describe('the entries', () => {
           books.post([releaseEntry(payout, owed)]);
           expect(books.of(HELD)).toBe(0n);
           const back = amount + feeMax;
-          expect(-books.of(AVAILABLE)).toBe(back - (owed < back ? owed : back));
+          expect(-books.of(AVAILABLE)).toBe(back - least(owed, back));
           return;
         }
         let before: bigint | null = null;
         for (const [at, fee] of capped.entries()) {
           books.post([signEntry(payout, at + 1, fee, before)]);
-          before = before === null || fee > before ? fee : before;
+          before = before === null ? fee : greatest(before, fee);
         }
         const booked = before as bigint;
         expect(books.of(OUTBOUND)).toBe(amount + booked);
@@ -136,7 +137,7 @@ describe('the entries', () => {
         expect([books.of(OUTBOUND), books.of(HELD)]).toEqual([0n, 0n]);
         expect(books.of(CHAIN)).toBe(feeMax - fee);
         const rest = feeMax - fee;
-        const repaid = owed < rest ? owed : rest;
+        const repaid = least(owed, rest);
         expect(books.of(OWED)).toBe(owed - repaid);
         if (laterWins !== null) {
           const other = capped[laterWins % capped.length] as bigint;
@@ -147,7 +148,7 @@ describe('the entries', () => {
           const open = books.of(OWED);
           books.post([returnEntry(payout, fee, open)]);
           const whole = amount + fee;
-          expect(books.of(OWED)).toBe(open - (open < whole ? open : whole));
+          expect(books.of(OWED)).toBe(open - least(open, whole));
         }
       }),
       { numRuns: 500 },

@@ -1,5 +1,6 @@
 // Sending a transaction to a node, and what the node says a transaction costs. A refusal is sorted by what it proves: only the chain itself
 // proves that a transaction can never be mined, so nothing here ends a payout.
+import { greatest } from '../../core/money.ts';
 import type { SendAnswer } from '../../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { orRefusal, type Rpc } from './rpc.ts';
@@ -58,5 +59,5 @@ export async function readFeeRate(rpc: Rpc): Promise<bigint | null> {
   if (pool instanceof RpcRefusal) return null;
   const { mempoolminfee, minrelaytxfee } = (pool ?? {}) as { mempoolminfee?: unknown; minrelaytxfee?: unknown };
   const least = [minorOf(mempoolminfee), minorOf(minrelaytxfee)].filter((rate) => rate !== null);
-  return least.length === 0 ? null : least.reduce((a, b) => (a > b ? a : b)) * 2n;
+  return least.length === 0 ? null : least.reduce(greatest) * 2n;
 }
