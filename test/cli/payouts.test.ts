@@ -103,4 +103,5 @@ test.each(['paid', 'failed'] as const)('resolve --%s ends one whose outcome is u
   expect(shown.events.at(-1)?.reason).toContain('letter of 3 May');
   expect(shown).toMatchObject(outcome === 'paid' ? { fee: '0.00000000', error: null } : { fee: null, error: 'letter of 3 May' });
   expect((await runCli(['payout', 'resolve', id, '--failed', '--evidence', 'again'], here)).code).toBe(1);
+  expect((await world.findings()).filter((finding) => /^(INV-5|INV-12|PAY-1|OUT-1)/.test(finding))).toEqual([]);
 });

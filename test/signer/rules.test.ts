@@ -225,7 +225,7 @@ describe('a fee', () => {
 });
 
 describe('what was signed before', () => {
-  it('is given again, the same bytes, also to the next lease and when nothing else would be allowed any more', async () => {
+  it('same_bytes: is given again, the same bytes, also to the next lease and when nothing else would be allowed any more', async () => {
     const { payout, request } = await ready();
     const first = await signing.sign(request);
     await at.owner.query("update payouts set status = 'failed', step = 'ended', error = 'x' where id = $1", [payout.id]);
@@ -262,7 +262,7 @@ describe('what was signed before', () => {
     await refused(requestFor([payouts[0]!], [a], { number: 3 }), 'conflict', /pays others, or other amounts/);
   });
 
-  it('binds its payouts to their batch, whatever the database says later', async () => {
+  it('signer_conflict: binds its payouts to their batch, whatever the database says later', async () => {
     const { payout, request } = await ready();
     await signing.sign(request);
     const batchId = await at.batch();

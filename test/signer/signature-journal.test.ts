@@ -176,7 +176,7 @@ describe('the journal of signatures', () => {
     expect((await opened()).count()).toBe(4);
   });
 
-  it('appends nothing any more after the disk did not confirm what was written', async () => {
+  it('journal_fsync: appends nothing any more after the disk did not confirm what was written', async () => {
     const { journal } = await three();
     const handles = await handlePrototype(path);
     vi.spyOn(handles, 'sync').mockRejectedValueOnce(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }));

@@ -1,10 +1,37 @@
 // The invariants of payouts, of what is on its way out, and of our own coins, as SQL queries: see audit.ts.
+import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import type { Question } from './audit.ts';
 
 /** Batches of which the chain has shown something that the driver has not booked yet: their coins and entries differ for that moment. */
 const UNSETTLED = `select currency from outgoing_batches where due_at = '-infinity'`;
 
+/** Every step from one status to another that the table of transitions allows, as an SQL list. */
+const LAWFUL = [
+  ...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null || from[0] === to[0] ? [] : [`'${from[0]} ${to[0]}'`]))),
+].join();
+const FIRST = [...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null ? [`'${to[0]}'`] : [])))].join();
+
 export const OF_PAYOUTS: readonly Question[] = [
+  {
+    id: 'PAY-1',
+    says: 'every history of a payout is a path of its table of transitions and ends in the status that is shown',
+    text: `with told as (
+             select object_id, sequence, status, previous, lag(status) over (partition by object_id order by sequence) as before,
+                    row_number() over (partition by object_id order by sequence desc) as last
+               from events where object_id like 'payout\\_%')
+           select object_id || ' event ' || sequence || ': ' || coalesce(previous, 'nothing') || ' to ' || status || ' is no transition' as what
+             from told where (previous is not null and previous || ' ' || status not in (${LAWFUL})) or (before is null and status not in (${FIRST}))
+           union all
+           select object_id || ' event ' || sequence || ' says it was ' || coalesce(previous, status) || ', before that it was ' || before
+             from told where before is not null and coalesce(previous, status) <> before
+           union all
+           select p.id || ' is ' || p.status || ' with ' || p.sequence || ' events, its history ends in ' || coalesce(e.status, 'nothing') || ' with '
+                  || coalesce(e.sequence, 0)
+             from payouts p left join told e on e.object_id = p.id and e.last = 1
+            where e.status is distinct from p.status or e.sequence is distinct from p.sequence
+           union all
+           select e.object_id || ' has a history and is not there' from told e where e.last = 1 and not exists (select 1 from payouts p where p.id = e.object_id)`,
+  },
   {
     id: 'INV-5',
     says: 'what is held of a merchant is what its open payouts need',
