@@ -4,12 +4,13 @@ import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
-import { isStored, lockPayouts, readBatch, type UnbatchedPayout } from '../store/payouts/attempts.ts';
+import { isStored, lockPayouts, type UnbatchedPayout } from '../store/payouts/attempts.ts';
+import { readBatch } from '../store/payouts/batch-rows.ts';
 import { insertBatch, lockCoins } from '../store/payouts/batches.ts';
 import { type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
-import { addAttempt } from './payout-batches.ts';
+import { addAttempt } from './payout-progress.ts';
 
 export type Restored = 'known' | 'written_back' | 'unknown_payout';
 

@@ -9,6 +9,7 @@ import { announceDue } from '../store/payouts/payout-settings.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
+import { Alarm, createAlarm, type Report } from './alarm.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
@@ -21,7 +22,6 @@ import { pollRates } from './rate-poller.ts';
 import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
 
-export type Report = (job: string, error: unknown) => void;
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 
 const SECOND_MS = 1_000;
@@ -35,7 +35,6 @@ const SECOND_READING_BATCH = 50;
 /** Looks whether a credit has made automatic payouts due. */
 const CREDITED_JOB = 'credited';
 const RECONCILED_BLOCKS = 2_000;
-const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
 export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
 
@@ -196,23 +195,6 @@ function paying(ctx: Context, watched: readonly UtxoCode[], report: Report, payo
     },
   };
 }
-/** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
-export class Alarm extends Error {}
-
-/** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
-function createAlarm(job: string, report: Report): (now: string) => void {
-  let last = '';
-  let again = 0;
-  return (now) => {
-    const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
-    if (now !== '' && (kind !== last || performance.now() > again)) {
-      report(job, new Alarm(now));
-      again = performance.now() + ALARM_AGAIN_MS;
-    }
-    last = kind;
-  };
-}
-
 async function nothingMore(work: Promise<unknown>): Promise<boolean> {
   await work;
   return false;

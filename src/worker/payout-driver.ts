@@ -6,18 +6,19 @@ import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
 import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
-import { type Formed, formBatch, priced, progress, storeSigned } from '../flow/payout-batches.ts';
+import { type Formed, formBatch, priced } from '../flow/payout-batches.ts';
+import { progress, storeSigned } from '../flow/payout-progress.ts';
 import { restoreSignature } from '../flow/restored-signatures.ts';
+import { markSent } from '../store/payouts/attempts.ts';
 import {
   type Attempt,
   type Batch,
   endLease,
   leaseBatch,
-  markSent,
   raiseLease,
   readBatch,
   setBatchTrouble,
-} from '../store/payouts/attempts.ts';
+} from '../store/payouts/batch-rows.ts';
 import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';

@@ -2,7 +2,7 @@
 // something waits it looks every second.
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
-import { bookCapital } from '../flow/payout-batches.ts';
+import { bookCapital } from '../flow/own-coins.ts';
 import { restoreSignature } from '../flow/restored-signatures.ts';
 import { lastSignature } from '../store/payouts/attempts.ts';
 import { readWork } from '../store/payouts/batches.ts';

@@ -1,7 +1,7 @@
 // Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
 import { blocksSince, isInChain } from '../store/chain/blocks.ts';
-import type { Batch } from '../store/payouts/attempts.ts';
+import type { Batch } from '../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createOutpointSet, watchOnly } from './watch-list.ts';

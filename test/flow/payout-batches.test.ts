@@ -4,11 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { formBatch, priced, progress, storeSigned } from '../../src/flow/payout-batches.ts';
+import { formBatch, priced } from '../../src/flow/payout-batches.ts';
 import { requestPayout } from '../../src/flow/payout-life.ts';
+import { progress, storeSigned } from '../../src/flow/payout-progress.ts';
 import { restoreSignature } from '../../src/flow/restored-signatures.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { type Batch, leaseBatch, readBatch } from '../../src/store/payouts/attempts.ts';
+import { type Batch, leaseBatch, readBatch } from '../../src/store/payouts/batch-rows.ts';
 import { FEE_MAX, OUTSIDE, owe, tellFee } from '../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 

@@ -1,7 +1,7 @@
 // A worker that is refused a signature gives its reservation up, but never one for which a signature exists or can still come to be.
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Signing } from '../../src/signer/signing.ts';
-import { raiseLease } from '../../src/store/payouts/attempts.ts';
+import { raiseLease } from '../../src/store/payouts/batch-rows.ts';
 import { giveUpBatch } from '../../src/store/payouts/batches.ts';
 import { COIN, openTestSigner, requestFor, type TestSigner } from './setup.ts';
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
-import { newOwnAddresses } from '../../flow/own-addresses.ts';
+import { newOwnAddresses } from '../../flow/own-coins.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { readOwnScripts } from '../../store/payouts/batches.ts';
