@@ -1,6 +1,5 @@
 // Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
 // most one is open per merchant and method; three failures in a row pause them.
-import { CURRENCY_CODES } from '../core/currency.ts';
 import { payoutAmount } from '../core/payouts/payout-form.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
@@ -63,9 +62,8 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
     }
     const { method, destination } = row;
     const leave = payoutAmount(method, row.leave, 'leave');
-    // all of them, as the request itself locks them
-    const balances = await lockBalances(sql, merchantId, CURRENCY_CODES);
-    const available = balances.get(PAYOUT_UNITS[method].code)?.available ?? 0n;
+    const currency = PAYOUT_UNITS[method].code;
+    const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
     if (available < payoutAmount(method, row.threshold, 'threshold')) return false;
     try {
       await requestPayout(

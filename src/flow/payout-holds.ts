@@ -1,11 +1,10 @@
 // Why a payout waits, and what lets it go on: decided when it is requested, and again when a reason may have ended.
-import { CURRENCY_CODES } from '../core/currency.ts';
-import type { Balances } from '../core/judge/case.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
 import { exposure, heldReason, isAboveLimit } from '../core/payouts/held-reason.ts';
 import type { HeldReason } from '../core/payouts/payout-states.ts';
 import { lockBalances } from '../store/ledger/ledger.ts';
-import { areStopped, readUnfinal } from '../store/payouts/hold-facts.ts';
+import { readStops, readUnfinal } from '../store/payouts/hold-facts.ts';
 import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, setHeldReason } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
@@ -17,44 +16,45 @@ import { getPayoutGuards, type PayoutGuards } from './settings.ts';
 export type HeldPayout = {
   readonly id: string | null;
   readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
   readonly usdMinor: bigint | null;
   readonly needsApproval: boolean;
   readonly isApproved: boolean;
 };
 
-/** Whether the merchant owes something in any currency. */
-export function owes(balances: Balances): boolean {
-  return [...balances.values()].some(({ receivable }) => receivable > 0n);
-}
+/** What is known of its merchant at this moment. */
+export type HoldingFacts = {
+  /** What is available in the payout's currency once its own hold has left; the balance is locked. */
+  readonly left: bigint;
+  readonly guards: PayoutGuards;
+  readonly isStopped: boolean;
+  readonly owes: boolean;
+};
 
-/**
- * Why this payout waits; null when nothing holds it.
- * @param now.balances locked; its own hold has left `available`
- */
+/** Why this payout waits; null when nothing holds it. */
 export async function whyHeld(
   ctx: Context,
   sql: Sql,
   payout: HeldPayout,
-  now: { readonly balances: Balances; readonly guards: PayoutGuards; readonly isStopped: boolean },
+  now: HoldingFacts,
 ): Promise<ReturnType<typeof heldReason>> {
   return heldReason({
     isStopped: now.isStopped,
-    owes: owes(now.balances),
+    owes: now.owes,
     needsApproval: payout.needsApproval || isAboveLimit(payout.usdMinor, now.guards.approvalAbove),
     isApproved: payout.isApproved,
-    isTooEarly: await isTooEarly(ctx, sql, payout, now.balances),
+    isTooEarly: await isTooEarly(ctx, sql, payout, now.left),
   });
 }
 
 /** What of a merchant's other payouts still waits counts as here. */
-async function isTooEarly(ctx: Context, sql: Sql, { id, merchantId }: HeldPayout, balances: Balances): Promise<boolean> {
+async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available: bigint): Promise<boolean> {
   const limit = ctx.unfinalPayoutMinor;
   if (limit === null) return false;
-  const { unfinal, waiting } = await readUnfinal(sql, merchantId, id);
-  const parts = [...unfinal].map(([currency, amount]) => ({
-    currency,
-    unfinal: amount,
-    left: plus(balances.get(currency)?.available ?? 0n, waiting.get(currency) ?? 0n),
+  const parts = (await readUnfinal(sql, payout.merchantId, payout.id)).map((part) => ({
+    currency: part.currency,
+    unfinal: part.unfinal,
+    left: plus(part.currency === payout.currency ? available : part.available, part.waiting),
   }));
   const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
   if (short.length === 0) return false;
@@ -78,14 +78,16 @@ export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<
 /** The same for a payout that the caller has locked. */
 export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow): Promise<boolean> {
   if (payout.step !== 'held' && payout.step !== 'queued') return false;
-  const balances = await lockBalances(sql, payout.merchantId, CURRENCY_CODES);
+  const { merchantId, currency } = payout;
+  const left = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
+  const stops = await readStops(sql, merchantId);
   const atMs = ctx.ports.clock.now();
   if (payout.step === 'queued') {
-    if (!owes(balances)) return false;
+    if (!stops.owes) return false;
     await movePayout(sql, payout, 'held_again', { heldReason: 'receivable', atMs });
     return true;
   }
-  const reason = await reasonNow(ctx, sql, payout, balances);
+  const reason = await reasonNow(ctx, sql, payout, { ...stops, left });
   if (reason !== null) {
     if (reason !== payout.heldReason) await setHeldReason(sql, payout.id, reason);
     return false;
@@ -96,16 +98,16 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
 }
 
 /** One that was processing already waits only for what is owed, or for a person. */
-async function reasonNow(ctx: Context, sql: Sql, payout: PayoutRow, balances: Balances): Promise<HeldReason | null> {
+async function reasonNow(
+  ctx: Context,
+  sql: Sql,
+  payout: PayoutRow,
+  now: Omit<HoldingFacts, 'guards'>,
+): Promise<HeldReason | null> {
   if (payout.status === 'processing') {
     if (payout.heldReason !== 'receivable') return payout.heldReason;
-    return owes(balances) ? 'receivable' : null;
+    return now.owes ? 'receivable' : null;
   }
   const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId: payout.merchantId });
-  return whyHeld(
-    ctx,
-    sql,
-    { ...payout, isApproved: payout.approvedAtMs !== null },
-    { balances, guards, isStopped: await areStopped(sql) },
-  );
+  return whyHeld(ctx, sql, { ...payout, isApproved: payout.approvedAtMs !== null }, { ...now, guards });
 }

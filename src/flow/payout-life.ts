@@ -1,6 +1,5 @@
 // What merchants and operators do with a payout: request, cancel, approve, resolve. Each is one database transaction in which the payout,
 // its entries and its event are written together; nothing outside is called while it is open.
-import { CURRENCY_CODES } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import { formatMinor, minus, plus } from '../core/money.ts';
 import { isAboveLimit } from '../core/payouts/held-reason.ts';
@@ -58,17 +57,15 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     checkMinimum(request.method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
     const feeMax = highestFee(facts.feeRate);
-    const balances = await lockBalances(sql, merchantId, CURRENCY_CODES);
-    const available = balances.get(CURRENCY)?.available ?? 0n;
+    const available = (await lockBalances(sql, merchantId, [CURRENCY])).get(CURRENCY)?.available ?? 0n;
     const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
     if (left < 0n) throw notCovered(available, feeMax);
 
     const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, CURRENCY, facts.rate);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
-    balances.set(CURRENCY, { receivable: balances.get(CURRENCY)?.receivable ?? 0n, available: left });
-    const asked = { id: null, merchantId, usdMinor, needsApproval, isApproved: false };
-    const heldReason = await whyHeld(ctx, sql, asked, { balances, guards, isStopped: facts.isStopped });
+    const asked = { id: null, merchantId, currency: CURRENCY, usdMinor, needsApproval, isApproved: false };
+    const heldReason = await whyHeld(ctx, sql, asked, { ...facts, guards, left });
     const payout: RequestedPayout = {
       id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
       merchantId,

@@ -5,11 +5,11 @@ import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
-import { announceDue } from '../store/payouts/payout-settings.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
+import { announceAutomatic, CREDITED_JOB, createCredited } from './automatic-payouts.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
@@ -32,8 +32,6 @@ const LOOKUP_SHARE = 10;
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
 /** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
-/** Looks whether a credit has made automatic payouts due. */
-const CREDITED_JOB = 'credited';
 const RECONCILED_BLOCKS = 2_000;
 
 export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
@@ -60,19 +58,8 @@ export function workerJobs(
     createDueJob(ctx, watchers),
     judging(ctx, report),
     ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], report, payouts)]),
-    {
-      name: CREDITED_JOB,
-      everyMs: null,
-      urgent: false,
-      run: async () => {
-        await announceDue(ctx.db, ctx.ports.clock.now());
-        return false;
-      },
-    },
-    scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, {
-      urgent: true,
-      work: async () => nothingMore(announceDue(ctx.db, ctx.ports.clock.now())),
-    }),
+    createCredited(ctx),
+    scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),
     createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
     ...[...watchers].map(([currency, { firstSeen }]) =>
       lookUps(ctx, currency, { report, memory: memoryOf(currency), firstSeen }),

@@ -186,7 +186,9 @@ describe('an input', () => {
     const { payout } = await ready();
     const input = at.input(COIN);
     await refused(requestFor([payout], [input, input]), 'keys', /stands twice/);
-    await refused(requestFor([payout], [{ ...input, xpub: at.xpubOf('LTC') }]), 'keys', /not the signer's account/);
+    const foreign = { ...at.input(COIN), xpub: at.xpubOf('LTC') };
+    await refused(requestFor([payout], [foreign]), 'keys', /not the signer's account/);
+    await refused(requestFor([payout], [input, foreign]), 'keys', /not the signer's account/);
   });
 
   it('keeps the amount and the key that were said of it first', async () => {

@@ -17,6 +17,10 @@ export type Place = {
 
 const PLACE = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
   exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
+/** @param merchant as SQL; a bare column name would mean the account's own */
+const owesOf = (merchant: string): string =>
+  `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
+            where a.merchant_id = ${merchant} and a.kind = 'receivable' and b.amount > 0)`;
 const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
 
 /** Whose an output script is. */
@@ -37,6 +41,8 @@ export type RequestFacts = {
   /** At most 5 min old; null = there is none. */
   readonly rate: Rate | null;
   readonly isStopped: boolean;
+  /** The merchant owes something, in any currency. */
+  readonly owes: boolean;
 };
 
 /** What a request for a payout is judged by besides the balances, in one statement. */
@@ -44,10 +50,10 @@ export async function readRequestFacts(
   sql: Sql,
   of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
 ): Promise<RequestFacts> {
-  type Row = SettingsColumns & Place & { fee_rate: bigint | null; rate: string | null; stopped: boolean };
+  type Row = SettingsColumns & Place & { fee_rate: bigint | null; rate: string | null; stopped: boolean; owes: boolean };
   const { rows } = await sql.query<Row>({
     name: 'payout_request_facts',
-    text: `select ${SETTINGS_COLUMNS}, ${PLACE}, ${STOPPED},
+    text: `select ${SETTINGS_COLUMNS}, ${PLACE}, ${STOPPED}, ${owesOf('$2')} as owes,
                   (select fee_rate from fee_rates where currency = $3) as fee_rate,
                   (select usd from rates where currency = $3 and at between $4 and $5) as rate
              from merchant_settings where merchant_id = $2`,
@@ -60,31 +66,35 @@ export async function readRequestFacts(
     feeRate: row.fee_rate,
     rate: row.rate === null ? null : storedRate(row.rate),
     isStopped: row.stopped,
+    owes: row.owes,
   };
 }
 
-/** Whether all payouts are stopped. */
-export async function areStopped(sql: Sql): Promise<boolean> {
-  const { rows } = await sql.query<{ stopped: boolean }>({
-    name: 'payouts_stopped',
-    text: `select ${STOPPED}`,
-    values: [],
+/** Whether all payouts are stopped, and whether the merchant owes something, in any currency. */
+export async function readStops(sql: Sql, merchantId: bigint): Promise<{ readonly isStopped: boolean; readonly owes: boolean }> {
+  const { rows } = await sql.query<{ stopped: boolean; owes: boolean }>({
+    name: 'payout_stops',
+    text: `select ${STOPPED}, ${owesOf('$1::bigint')} as owes`,
+    values: [merchantId],
   });
-  return rows[0]?.stopped === true;
+  return { isStopped: rows[0]?.stopped === true, owes: rows[0]?.owes === true };
 }
 
+/** Of one currency, in minor units: what payments below their final depth have credited, what is available, what waiting payouts hold. */
+export type UnfinalCredit = {
+  readonly currency: CurrencyCode;
+  readonly unfinal: bigint;
+  readonly available: bigint;
+  readonly waiting: bigint;
+};
+
 /**
- * Of each currency what was credited to a merchant by payments below their final depth, and what its payouts that wait still hold, in minor
- * units.
+ * Every currency in which a merchant has credits that are not final.
  * @param but a payout that does not count as waiting
  */
-export async function readUnfinal(
-  sql: Sql,
-  merchantId: bigint,
-  but: string | null,
-): Promise<{ readonly unfinal: ReadonlyMap<CurrencyCode, bigint>; readonly waiting: ReadonlyMap<CurrencyCode, bigint> }> {
+export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | null): Promise<readonly UnfinalCredit[]> {
   const depths = WATCHED_CODES.map((currency) => finalDepth(currency));
-  const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; waiting: string }>({
+  const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; available: string; waiting: string }>({
     name: 'payout_unfinal',
     // only the newest blocks and what is in none are read, each by its index
     text: `with credits as (
@@ -102,14 +112,18 @@ export async function readUnfinal(
            held as (
              select currency, sum(amount + fee_max) as amount from payouts
               where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by currency)
-           select currency, coalesce(c.amount, 0) as unfinal, coalesce(h.amount, 0) as waiting
-             from credits c full join held h using (currency)`,
+           select c.currency, c.amount as unfinal, coalesce(h.amount, 0) as waiting,
+                  coalesce((select b.amount from ledger.account a join ledger.balance b on b.account_id = a.id
+                             where a.merchant_id = $1 and a.kind = 'available' and a.currency = c.currency), 0) as available
+             from credits c left join held h using (currency)`,
     values: [merchantId, but, WATCHED_CODES, depths.map(({ depth }) => depth), depths.map(({ lock }) => lock !== null)],
   });
-  return {
-    unfinal: new Map(rows.map((row) => [row.currency, BigInt(row.unfinal)])),
-    waiting: new Map(rows.map((row) => [row.currency, BigInt(row.waiting)])),
-  };
+  return rows.map(({ currency, unfinal, available, waiting }) => ({
+    currency,
+    unfinal: BigInt(unfinal),
+    available: BigInt(available),
+    waiting: BigInt(waiting),
+  }));
 }
 
 /**
@@ -120,8 +134,7 @@ export async function payoutsToReconsider(
   sql: Sql,
   wanted: { readonly limit: number; readonly but: readonly bigint[] },
 ): Promise<readonly { readonly id: string; readonly merchantId: bigint }[]> {
-  const owes = `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
-                         where a.merchant_id = p.merchant_id and a.kind = 'receivable' and b.amount > 0)`;
+  const owes = owesOf('p.merchant_id');
   const { rows } = await sql.query<{ id: string; merchantId: bigint }>({
     name: 'payouts_to_reconsider',
     text: `select p.id, p.merchant_id as "merchantId" from payouts p
