@@ -7,7 +7,7 @@ import { formatAmount } from '../core/money.ts';
 import { Refusal } from '../core/refusal.ts';
 import { getAccount } from '../flow/account.ts';
 import { guardedSignIn } from '../flow/guarded-sign-in.ts';
-import { getRates } from '../flow/rates.ts';
+import { getRates } from '../flow/quote.ts';
 import { refresh } from '../flow/refresh.ts';
 import { getSettings, type Settings, setSettings } from '../flow/settings.ts';
 import { signOut } from '../flow/sign-in.ts';

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
-import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
@@ -12,6 +11,7 @@ import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { untilSandboxIsSeen } from './sandbox/first-look.ts';
 import { sandboxForward } from './sandbox/forward.ts';
 import { sandboxEndpoint } from './sandbox/place.ts';
+import { listenRefused } from './start-refused.ts';
 import { openStatusNotifier } from './status-notifier.ts';
 import { wireBooks } from './wire.ts';
 
