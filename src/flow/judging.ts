@@ -5,6 +5,7 @@ import type { Balances, Case, ChainView, DatedBlock, Payment } from '../core/jud
 import { judge, judgeInTurns, type Verdict } from '../core/judge/judge.ts';
 import { createTurns, type Turns } from '../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../store/transactions/cases.ts';
+import { JUDGED_COLUMNS, type JudgedField } from '../store/transactions/judged-columns.ts';
 import type { Judged } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
 
@@ -72,18 +73,18 @@ async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
 
 /** What a verdict changed. Payments of which only the next time to look has changed are written only as far as the portion has room. */
 function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POSITIVE_INFINITY): Judged {
-  const placed: Payment[] = [];
+  const decided: Payment[] = [];
   const looked: Payment[] = [];
   for (const [n, payment] of it.payments.entries()) {
     const before = facts.payments[n] as Payment;
-    if (isPlaced(payment, before)) placed.push(payment);
-    else if (isLookedAt(payment, before)) looked.push(payment);
+    if (differs(payment, before, DECIDED)) decided.push(payment);
+    else if (differs(payment, before, LOOKED_AT)) looked.push(payment);
   }
-  const room = Math.max(0, portion - placed.length);
+  const room = Math.max(0, portion - decided.length);
   return {
     before: facts.locked,
     transaction: it.transaction,
-    payments: [...placed, ...looked.slice(0, room)],
+    payments: [...decided, ...looked.slice(0, room)],
     steps: it.steps,
     verdict,
     nowMs: it.nowMs,
@@ -91,33 +92,12 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POS
   };
 }
 
-/**
- * Whether anything that the judge writes of a payment has changed, except what {@link isLookedAt} compares. Written out, because there may
- * be very many payments.
- */
-function isPlaced(a: Payment, b: Payment): boolean {
-  return (
-    a.classified !== b.classified ||
-    a.present !== b.present ||
-    a.onTimeMinor !== b.onTimeMinor ||
-    a.valueRate !== b.valueRate ||
-    a.judgedBlockHash !== b.judgedBlockHash ||
-    a.generation !== b.generation ||
-    a.credited !== b.credited ||
-    a.suspended !== b.suspended ||
-    a.fee !== b.fee ||
-    a.inAvailable !== b.inAvailable ||
-    a.inSuspense !== b.inSuspense ||
-    a.inRefund !== b.inRefund ||
-    a.sentBack !== b.sentBack ||
-    a.owed !== b.owed ||
-    a.owedFee !== b.owedFee ||
-    a.wasLost !== b.wasLost ||
-    a.depositEntryKey !== b.depositEntryKey
-  );
-}
+/** Of what the judge writes of a payment: when to look again, and whether it is shown as counted. The rest is what it decides. */
+const LOOKED_AT: readonly JudgedField[] = ['counted', 'dueHeight', 'dueAtMs'];
+const DECIDED: readonly (JudgedField | 'classified')[] = [
+  'classified',
+  ...JUDGED_COLUMNS.map(({ field }) => field).filter((field) => !LOOKED_AT.includes(field)),
+];
 
-/** Whether the next time to look, or whether the payment is shown as counted, has changed. */
-function isLookedAt(a: Payment, b: Payment): boolean {
-  return a.counted !== b.counted || a.dueHeight !== b.dueHeight || a.dueAtMs !== b.dueAtMs;
-}
+const differs = (a: Payment, b: Payment, fields: readonly (keyof Payment)[]): boolean =>
+  fields.some((field) => a[field] !== b[field]);

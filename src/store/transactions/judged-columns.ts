@@ -49,7 +49,7 @@ const CODECS = {
   counted: ['counted', BOOLEAN],
   dueAtMs: ['due_at', TIME],
 } satisfies { readonly [F in keyof Payment]?: readonly [column: string, codec: Codec<Payment[F]>] };
-type JudgedField = keyof typeof CODECS;
+export type JudgedField = keyof typeof CODECS;
 type Column = { readonly field: JudgedField; readonly column: string } & Codec<unknown>;
 
 export const JUDGED_COLUMNS: readonly Column[] = (Object.entries(CODECS) as [JudgedField, [string, Codec<unknown>]][]).map(
