@@ -14,7 +14,11 @@ export type Facts = {
   readonly payments: readonly Payment[];
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
+  /** An earlier verdict is not written to all of its payments yet: they are not what was decided, and may not be judged. */
+  readonly isUnwritten: boolean;
 };
+/** The largest number of payments that one database transaction writes: watchers wait for rows that it holds. */
+export const PAYMENTS_AT_ONCE = 1_000;
 /** A decision of the merchant, applied to the case after everything that was due. */
 export type MerchantDecision = (it: Case) => void;
 
@@ -43,7 +47,8 @@ export function decideOn(ctx: Context, facts: Facts, balances: Balances | null):
 /**
  * As {@link decideOn}, yielding to other work in between: for transactions that may have very many payments.
  * @param options.decision the merchant's decision, applied after everything that was due
- * @param options.portion the largest number of payments to handle, the others are due again; absent: all
+ * @param options.portion the largest number of payments to handle, the others are due again; absent: all are handled, but not all are
+ *   written at once
  */
 export async function decideInTurns(
   ctx: Context,
@@ -71,8 +76,12 @@ async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
   }
 }
 
-/** What a verdict changed. Payments of which only the next time to look has changed are written only as far as the portion has room. */
-function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POSITIVE_INFINITY): Judged {
+/**
+ * What a verdict changed. Where it decided more than a portion (what pays the price, what the merchant accepts), all of that is written
+ * later; payments of which only the next time to look has changed are written as far as the portion has room.
+ */
+function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_AT_ONCE): Judged {
+  if (facts.isUnwritten) throw new Error(`a verdict on ${it.transaction.id} is not written yet`);
   const decided: Payment[] = [];
   const looked: Payment[] = [];
   for (const [n, payment] of it.payments.entries()) {
@@ -80,15 +89,17 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POS
     if (differs(payment, before, DECIDED)) decided.push(payment);
     else if (differs(payment, before, LOOKED_AT)) looked.push(payment);
   }
-  const room = Math.max(0, portion - decided.length);
+  const isMuch = decided.length > portion;
+  const room = isMuch ? 0 : portion - decided.length;
   return {
     before: facts.locked,
     transaction: it.transaction,
-    payments: [...decided, ...looked.slice(0, room)],
+    payments: [...(isMuch ? [] : decided), ...looked.slice(0, room)],
+    later: isMuch ? decided : [],
     steps: it.steps,
     verdict,
     nowMs: it.nowMs,
-    more: it.more === true || looked.length > room,
+    more: it.more === true || isMuch || looked.length > room,
   };
 }
 

@@ -7,24 +7,25 @@ export const OF_PAYMENTS: readonly Question[] = [
     says: 'what the ledger holds on a chain is the sum of its booked payments',
     text: `select coalesce(l.currency, p.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payments ' || coalesce(p.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_chain' group by currency) l
-             full join (select currency, sum(amount) as amount from payments where deposit_key is not null group by currency) p on p.currency = l.currency
+             full join (select currency, sum(amount) as amount from decided_payments where deposit_key is not null group by currency) p on p.currency = l.currency
             where coalesce(l.amount, 0) <> coalesce(p.amount, 0)`,
   },
   {
     id: 'INV-8',
     says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not reversed its payment',
     text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what
-             from payments p left join ledger.part d on d.key = p.deposit_key
+             from decided_payments p left join ledger.part d on d.key = p.deposit_key
             where p.deposit_key is not null and (d.key is null or exists (select 1 from ledger.part r where r.reverses = d.key))
            union all
            select 'payment ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' to ' || p.transaction_id || ' names a ' || e.kind || ' of ' || d.amount
                   || ' to ' || coalesce(e.transaction_id, 'nothing')
-             from payments p join ledger.part d on d.key = p.deposit_key join ledger.entry e on e.id = d.entry_id
+             from decided_payments p join ledger.part d on d.key = p.deposit_key join ledger.entry e on e.id = d.entry_id
             where e.kind <> 'deposit' or e.transaction_id is distinct from p.transaction_id or d.amount <> p.amount
            union all
            select 'deposit ' || d.key || ' has no payment' from ledger.part d join ledger.entry e on e.id = d.entry_id
             where e.kind = 'deposit' and not exists (select 1 from ledger.part r where r.reverses = d.key)
-              and not exists (select 1 from payments p where p.deposit_key = d.key)`,
+              and not exists (select 1 from payments p where p.deposit_key = d.key)
+              and not exists (select 1 from payment_decisions p where p.deposit_key = d.key)`,
   },
   {
     id: 'INV-9',
@@ -40,7 +41,7 @@ export const OF_PAYMENTS: readonly Question[] = [
     id: 'BOOK-1',
     says: 'every unit of a payment is in exactly one place',
     text: `select 'payment ' || txid || ':' || vout || ' of ' || amount || ' is booked as ' || (in_available + in_suspense + in_refund + sent_back) as what
-             from payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
+             from decided_payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
   },
   {
     id: 'BOOK-11',
