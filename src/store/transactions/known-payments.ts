@@ -166,7 +166,9 @@ async function paymentsAt(sql: Sql, known: KnownPayments): Promise<readonly Paym
       one.payment = { ...one.payment, arrivalRate, spends: spent };
     return one.payment;
   });
-  return payments.sort(bySight);
+  // they are mostly known in this order already
+  const isSorted = payments.every((payment, n) => n === 0 || bySight(payments[n - 1] as Payment, payment) < 0);
+  return isSorted ? payments : payments.sort(bySight);
 }
 
 async function readRates(sql: Sql, arrivals: readonly string[]): Promise<ReadonlyMap<string, Rate | null>> {
