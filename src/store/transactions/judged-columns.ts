@@ -70,5 +70,10 @@ export function judgedFields(row: JudgedRow): Pick<Payment, JudgedField> {
  * which takes longer than everything else that is done with thousands of rows.
  */
 export function arrayText(values: readonly unknown[]): string {
-  return `{${values.map((value) => (value === null ? 'NULL' : value instanceof Date ? value.toISOString() : value)).join()}}`;
+  return `{${values.map(elementText).join()}}`;
+}
+
+function elementText(value: unknown): string {
+  if (value === null) return 'NULL';
+  return value instanceof Date ? value.toISOString() : String(value as string | number | bigint | boolean);
 }
