@@ -21,7 +21,7 @@ const AREAS = [
     tests: ['test/flow/judge', 'test/flow/transaction', 'test/store/cases', 'test/simulation/credit'],
   },
   {
-    code: /^src\/store\/ledger\/(ledger|balances)\.ts$/,
+    code: /^src\/store\/ledger\/ledger\.ts$/,
     tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/judge-together', 'test/flow/audit'],
   },
   {

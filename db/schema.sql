@@ -439,6 +439,35 @@ create table public.own_coins (
   constraint own_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
+create table public.payment_decisions (
+  transaction_id text collate "C" not null,
+  payment_id bigint not null,
+  decided_at timestamp with time zone not null,
+  classified boolean not null,
+  present boolean not null,
+  on_time_minor numeric not null,
+  value_rate numeric(24,8),
+  judged_block_hash text,
+  generation integer not null,
+  credited numeric not null,
+  suspended numeric not null,
+  fee numeric not null,
+  in_available numeric not null,
+  in_suspense numeric not null,
+  in_refund numeric not null,
+  sent_back numeric not null,
+  owed numeric not null,
+  owed_fee numeric not null,
+  was_lost boolean not null,
+  deposit_key text collate "C",
+  due_height integer,
+  counted boolean not null,
+  due_at timestamp with time zone,
+  constraint payment_decisions_pkey PRIMARY KEY (transaction_id, payment_id),
+  constraint payment_decisions_check CHECK ((LEAST(on_time_minor, credited, suspended, fee, in_available, in_suspense, in_refund, sent_back, owed, owed_fee) >= (0)::numeric)),
+  constraint payment_decisions_value_rate_check CHECK (COALESCE((value_rate > (0)::numeric), true))
+);
+
 create table public.payment_inputs (
   currency text not null,
   prev_txid text collate "C" not null,
@@ -888,6 +917,110 @@ UNION ALL
    FROM (ledger.account a
      JOIN ledger.house_balance h ON ((h.account_id = a.id)));
 
+create view public.decided_payments as
+ SELECT p.id,
+    p.transaction_id,
+    p.currency,
+    p.txid,
+    p.vout,
+    p.amount,
+    p.coinbase,
+    p.twin_key,
+    p.state,
+    p.lock,
+    p.height,
+    p.block_hash,
+    p.block_time,
+    p.seen_at,
+    p.caught_up_at,
+    p.found_mined,
+    p.gone_since,
+    p.last_height,
+    p.conflict_txid,
+        CASE
+            WHEN d.classified THEN COALESCE(p.noticed_at, d.decided_at)
+            WHEN (d.payment_id IS NULL) THEN p.noticed_at
+            ELSE NULL::timestamp with time zone
+        END AS noticed_at,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.present
+            ELSE d.present
+        END AS present,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.on_time_minor)::numeric
+            ELSE d.on_time_minor
+        END AS on_time_minor,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.value_rate
+            ELSE d.value_rate
+        END AS value_rate,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.judged_block_hash
+            ELSE d.judged_block_hash
+        END AS judged_block_hash,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.generation
+            ELSE d.generation
+        END AS generation,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.credited)::numeric
+            ELSE d.credited
+        END AS credited,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.suspended)::numeric
+            ELSE d.suspended
+        END AS suspended,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.fee)::numeric
+            ELSE d.fee
+        END AS fee,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.in_available)::numeric
+            ELSE d.in_available
+        END AS in_available,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.in_suspense)::numeric
+            ELSE d.in_suspense
+        END AS in_suspense,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.in_refund)::numeric
+            ELSE d.in_refund
+        END AS in_refund,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.sent_back)::numeric
+            ELSE d.sent_back
+        END AS sent_back,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.owed)::numeric
+            ELSE d.owed
+        END AS owed,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN (p.owed_fee)::numeric
+            ELSE d.owed_fee
+        END AS owed_fee,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.was_lost
+            ELSE d.was_lost
+        END AS was_lost,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.deposit_key
+            ELSE d.deposit_key
+        END AS deposit_key,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.due_height
+            ELSE d.due_height
+        END AS due_height,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.counted
+            ELSE d.counted
+        END AS counted,
+        CASE
+            WHEN (d.payment_id IS NULL) THEN p.due_at
+            ELSE d.due_at
+        END AS due_at
+   FROM (payments p
+     LEFT JOIN payment_decisions d ON (((d.transaction_id = p.transaction_id) AND (d.payment_id = p.id))));
+
 -- Functions
 
 CREATE OR REPLACE FUNCTION ledger.account_id(p_code text)
@@ -1174,6 +1307,8 @@ grant delete, insert, select, update on public.chain_reconciled_blocks to bursar
 
 grant delete, insert, select, update on public.database_replacements to bursar_app;
 
+grant delete, insert, select, update on public.decided_payments to bursar_app;
+
 grant delete, insert, select, update on public.due_marks to bursar_app;
 
 grant delete, insert, select, update on public.early_coins to bursar_app;
@@ -1205,6 +1340,8 @@ grant delete, insert, select, update on public.outgoing_shares to bursar_app;
 grant delete, insert, select, update on public.own_addresses to bursar_app;
 
 grant delete, insert, select, update on public.own_coins to bursar_app;
+
+grant delete, insert, select, update on public.payment_decisions to bursar_app;
 
 grant delete, insert, select, update on public.payment_inputs to bursar_app;
 

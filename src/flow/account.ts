@@ -1,6 +1,6 @@
 // What a merchant may know of itself: its registration and its available balances.
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import { readAvailable } from '../store/ledger/balances.ts';
+import { readAvailable } from '../store/ledger/ledger.ts';
 import { type Merchant, readMerchant } from '../store/merchants/merchants.ts';
 import type { Context } from './context.ts';
 

@@ -7,26 +7,61 @@ import { type Balances, BalancesNeeded, type CaseTransaction } from '../core/jud
 import { lockBalances, lockFreeBalances } from '../store/ledger/ledger.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { lockTransactions } from '../store/transactions/cases.ts';
-import { type KnownPayments, readKnown } from '../store/transactions/known-payments.ts';
+import { type KnownPayments, MuchChanged, readAhead, readKnown } from '../store/transactions/known-payments.ts';
+import { writeDecisions } from '../store/transactions/payment-decisions.ts';
 import { type Judged, writeCases } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
 import { readFacts } from './facts.ts';
-import { decideInTurns, decideOn, type Facts, type MerchantDecision } from './judging.ts';
+import { decideInTurns, decideOn, type Facts, type MerchantDecision, PAYMENTS_AT_ONCE } from './judging.ts';
+
+type Alone = {
+  readonly merchantId?: bigint;
+  /** The merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it. */
+  readonly word?: MerchantDecision;
+};
 
 /**
- * Decides one transaction inside an open database transaction.
- * @param options.word the merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it
+ * Decides one transaction. Of one of very many payments everything that is due is decided before, in portions of a database transaction
+ * each, so that the last one is short.
  * @returns the transaction afterwards; null when the merchant has none with this id
  */
-export async function decide(
+export async function decide(ctx: Context, id: string, options: Alone = {}): Promise<CaseTransaction | null> {
+  const known: KnownPayments = new Map();
+  await readAhead(ctx.db, id, known);
+  if (known.size > PAYMENTS_AT_ONCE) await decideDue(ctx, id, known, options.merchantId);
+  return ctx.db.transaction((sql) => decideLocked(ctx, sql, id, known, options));
+}
+
+/** More often than this nothing is left to somebody who pays again and again: then the decision itself does the rest. */
+const MOST_PORTIONS = 500;
+
+async function decideDue(ctx: Context, id: string, known: KnownPayments, merchantId: bigint | undefined): Promise<void> {
+  const portion = { known, portion: PAYMENTS_AT_ONCE, most: 2 * PAYMENTS_AT_ONCE, wait: true, merchantId: merchantId ?? null };
+  for (let n = 0; n < MOST_PORTIONS; n++) {
+    try {
+      if ((await ctx.db.transaction((sql) => decidePortion(ctx, sql, id, portion))) !== 'more') return;
+    } catch (error) {
+      if (!(error instanceof MuchChanged)) throw error;
+      await readAhead(ctx.db, id, known);
+    }
+  }
+}
+
+async function decideLocked(
   ctx: Context,
   sql: Sql,
   id: string,
-  options: { readonly merchantId?: bigint; readonly word?: MerchantDecision } = {},
+  known: KnownPayments,
+  options: Alone,
 ): Promise<CaseTransaction | null> {
   const locked = await lockTransactions(sql, [id], { wait: true, merchantId: options.merchantId ?? null });
   const { contestedLimitMinor } = ctx;
-  const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, new Map(), { contestedLimitMinor }));
+  const read = () => readFacts(ctx, sql, locked, () => readKnown(sql, id, known, { contestedLimitMinor }));
+  let [facts] = await read();
+  while (facts?.isUnwritten) {
+    await writeDecisions(sql, id, PAYMENTS_AT_ONCE);
+    [facts] = await read();
+  }
   if (facts === undefined) return null;
   const decision = options.word === undefined ? {} : { decision: options.word };
   let judged: Judged;
@@ -44,7 +79,7 @@ export async function decide(
 
 export type Together = {
   readonly decided: readonly string[];
-  /** Skipped and still due: another session holds their row or their merchant's balance. */
+  /** Skipped and still due: another session holds their row or their merchant's balance, or an earlier verdict is not written yet. */
   readonly busy: readonly string[];
   /** The judge could not decide them. */
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
@@ -62,6 +97,10 @@ export async function decideTogether(ctx: Context, sql: Sql, ids: readonly strin
   const failed: { id: string; error: unknown }[] = [];
   for (const { transaction } of locked) busy.delete(transaction.id);
   for (const facts of await readFacts(ctx, sql, locked)) {
+    if (facts.isUnwritten) {
+      busy.add(facts.locked.transaction.id);
+      continue;
+    }
     try {
       judged.push(decideOn(ctx, facts, null));
     } catch (error) {
@@ -89,36 +128,53 @@ export async function decideTogether(ctx: Context, sql: Sql, ids: readonly strin
   return { decided: judged.map((one) => one.transaction.id), busy: [...busy], failed };
 }
 
+export type Portion = {
+  /** The payments read so far: only the missing and changed ones are read. */
+  readonly known: KnownPayments;
+  /** The largest number of payments to handle. */
+  readonly portion: number;
+  /** The largest number of payments to read. */
+  readonly most: number;
+  /** Whether to wait for a row that another session holds. */
+  readonly wait?: boolean;
+  readonly merchantId?: bigint | null;
+};
+
 /**
- * Decides a portion of one transaction of very many payments inside one open database transaction: when some are left, it is due again at
- * once. It waits for no row, and yields to other work of this process.
- * @param options.known the payments read so far: only the missing and changed ones are read
- * @param options.portion the largest number of payments to handle
- * @param options.most the largest number of payments to read
- * @throws MuchChanged when more have changed: then they must be read first
- * @returns false when another session holds its row or its merchant's balance: it is still due
+ * Decides a portion of one transaction of very many payments inside one open database transaction, and yields to other work of this
+ * process. Where an earlier verdict is not written to all of its payments, it writes some of them and decides nothing.
+ * @throws MuchChanged when more have changed than may be read: then they must be read first
+ * @returns `more`: it is due again at once; `busy`: another session holds its row or its merchant's balance, or there is no such
+ *   transaction
  */
 export async function decidePortion(
   ctx: Context,
   sql: Sql,
   id: string,
-  { known, portion, most }: { readonly known: KnownPayments; readonly portion: number; readonly most: number },
-): Promise<boolean> {
+  { known, portion, most, wait = false, merchantId = null }: Portion,
+): Promise<'more' | 'done' | 'busy'> {
   const { contestedLimitMinor } = ctx;
-  const locked = await lockTransactions(sql, [id], { wait: false });
+  const locked = await lockTransactions(sql, [id], { wait, merchantId });
   const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, known, { contestedLimitMinor, most }));
-  if (facts === undefined) return false;
+  if (facts === undefined) return 'busy';
+  if (facts.isUnwritten) {
+    await writeDecisions(sql, id, portion);
+    return 'more';
+  }
   let judged: Judged;
   try {
     judged = await decideInTurns(ctx, facts, null, { portion });
   } catch (error) {
     if (!(error instanceof BalancesNeeded)) throw error;
-    const balances = (await lockFreeBalances(sql, wantedBalances([facts]))).get(facts.locked.transaction.merchantId);
-    if (balances === undefined) return false;
+    const { merchantId: owner } = facts.locked.transaction;
+    const balances = wait
+      ? await lockBalances(sql, owner, currenciesOf(facts))
+      : (await lockFreeBalances(sql, wantedBalances([facts]))).get(owner);
+    if (balances === undefined) return 'busy';
     judged = await decideInTurns(ctx, facts, balances, { portion });
   }
   await writeCases(sql, [judged]);
-  return true;
+  return judged.more ? 'more' : 'done';
 }
 
 function wantedBalances(owed: readonly Facts[]): ReadonlyMap<bigint, readonly CurrencyCode[]> {

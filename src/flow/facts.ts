@@ -24,7 +24,7 @@ export async function readFacts(
   if (locked.length === 0) return [];
   const ids = locked.map((one) => one.transaction.id);
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const { chains, tips, payments } = await read(ids);
+    const { chains, tips, payments, unwritten } = await read(ids);
     const paymentsOf = ({ transaction }: LockedTransaction) => payments.get(transaction.id) ?? [];
     const wanted = locked.map((one) => ({
       currency: one.transaction.currency,
@@ -33,7 +33,13 @@ export async function readFacts(
     }));
     const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
     if (blocks === null) continue;
-    return locked.map((one, n) => ({ locked: one, payments: paymentsOf(one), chains, blocks: blocks[n] ?? new Map() }));
+    return locked.map((one, n) => ({
+      locked: one,
+      payments: paymentsOf(one),
+      chains,
+      blocks: blocks[n] ?? new Map(),
+      isUnwritten: unwritten.has(one.transaction.id),
+    }));
   }
   throw new Error(`the chain reorganised ${MOST_READINGS} times while the payments of ${ids[0]} were read`);
 }

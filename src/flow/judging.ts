@@ -5,6 +5,7 @@ import type { Balances, Case, ChainView, DatedBlock, Payment } from '../core/jud
 import { judge, judgeInTurns, type Verdict } from '../core/judge/judge.ts';
 import { createTurns, type Turns } from '../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../store/transactions/cases.ts';
+import { JUDGED_COLUMNS, type JudgedField } from '../store/transactions/judged-columns.ts';
 import type { Judged } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
 
@@ -13,7 +14,11 @@ export type Facts = {
   readonly payments: readonly Payment[];
   readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
+  /** An earlier verdict is not written to all of its payments yet: they are not what was decided, and may not be judged. */
+  readonly isUnwritten: boolean;
 };
+/** The largest number of payments that one database transaction writes: watchers wait for rows that it holds. */
+export const PAYMENTS_AT_ONCE = 1_000;
 /** A decision of the merchant, applied to the case after everything that was due. */
 export type MerchantDecision = (it: Case) => void;
 
@@ -42,7 +47,8 @@ export function decideOn(ctx: Context, facts: Facts, balances: Balances | null):
 /**
  * As {@link decideOn}, yielding to other work in between: for transactions that may have very many payments.
  * @param options.decision the merchant's decision, applied after everything that was due
- * @param options.portion the largest number of payments to handle, the others are due again; absent: all
+ * @param options.portion the largest number of payments to handle, the others are due again; absent: all are handled, but not all are
+ *   written at once
  */
 export async function decideInTurns(
   ctx: Context,
@@ -70,54 +76,39 @@ async function inTurns(turns: Turns, it: Case): Promise<Verdict> {
   }
 }
 
-/** What a verdict changed. Payments of which only the next time to look has changed are written only as far as the portion has room. */
-function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = Number.POSITIVE_INFINITY): Judged {
-  const placed: Payment[] = [];
+/**
+ * What a verdict changed. Where it decided more than a portion (what pays the price, what the merchant accepts), all of that is written
+ * later; payments of which only the next time to look has changed are written as far as the portion has room.
+ */
+function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_AT_ONCE): Judged {
+  if (facts.isUnwritten) throw new Error(`a verdict on ${it.transaction.id} is not written yet`);
+  const decided: Payment[] = [];
   const looked: Payment[] = [];
   for (const [n, payment] of it.payments.entries()) {
     const before = facts.payments[n] as Payment;
-    if (isPlaced(payment, before)) placed.push(payment);
-    else if (isLookedAt(payment, before)) looked.push(payment);
+    if (differs(payment, before, DECIDED)) decided.push(payment);
+    else if (differs(payment, before, LOOKED_AT)) looked.push(payment);
   }
-  const room = Math.max(0, portion - placed.length);
+  const isMuch = decided.length > portion;
+  const room = isMuch ? 0 : portion - decided.length;
   return {
     before: facts.locked,
     transaction: it.transaction,
-    payments: [...placed, ...looked.slice(0, room)],
+    payments: [...(isMuch ? [] : decided), ...looked.slice(0, room)],
+    later: isMuch ? decided : [],
     steps: it.steps,
     verdict,
     nowMs: it.nowMs,
-    more: it.more === true || looked.length > room,
+    more: it.more === true || isMuch || looked.length > room,
   };
 }
 
-/**
- * Whether anything that the judge writes of a payment has changed, except what {@link isLookedAt} compares. Written out, because there may
- * be very many payments.
- */
-function isPlaced(a: Payment, b: Payment): boolean {
-  return (
-    a.classified !== b.classified ||
-    a.present !== b.present ||
-    a.onTimeMinor !== b.onTimeMinor ||
-    a.valueRate !== b.valueRate ||
-    a.judgedBlockHash !== b.judgedBlockHash ||
-    a.generation !== b.generation ||
-    a.credited !== b.credited ||
-    a.suspended !== b.suspended ||
-    a.fee !== b.fee ||
-    a.inAvailable !== b.inAvailable ||
-    a.inSuspense !== b.inSuspense ||
-    a.inRefund !== b.inRefund ||
-    a.sentBack !== b.sentBack ||
-    a.owed !== b.owed ||
-    a.owedFee !== b.owedFee ||
-    a.wasLost !== b.wasLost ||
-    a.depositEntryKey !== b.depositEntryKey
-  );
-}
+/** Of what the judge writes of a payment: when to look again, and whether it is shown as counted. The rest is what it decides. */
+const LOOKED_AT: readonly JudgedField[] = ['counted', 'dueHeight', 'dueAtMs'];
+const DECIDED: readonly (JudgedField | 'classified')[] = [
+  'classified',
+  ...JUDGED_COLUMNS.map(({ field }) => field).filter((field) => !LOOKED_AT.includes(field)),
+];
 
-/** Whether the next time to look, or whether the payment is shown as counted, has changed. */
-function isLookedAt(a: Payment, b: Payment): boolean {
-  return a.counted !== b.counted || a.dueHeight !== b.dueHeight || a.dueAtMs !== b.dueAtMs;
-}
+const differs = (a: Payment, b: Payment, fields: readonly (keyof Payment)[]): boolean =>
+  fields.some((field) => a[field] !== b[field]);

@@ -1,11 +1,19 @@
 // Prices a transaction: which currency, at which rate, how much, and whether it may be asked for at all. Asks no node and no exchange: the
-// worker keeps their latest state in the database.
+// worker keeps their latest state in the database. The current prices, for /get_rates, are the same rows.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
-import { CURRENCIES, type CurrencyCode, type PaymentMethod, type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import {
+  CURRENCIES,
+  CURRENCY_CODES,
+  type CurrencyCode,
+  type PaymentMethod,
+  type UtxoCode,
+  WATCHED_CODES,
+} from '../core/currency.ts';
 import { formatMinor } from '../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type QuoteFacts, UNWATCHED, USABLE_NODE_STATES } from '../store/transactions/quote-facts.ts';
+import { type LatestRate, latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';
 
 const MIN_USD_MINOR = 50n;
@@ -86,4 +94,10 @@ function dustRefusal(currency: CurrencyCode, amountDue: bigint): Refusal | null 
 
 function isWatched(code: CurrencyCode): code is UtxoCode {
   return (WATCHED_CODES as readonly string[]).includes(code);
+}
+
+/** The price of every currency that has one at most 5 min old, in the order of a balances answer; the others are left out. */
+export async function getRates(ctx: Context): Promise<Partial<Record<CurrencyCode, LatestRate>>> {
+  const rates = await latestRates(ctx.db, CURRENCY_CODES, ctx.ports.clock.now());
+  return Object.fromEntries(CURRENCY_CODES.flatMap((code) => (rates.has(code) ? [[code, rates.get(code)]] : [])));
 }

@@ -9,7 +9,7 @@ import { describeReplacement, readReplacements } from '../store/postgres/replace
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readSetAside, type SetAside } from '../store/transactions/set-aside.ts';
 import type { Context } from './context.ts';
-import { getRates } from './rates.ts';
+import { getRates } from './quote.ts';
 
 export type Readiness = {
   /** The condition of every chain that a watcher has read. */

@@ -1,5 +1,5 @@
-// The operations on a transaction, in the order of its life: create, take note of what the chain brings, cancel, resolve. Each opens one
-// database transaction, locks, lets core decide, and writes; none of them calls anything outside while it is open.
+// The operations on a transaction, in the order of its life: create, take note of what the chain brings, cancel, resolve. Each locks, lets
+// core decide, and writes, in one database transaction; none of them calls anything outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import { accept, acceptExcess, cancel, decline, refuseUnreimbursable } from '../core/judge/resolve.ts';
@@ -95,7 +95,7 @@ export function paymentUri(currency: CurrencyCode, address: string, amountMinor:
 
 /** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is no such transaction. */
 export async function reconsider(ctx: Context, transactionId: string): Promise<boolean> {
-  return (await ctx.db.transaction((sql) => decide(ctx, sql, transactionId))) !== null;
+  return (await decide(ctx, transactionId)) !== null;
 }
 
 /** Rule 20. A second cancel gets the same answer. */
@@ -103,9 +103,7 @@ export async function cancelTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string },
 ): Promise<{ transactionId: string; status: 'cancelled'; message: string }> {
-  const after = await ctx.db.transaction((sql) =>
-    decide(ctx, sql, input.transactionId, { merchantId: input.merchantId, word: cancel }),
-  );
+  const after = await decide(ctx, input.transactionId, { merchantId: input.merchantId, word: cancel });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: input.transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
 }
@@ -129,18 +127,16 @@ export async function resolveTransaction(
     throw new Refusal('invalid_request', { param: 'part', message: 'part goes with accept or reimburse.' });
   }
   const word = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
-  const after = await ctx.db.transaction((sql) =>
-    decide(ctx, sql, input.transactionId, {
-      ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
-      word: (it) => {
-        if (input.action === 'reimburse') {
-          refuseUnreimbursable(it, input.part);
-          throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
-        }
-        word(it, input.merchantId === null ? 'operator' : 'merchant');
-      },
-    }),
-  );
+  const after = await decide(ctx, input.transactionId, {
+    ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
+    word: (it) => {
+      if (input.action === 'reimburse') {
+        refuseUnreimbursable(it, input.part);
+        throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
+      }
+      word(it, input.merchantId === null ? 'operator' : 'merchant');
+    },
+  });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: after.id, status: after.status };
 }

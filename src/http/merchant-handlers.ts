@@ -5,7 +5,7 @@ import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
 import { getAccount } from '../flow/account.ts';
 import { guardedSignIn } from '../flow/guarded-sign-in.ts';
-import { getRates } from '../flow/rates.ts';
+import { getRates } from '../flow/quote.ts';
 import { refresh } from '../flow/refresh.ts';
 import { getSettings, type Settings, setSettings } from '../flow/settings.ts';
 import { signOut } from '../flow/sign-in.ts';

@@ -3,8 +3,16 @@
 // then on. The last server left takes them out again. The lock belongs to a session, so it also shows when a server has died.
 import { randomBytes } from 'node:crypto';
 import type { SharedLimit, SharedLimits } from '../http/shared-limits.ts';
-import { type Asking, type BucketRow, drainCounts, pourCounts, pruneCounts, takeCalls } from '../store/merchants/call-counts.ts';
-import { API_PEERS_CHANNEL, announceApiPeer } from '../store/postgres/api-peers.ts';
+import {
+  API_PEERS_CHANNEL,
+  type Asking,
+  announceApiPeer,
+  type BucketRow,
+  drainCounts,
+  pourCounts,
+  pruneCounts,
+  takeCalls,
+} from '../store/merchants/call-counts.ts';
 import { createBatch } from '../store/postgres/batch.ts';
 import type { Database } from '../store/postgres/connect.ts';
 

@@ -6,7 +6,6 @@ import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
 import { runAutomaticPayouts } from './automatic-payouts.ts';
 import { openIntentKey } from './intent-key.ts';
-import { listenRefused } from './listen-refused.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
@@ -14,6 +13,7 @@ import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { untilSandboxIsSeen } from './sandbox/first-look.ts';
 import { sandboxForward } from './sandbox/forward.ts';
 import { sandboxEndpoint } from './sandbox/place.ts';
+import { listenRefused } from './start-refused.ts';
 import { openStatusNotifier } from './status-notifier.ts';
 import { wireBooks } from './wire.ts';
 

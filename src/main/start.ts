@@ -8,13 +8,12 @@ import type { Config } from './config/table.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { type DiskSpace, openDiskSpace, pauseMs } from './disk-space.ts';
 import { takeDataFolder, writeGroup } from './group-file.ts';
-import { listenRefused } from './listen-refused.ts';
 import { ServerKilled } from './postgres/cluster.ts';
 import { type OpenDatabase, openDatabase } from './postgres/embedded.ts';
 import { type Identity, identityOf } from './process-identity.ts';
 import { isLoadOnly, onNpmGone, restAfterStart } from './process-life.ts';
 import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
-import { lineOf } from './start-refused.ts';
+import { lineOf, listenRefused } from './start-refused.ts';
 import { tellProblems, untilReady } from './wait-ready.ts';
 
 const STOP_WITHIN_MS = 9500;

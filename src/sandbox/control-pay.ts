@@ -2,7 +2,6 @@
 // arrived there.
 import { type CurrencyRow, utxoRow } from '../core/currency.ts';
 import { formatAmount, minus, mulDivDown, plus, sum } from '../core/money.ts';
-import type { ControlContext } from './control-context.ts';
 import {
   type Body,
   bad,
@@ -17,7 +16,7 @@ import {
   requiredNode,
   requiredText,
 } from './control-fields.ts';
-import type { PayableTransaction } from './service-side.ts';
+import type { ControlContext, PayableTransaction } from './service-side.ts';
 import { outsideKeyHash } from './utxo/faucet-key.ts';
 import { regtestParameters } from './utxo/rpc-answers.ts';
 import { addressOf, keyHashScript, scriptOf, witnessScript } from './utxo/scripts.ts';

@@ -3,7 +3,6 @@
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { ControlContext } from './control-context.ts';
 import {
   type Body,
   bad,
@@ -27,6 +26,7 @@ import {
   returnTransaction,
 } from './control-pay.ts';
 import { type Prices, SOURCES } from './rates.ts';
+import type { ControlContext } from './service-side.ts';
 import type { Fault, Trouble } from './utxo/chain-state.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 

@@ -2,11 +2,10 @@
 // /control/<name> receives what the API forwards from POST /sandbox/<name>.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ControlContext } from './control-context.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { SOURCES } from './rates.ts';
-import type { SandboxLog } from './service-side.ts';
+import type { ControlContext, SandboxLog } from './service-side.ts';
 import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 

@@ -1,6 +1,8 @@
 // What the controls of the sandbox need of the service, types only: main provides these functions, so that the sandbox itself knows nothing
 // of databases or transactions.
 import type { CurrencyCode, UtxoCode } from '../core/currency.ts';
+import type { Nodes } from './control-fields.ts';
+import type { Exchanges } from './rates.ts';
 
 /** The part of a transaction of the service that a payer must know. */
 export type PayableTransaction = {
@@ -65,4 +67,14 @@ export type Sandbox = {
   giveCapital(currency: UtxoCode, outputs: readonly { readonly script: Buffer; readonly minor: bigint }[], blocks: number): void;
   /** Stops the blocks, closes the server and the files. */
   close(): Promise<void>;
+};
+
+/** What the controls can use. */
+export type ControlContext = {
+  readonly nodes: Nodes;
+  readonly exchanges: Exchanges;
+  readonly service: SandboxService;
+  readonly clock: SandboxOptions['clock'];
+  /** Makes the service look at a chain now, and waits until it has; not for ever. */
+  readonly nudge: (currency: UtxoCode) => Promise<void>;
 };

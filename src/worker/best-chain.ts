@@ -6,7 +6,6 @@ import type { ChainContext } from './chain-context.ts';
 export type Place = { readonly height: number; readonly hash: string };
 
 const PAGE = 500;
-const READ_AHEAD = 3;
 
 /**
  * The blocks from one height to another, both included, in their order. Only the last one is compared with the node: a block commits to all
@@ -38,24 +37,4 @@ export async function* bestChain(
     }
   }
   await check();
-}
-
-/** Each place with the result of reading it, in their order; a few are read ahead. */
-export async function* readAhead<T>(
-  places: AsyncIterable<Place>,
-  read: (place: Place) => Promise<T>,
-): AsyncGenerator<readonly [Place, T]> {
-  const ahead: (readonly [Place, Promise<T>])[] = [];
-  for await (const place of places) {
-    const reading = read(place);
-    reading.catch(() => undefined); // awaited below, or of no interest after an error before it
-    ahead.push([place, reading]);
-    if (ahead.length > READ_AHEAD) yield await first(ahead);
-  }
-  while (ahead.length > 0) yield await first(ahead);
-}
-
-async function first<T>(ahead: (readonly [Place, Promise<T>])[]): Promise<readonly [Place, T]> {
-  const [place, reading] = ahead.shift() as readonly [Place, Promise<T>];
-  return [place, await reading];
 }

@@ -1,11 +1,15 @@
 // Reads a block without knowing in advance what to look for: collects every script as long as an address's, to look them up in the
-// database.
+// database. Miners choose how many that are, so the scripts are bytes in one area, outside the heap: no object each, and no view that would
+// hold the block.
 import type { WatchList } from '../core/ports.ts';
 import { createByteSet } from './byte-set.ts';
 
 export type Collector = {
   readonly watch: WatchList;
-  scripts(): readonly Uint8Array[];
+  /** Each different script once; each is a view that is valid until the watch list is asked again. */
+  scripts(): Iterable<Uint8Array>;
+  readonly count: number;
+  readonly memoryBytes: number;
   /** Whether one of the outpoints it was created with was spent. */
   spent(): boolean;
 };
@@ -16,12 +20,11 @@ export type Collector = {
  */
 export function createCollector(outpoints: Pick<WatchList, 'hasOutpoint'> | null = null): Collector {
   const seen = createByteSet();
-  const scripts: Uint8Array[] = [];
   let spent = false;
   return {
     watch: {
       hasScript(bytes, start, end) {
-        if (end > start && end - start <= LONGEST && seen.add(bytes, start, end)) scripts.push(bytes.slice(start, end));
+        if (end - start >= SHORTEST && end - start <= LONGEST) seen.add(bytes, start, end);
         return false;
       },
       hasOutpoint(bytes, start) {
@@ -30,9 +33,17 @@ export function createCollector(outpoints: Pick<WatchList, 'hasOutpoint'> | null
       },
       fresh: async () => undefined,
     },
-    scripts: () => scripts,
+    scripts: () => seen.values(),
+    get count() {
+      return seen.size;
+    },
+    get memoryBytes() {
+      return seen.memoryBytes;
+    },
     spent: () => spent,
   };
 }
-/** No address of ours has a longer script. */
+/** No address of ours has a shorter script (P2WPKH), … */
+const SHORTEST = 22;
+/** … or a longer one. */
 const LONGEST = 42;

@@ -1,14 +1,32 @@
 // The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each
 // in one database transaction.
 import type { UtxoCode } from '../core/currency.ts';
-import type { BlockFacts, ChainPort } from '../core/ports.ts';
-import { type ChainCursor, insertBlock, moveCursor } from '../store/chain/blocks.ts';
+import type { BlockFacts, ChainPort, NodeCondition } from '../core/ports.ts';
+import { beginCursor, type ChainCursor, insertBlock, moveCursor, readCursor } from '../store/chain/blocks.ts';
 import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
+import { factBytes, heights, readAhead } from './read-ahead.ts';
 import { type Followed, type FollowOptions, isBelowTip, tokenNotices } from './reorganisation.ts';
-import type { ChainWatchList } from './watch-list.ts';
+import { type ChainWatchList, watchOnly } from './watch-list.ts';
 
-const READ_AHEAD = 3;
+/** The first start on a chain: begins at the node's tip, since nothing older can be ours; returns the cursor there. */
+export async function beginChain(
+  ctx: ChainContext,
+  port: ChainPort,
+  tip: Extract<NodeCondition, { state: 'ready' }>,
+  atMs: number,
+): Promise<ChainCursor> {
+  const block = await port.readBlock(tip.hash, watchOnly([]));
+  await ctx.db.transaction((sql) =>
+    beginCursor(
+      sql,
+      port.currency,
+      { height: tip.height, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs },
+      atMs,
+    ),
+  );
+  return (await readCursor(ctx.db, port.currency)) as ChainCursor;
+}
 
 export async function followBlocks(
   ctx: ChainContext,
@@ -19,18 +37,11 @@ export async function followBlocks(
   let { cursor } = options;
   const { tip } = options;
   const last = Math.min(tip.height, cursor.height + options.limit);
-  const ahead: Promise<BlockFacts | null>[] = [];
-  let next = cursor.height + 1;
   let blocksRead = 0;
   const notices: string[] = [];
-  const fetchNext = () => {
-    const reading = readAt(port, watch, next++);
-    reading.catch(() => undefined); // awaited below, or of no interest after an error before it
-    ahead.push(reading);
-  };
-  while (cursor.height < last) {
-    while (next <= last && ahead.length < READ_AHEAD) fetchNext();
-    const block = await (ahead.shift() as Promise<BlockFacts | null>);
+  const read = (height: number) => readAt(port, watch, height);
+  const places = heights(cursor.height + 1, last);
+  for await (const [, block] of readAhead(places, read, { currency: port.currency, heldBytes: factBytes })) {
     // the chain has changed during the pass: the next pass finds the fork
     const follows = block !== null && block.previousHash === cursor.hash;
     if (!follows || !(await options.isSure()) || !(await isBelowTip(port, tip, { height: cursor.height + 1, hash: block.hash })))

@@ -49,7 +49,7 @@ function sizeOf(prints: BlockPrints | undefined): number {
 
 /** A watch list that watches nothing and records the print of every output script; `also` is asked about each script too. */
 export function createPrinter(also?: WatchList): { readonly watch: WatchList; prints(): BlockPrints } {
-  const seen = new Set<number>();
+  const seen = createPrintSet();
   return {
     watch: {
       hasScript(bytes, start, end) {
@@ -59,7 +59,40 @@ export function createPrinter(also?: WatchList): { readonly watch: WatchList; pr
       hasOutpoint: (bytes, start) => also?.hasOutpoint(bytes, start) ?? false,
       fresh: async () => also?.fresh(),
     },
-    prints: () => Uint32Array.from(seen),
+    prints: seen.values,
+  };
+}
+
+/** Different numbers of 32 bits, outside the heap: a block can have millions of outputs. */
+function createPrintSet() {
+  // 0 is an empty slot; whether 0 itself was added is kept apart
+  let slots = new Uint32Array(1 << 8);
+  let size = 0;
+  let hasZero = false;
+  function put(print: number): void {
+    const mask = slots.length - 1;
+    let slot = print & mask;
+    while (slots[slot] !== 0 && slots[slot] !== print) slot = (slot + 1) & mask;
+    if (slots[slot] === print) return;
+    slots[slot] = print;
+    size++;
+  }
+  return {
+    add(print: number): void {
+      if (print === 0) hasZero = true;
+      else put(print);
+      if (size * 10 < slots.length * 7) return;
+      const old = slots;
+      slots = new Uint32Array(old.length * 2);
+      size = 0;
+      for (const one of old) if (one !== 0) put(one);
+    },
+    values(): BlockPrints {
+      const prints = new Uint32Array(size + (hasZero ? 1 : 0));
+      let at = 0;
+      for (const print of slots) if (print !== 0) prints[at++] = print;
+      return prints;
+    },
   };
 }
 

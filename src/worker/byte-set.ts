@@ -6,6 +6,8 @@ export type ByteSet = {
   /** Adds bytes[start, end), at most 255 of them; false when it has them already. */
   add(bytes: Uint8Array, start: number, end: number): boolean;
   has(bytes: Uint8Array, start: number, end: number): boolean;
+  /** The entries in the order in which they were added; each is a view that is valid until the next one is added. */
+  values(): Generator<Uint8Array>;
   readonly size: number;
   readonly memoryBytes: number;
 };
@@ -81,6 +83,9 @@ export function createByteSet(): ByteSet {
       if (length > 255 || lengths[length] === 0) return false;
       const hash = hashOf(bytes, start, end);
       return slots[find(hash, bytes, start, length) * 2 + 1] !== 0;
+    },
+    *values() {
+      for (let at = 0; at < used; at += 1 + (arena[at] as number)) yield arena.subarray(at + 1, at + 1 + (arena[at] as number));
     },
     get size() {
       return size;

@@ -2,6 +2,7 @@
 // row lock of each transaction decides who is first, and the second skips it or finds nothing to do.
 import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
+import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
@@ -11,7 +12,7 @@ import { setAside } from '../store/transactions/set-aside.ts';
 const TRANSACTIONS_TOGETHER = 200;
 const PAYMENTS_TOGETHER = 2_000;
 /** How many payments of a large transaction one database transaction handles: fewer when that takes long. */
-const PORTION = { least: 100, most: 1_000 };
+const PORTION = { least: 100, most: PAYMENTS_AT_ONCE };
 const LONG_MS = 400;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
@@ -62,9 +63,9 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
         const began = performance.now();
         const answer = await ctx.db
           .transaction(async (sql) => {
-            const isDecided = await attempt(sql, (watched) => decidePortion(ctx, watched, id, options));
+            const state = await attempt(sql, (watched) => decidePortion(ctx, watched, id, options));
             check();
-            return isDecided;
+            return state !== 'busy';
           })
           .catch((error) => {
             if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;

@@ -1,8 +1,10 @@
-// The part of a watcher's pass that asks our own node for its locks (Dash): a payment that its quorums have locked is as good as a deep
-// one. Only the node's present answer counts, so a lock that it no longer reports is removed.
+// The part of a watcher's pass that asks our own node what it knows of single payments. Locks (Dash): a payment that its quorums have locked
+// is as good as a deep one; only the node's present answer counts, so a lock that it no longer reports is removed. Double-spend proofs (Bitcoin
+// Cash): nothing is credited without a block anyway, and the chain decides who loses, so a proof is only an alarm.
 import { finalDepth } from '../core/confirmations.ts';
 import type { ChainPort } from '../core/ports.ts';
 import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
+import { readWaiting } from '../store/chain/payment-facts.ts';
 import { readLockable, recordLocks } from '../store/chain/payment-locks.ts';
 import { wakeJudge } from '../store/chain/sightings.ts';
 import type { ChainContext } from './chain-context.ts';
@@ -27,4 +29,19 @@ export async function lookAtLocks(ctx: ChainContext, port: ChainPort, cursor: Ch
     await wakeJudge(sql, port.currency);
   });
   return true;
+}
+
+/**
+ * One line for each payment in the mempool whose inputs were signed for twice, as far as our node knows; none on chains without proofs.
+ * `waiting`: there are such payments to ask for again.
+ */
+export async function lookAtProofs(ctx: ChainContext, port: ChainPort): Promise<{ waiting: boolean; alarms: string[] }> {
+  if (port.doubleSpendProofs === null) return { waiting: false, alarms: [] };
+  const waiting = await readWaiting(ctx.db, port.currency);
+  if (waiting.length === 0) return { waiting: false, alarms: [] };
+  const proven = await port.doubleSpendProofs([...new Set(waiting.map((one) => one.txid))]);
+  const alarms = waiting
+    .filter((one) => proven.has(one.txid))
+    .map((one) => `payment ${one.txid} of ${one.transactionId}: our node has proof that its inputs were signed for twice`);
+  return { waiting: true, alarms };
 }

@@ -19,6 +19,7 @@ import { ownersOf } from '../store/chain/script-owners.ts';
 import { createCollector } from './block-collector.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
+import { heights, readAhead } from './read-ahead.ts';
 import { watchOnly } from './watch-list.ts';
 
 export type ReconcileResult = {
@@ -34,7 +35,6 @@ export type ReconcileResult = {
 };
 
 const BLOCKS_AT_ONCE = 200;
-const READ_AHEAD = 3;
 const PAGE = 50;
 
 /** Continues where the last reading ended, for a limited number of blocks. Trouble with the node is in the result. */
@@ -126,21 +126,18 @@ async function beforeAll(port: ChainPort, at: Reconciled): Promise<Place> {
   return { height, hash };
 }
 
+/** About what one receipt takes in memory. */
+const RECEIPT_BYTES = 300;
+
 type ReadBlock = { readonly height: number; readonly hash: string; readonly receipts: readonly Receipt[] };
 
 /** The blocks above `at` up to a height, a few read ahead; ends early where they do not follow each other. */
 async function* blocksAfter(ctx: ChainContext, port: ChainPort, at: Reconciled, last: number): AsyncGenerator<ReadBlock> {
-  const ahead: Promise<(ReadBlock & { previousHash: string }) | null>[] = [];
-  let next = at.height + 1;
   let previous = at.hash;
-  for (;;) {
-    for (; next <= last && ahead.length < READ_AHEAD; next++) {
-      const reading = readReceipts(ctx, port, next);
-      reading.catch(() => undefined); // awaited below, or of no interest after an error before it
-      ahead.push(reading);
-    }
-    const block = await ahead.shift();
-    if (block === undefined || block === null || block.previousHash !== previous) return;
+  const read = (height: number) => readReceipts(ctx, port, height);
+  const heldBytes = (block: Awaited<ReturnType<typeof read>>): number => (block?.receipts.length ?? 0) * RECEIPT_BYTES;
+  for await (const [, block] of readAhead(heights(at.height + 1, last), read, { currency: port.currency, heldBytes })) {
+    if (block === null || block.previousHash !== previous) return;
     yield block;
     previous = block.hash;
   }

@@ -15,11 +15,12 @@ import type { Sighting } from '../store/chain/payment-facts.ts';
 import { knownScripts } from '../store/chain/script-owners.ts';
 import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { bestChain, type Place, readAhead } from './best-chain.ts';
-import { createCollector } from './block-collector.ts';
+import { bestChain, type Place } from './best-chain.ts';
+import { type Collector, createCollector } from './block-collector.ts';
 import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
+import { factBytes, readAhead } from './read-ahead.ts';
 import { watchOnly } from './watch-list.ts';
 
 /** Called with the reason why a node that answers cannot be read for this: a block that it pruned, a wrong answer. */
@@ -69,7 +70,7 @@ export async function lookUpAgain(
     // a node that is behind does not have all the blocks that we have read
     if (condition.state !== 'ready' || condition.height < cursor.height) return false;
     const places = bestChain(ctx, port, { from: options.fromHeight, to: cursor.height });
-    for await (const [{ height, hash }, facts] of readAhead(places, lookAt)) {
+    for await (const [{ height, hash }, facts] of readAhead(places, lookAt, { currency, heldBytes: factBytes })) {
       if (facts !== null) await recordAgain(ctx, port, { ...facts, height, hash }, facts.touched);
     }
     return lookAtMempool(ctx, port, watch, options.firstSeen ?? (() => null));
@@ -91,7 +92,7 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
     const { previousHash, timeMs } = await port!.readBlock(hash, printer.watch);
     const prints = printer.prints();
     memory?.set(hash, prints);
-    return { row: { height, hash, previousHash, timeMs }, prints, scripts: collector.scripts() };
+    return { row: { height, hash, previousHash, timeMs }, prints, collector };
   }
   let blocks = 0;
   let batch: CollectedBlock[] = [];
@@ -105,9 +106,10 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
     const to = Math.min(cursor.height, cursor.deepHeight + DEEP_BLOCKS_AT_ONCE);
     let scripts = 0;
     try {
-      for await (const [, block] of readAhead(bestChain(ctx, port, { from: cursor.deepHeight + 1, to }), collect)) {
+      const places = bestChain(ctx, port, { from: cursor.deepHeight + 1, to });
+      for await (const [, block] of readAhead(places, collect, { currency, heldBytes: collectedBytes })) {
         batch.push(block);
-        scripts += block.scripts.length;
+        scripts += block.collector.count;
         if (batch.length < BATCH_BLOCKS && scripts < BATCH_SCRIPTS) continue;
         await finishBatch();
         scripts = 0;
@@ -121,15 +123,20 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
   return blocks;
 }
 
-type CollectedBlock = { readonly row: BlockRow; readonly prints: BlockPrints; readonly scripts: readonly Uint8Array[] };
+type CollectedBlock = { readonly row: BlockRow; readonly prints: BlockPrints; readonly collector: Collector };
+
+function collectedBytes({ prints, collector }: CollectedBlock): number {
+  return prints.byteLength + collector.memoryBytes;
+}
+
+function* allScripts(blocks: readonly CollectedBlock[]): Generator<Uint8Array> {
+  for (const { collector } of blocks) yield* collector.scripts();
+}
 
 /** Records what these blocks pay to addresses of any age, and that they were searched. @throws CursorMoved */
 async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly CollectedBlock[]): Promise<void> {
   if (blocks.length === 0) return;
-  const known = await knownScripts(
-    ctx.db,
-    blocks.flatMap((block) => block.scripts),
-  );
+  const known = await knownScripts(ctx.db, allScripts(blocks));
   const mayPay = printsOf(known);
   for (const { row, prints } of blocks) {
     if (mayPay(prints)) await recordAgain(ctx, port, row, (await port.readBlock(row.hash, watchOnly(known))).touched);

@@ -78,7 +78,8 @@ test('thousands of extra payments are noted and booked in portions, and others a
   expect(noted.length + booked.length).toBeGreaterThan(4);
   const { payments, entries, parts } = await bookedOf(id);
   expect([payments, parts]).toEqual([DUST + 1, DUST + 1]);
-  expect(entries).toBeLessThan(8);
+  // one for each portion that books, which are smaller on a slow machine
+  expect(entries).toBeLessThanOrEqual(booked.length + 1);
   const { rows } = await service.admin.query(
     `select count(*)::int as n from events where object_id = $1 and type = 'transaction.extra_payment'`,
     [id],

@@ -5,7 +5,7 @@ import { createConcurrencyLimit } from '../../src/http/concurrency-limit.ts';
 const LIMIT = { atOnce: 3, ofOne: 2, waiting: 20 };
 
 /** Work that runs until it is told to end. */
-function scene() {
+function limitedWork() {
   const limit = createConcurrencyLimit(LIMIT);
   const running: { name: string; end: (failure?: Error) => void }[] = [];
   const names = () => running.map(({ name }) => name);
@@ -27,7 +27,7 @@ function scene() {
 }
 
 test('one caller never holds all places, and the one that is left is another’s at once', async () => {
-  const { begin, names, end } = scene();
+  const { begin, names, end } = limitedWork();
   const all = Array.from({ length: 5 }, (_, n) => begin(1n, `a${n}`));
   expect(names()).toEqual(['a0', 'a1']);
   all.push(begin(2n, 'b0'));
@@ -40,7 +40,7 @@ test('one caller never holds all places, and the one that is left is another’s
 });
 
 test('callers that wait take turns, however many calls one of them has in line', async () => {
-  const { begin, names, end } = scene();
+  const { begin, names, end } = limitedWork();
   const all = ['a0', 'a1', 'a2', 'a3', 'a4', 'a5'].map((name) => begin(1n, name));
   all.push(begin(2n, 'b0'), begin(2n, 'b1'), begin(3n, 'c0'));
   const order: string[] = [];
@@ -55,7 +55,7 @@ test('callers that wait take turns, however many calls one of them has in line',
 });
 
 test('a call that fails makes room, and who fills the line is refused while others are not', async () => {
-  const { begin, names, end } = scene();
+  const { begin, names, end } = limitedWork();
   const failing = begin(1n, 'a0');
   const all = [begin(1n, 'a1'), ...Array.from({ length: 10 }, (_, n) => begin(1n, `w${n}`))];
   await expect(begin(1n, 'one too many')).rejects.toMatchObject({ code: 'overloaded' });

@@ -1,68 +1,33 @@
 // Addresses are given out once, whatever was restored: by the signer's journal and the database together. A restored dump is a copy of the
 // database that was made before; a replica that lost its last seconds is one too. On real PostgreSQL, through the pools of the API.
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { JUMP } from '../../src/signer/granting.ts';
 import { openJournal } from '../../src/signer/journal.ts';
 import { type AddressRange, askForRange, takeRange } from '../../src/store/chain/range-requests.ts';
-import { readSignerStatus, readSkipped } from '../../src/store/chain/signer-status.ts';
-import { addSignerKey, importKey, listKeys } from '../../src/store/chain/xpubs.ts';
-import { connect, type Database } from '../../src/store/postgres/connect.ts';
-import { copyDatabase, freshDatabase } from '../support/postgres.ts';
-import { eventually } from '../support/service.ts';
-import { openSigner, type RunningSigner } from '../support/signer.ts';
+import { readSkipped } from '../../src/store/chain/signer-status.ts';
+import { importKey } from '../../src/store/chain/xpubs.ts';
 import { keyContext } from './context.ts';
-import { account } from './vectors.ts';
+import {
+  at,
+  BTC,
+  copyOf,
+  database,
+  eachWithDatabaseAndFolder,
+  folder,
+  LTC,
+  nextIndex,
+  poolOn,
+  signerOn,
+  take,
+} from './granting-setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
-
-const at = new Date('2026-01-01T00:00:00Z');
-const BTC = account('BTC', 'regtest').publicExtendedKey;
-const LTC = account('BCH', 'regtest').publicExtendedKey;
-let database: Awaited<ReturnType<typeof freshDatabase>>;
-let folder: string;
-const closers: (() => Promise<unknown>)[] = [];
-
-beforeEach(async () => {
-  database = await freshDatabase();
-  folder = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
-  await addSignerKey(database.db, { currency: 'BTC', xpub: BTC, at });
-});
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-  await database.drop();
-  await rm(folder, { recursive: true, force: true });
-});
-
-async function signerOn(db: Database, where = folder, now = Date.now): Promise<RunningSigner> {
-  const signer = await openSigner(db, { folder: where, now });
-  let open: (() => Promise<void>) | null = signer.close;
-  const close = async (): Promise<void> => {
-    const closing = open;
-    open = null;
-    await closing?.();
-  };
-  closers.push(close);
-  return { ...signer, close };
-}
-const poolOn = (db: Database, ready = 10): AddressPool => createAddressPool(keyContext(db, 'regtest'), 'BTC', { ready });
-async function take(pool: AddressPool, count: number): Promise<number[]> {
-  const given = await Promise.all(Array.from({ length: count }, async () => pool.next()));
-  return given.map((one) => one.index);
-}
-/** What a dump or a replica of now holds. */
-async function copyOf(): Promise<{ restore(): Promise<Database> }> {
-  const copy = await copyDatabase(database.url);
-  closers.push(copy.drop);
-  return { restore: async () => copy.db };
-}
-const nextIndex = async (db: Database) => (await listKeys(db)).find((key) => key.currency === 'BTC')?.nextIndex;
+eachWithDatabaseAndFolder();
 
 describe('an address is given once', () => {
   it('after a restored dump, and the database says what it passes over', async () => {
@@ -245,81 +210,5 @@ describe('an address is given once', () => {
     expect(taken).toMatchObject({ size: 10 });
     expect((taken as AddressRange).firstIndex).toBeGreaterThanOrEqual(from + 10);
     expect(await takeRange(database.db, 'asked')).toBe('unknown');
-  });
-});
-
-/** The index of the next address; null while the pool refuses. */
-const answered = async (pool: AddressPool): Promise<number | null> =>
-  Promise.resolve(pool.next()).then(
-    (one) => one.index,
-    () => null,
-  );
-
-describe('who gives', () => {
-  it('is one signer at a time: a second one waits, and goes on when the first has ended', async () => {
-    const copy = await mkdtemp(join(tmpdir(), 'bursar-journal-'));
-    closers.push(() => rm(copy, { recursive: true, force: true }));
-    const first = await signerOn(database.db);
-    const other = connect({ url: database.url, role: 'bursar_app', maxConnections: 2, applicationName: 'second signer' });
-    closers.push(() => other.close());
-    const second = await signerOn(other, copy);
-    expect(second.reported).toEqual([expect.stringMatching(/another signer gives out addresses for this database/)]);
-    const before = await take(poolOn(database.db), 15);
-    await first.close();
-    const after = await take(poolOn(database.db), 15);
-    expect(new Set([...before, ...after]).size).toBe(30);
-  });
-
-  it('says nothing of indexes that were set aside for a key which was changed at that moment', async () => {
-    const signer = await signerOn(database.db);
-    for (let round = 0; round < 5; round++) {
-      const pool = poolOn(database.db);
-      await pool.next();
-      // the pool asks for more in the background
-      void pool.next();
-      await importKey(database.db, { currency: 'BTC', xpub: round % 2 === 0 ? LTC : BTC, at });
-    }
-    await importKey(database.db, { currency: 'BTC', xpub: BTC, at });
-    await take(poolOn(database.db), 5);
-    expect(signer.reported).toEqual([]);
-    expect(await readSkipped(database.db)).toEqual([]);
-  });
-
-  it('refuses a key that the database calls its own and that is not', async () => {
-    const signer = await openSigner(database.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
-    closers.push(signer.close);
-    await expect(poolOn(database.db).next()).rejects.toMatchObject({ code: 'currency_unavailable' });
-    expect(signer.reported).toEqual([expect.stringMatching(/the key that the database receives to is not of this seed/)]);
-  });
-
-  it('is told from afar whether it runs, and who waits for it', async () => {
-    expect(await readSignerStatus(database.db)).toEqual({ runs: false, waiting: [], waitingSinceMs: null });
-    const pool = poolOn(database.db);
-    await expect(pool.next()).rejects.toMatchObject({
-      code: 'currency_unavailable',
-      message: expect.stringMatching(/no address is left, and the signer gives out no new ones/),
-      retryAfterSeconds: 5,
-    });
-    // while it stays silent nobody else waits
-    const began = performance.now();
-    await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
-    expect(performance.now() - began).toBeLessThan(1_000);
-    await eventually('it is told', async () => (await readSignerStatus(database.db)).waiting.includes('BTC'));
-    const signer = await signerOn(database.db);
-    await eventually('it is answered', () => answered(pool));
-    expect(await readSignerStatus(database.db)).toEqual({ runs: true, waiting: [], waitingSinceMs: null });
-    await signer.close();
-  });
-
-  it('is not missed while addresses lie ready', async () => {
-    const signer = await signerOn(database.db);
-    const pool = poolOn(database.db, 50);
-    await pool.next();
-    await eventually('one more range lies ready', async () => ((await nextIndex(database.db)) as number) >= 100);
-    await signer.close();
-    expect(new Set(await take(pool, 99)).size).toBe(99);
-    await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
-    await signerOn(database.db);
-    expect(await eventually('it is answered', () => answered(pool))).toBeGreaterThanOrEqual(100);
   });
 });

@@ -13,7 +13,7 @@ import { createTransactionBatches } from '../../src/flow/transaction-batches.ts'
 import { createTransaction } from '../../src/flow/transaction-life.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
-import { readAvailable } from '../../src/store/ledger/balances.ts';
+import { readAvailable } from '../../src/store/ledger/ledger.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';

@@ -1,74 +1,24 @@
 // Every way in which a node can fail has its own state, and nothing is read from it meanwhile: a server that answers wrongly on purpose. A
 // real bitcoind is in bitcoind-node.test.ts.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { stuckAfterMs } from '../../src/outside/utxo/condition.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
-import { createRpc } from '../../src/outside/utxo/rpc.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import {
+  type Answers,
+  badNode,
+  blocks,
+  clock,
+  closeAfterEach,
+  fromTable,
+  GENESIS,
+  info,
+  opened,
+  type Reply,
+  sound,
+  TIP,
+} from './bad-node.ts';
 
-const GENESIS = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206';
-const TIP = 'ab'.repeat(32);
-const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
-const clock = { now: () => Date.now() };
-const open: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
-type Reply = (request: IncomingMessage, body: string, response: ServerResponse) => unknown;
-type Answers = Readonly<Record<string, unknown>>;
-
-/** A node with the given answers. */
-async function badNode(
-  reply: Reply,
-  network: 'regtest' | 'mainnet' = 'regtest',
-  currency: 'BTC' | 'BCH' = 'BTC',
-): Promise<UtxoNode & { readonly url: string }> {
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (part) => {
-      body += part;
-    });
-    request.on('end', () => void reply(request, body, response));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const node = createUtxoNode({ currency, url, network, clock, silenceMs: 500 });
-  open.push(async () => {
-    await node.close();
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { ...node, url };
-}
-
-type Call = { readonly id: unknown; readonly method: string; readonly params?: readonly unknown[] };
-
-/** Answers each call of a request out of a table; one that is answered by its parameter has a map of its own. */
-function fromTable(answers: Answers): Reply {
-  return (_, body, response) => {
-    const one = (call: Call) => {
-      const answer = answers[call.method];
-      const result = answer instanceof Map ? answer.get(call.params?.[0]) : answer;
-      return result === undefined
-        ? { id: call.id, result: null, error: { code: answer instanceof Map ? -8 : -32601, message: 'refused' } }
-        : { id: call.id, result, error: null };
-    };
-    const calls = JSON.parse(body) as Call[] | Call;
-    response.end(JSON.stringify(Array.isArray(calls) ? calls.map(one) : one(calls)));
-  };
-}
-
-const info = { blocks: 7, headers: 7, bestblockhash: TIP, initialblockdownload: false };
-const blocks = (genesis: string, ...more: [number, string][]) => new Map<unknown, string>([[0, genesis], [7, TIP], ...more]);
-const sound: Answers = {
-  getblockchaininfo: info,
-  getblockhash: blocks(GENESIS),
-  getconnectioncount: 8,
-  getblockheader: { time: Math.floor(Date.now() / 1000) },
-};
+closeAfterEach();
 
 describe('the node as a whole', () => {
   test.each<[string, string, RegExp, Reply]>([
@@ -254,73 +204,9 @@ describe('the node as a whole', () => {
   test('nobody listens', async () => {
     const node = await badNode(() => undefined);
     const { url } = node;
-    await open.splice(0)[0]?.();
+    await opened.splice(0)[0]?.();
     const gone = createUtxoNode({ currency: 'BTC', url, network: 'regtest', clock });
     expect(await gone.condition()).toMatchObject({ state: 'down', reason: expect.stringMatching(/ECONNREFUSED/) });
     await gone.close();
-  });
-});
-
-describe('what it says of blocks and transactions', () => {
-  test.each<[string, RegExp, Reply]>([
-    ['a block that does not hash to its name', /the header hashes to/, fromTable({ getblock: '00'.repeat(200) })],
-    ['a block that is no hex', /without JSON|hex/, fromTable({ getblock: 'zz'.repeat(100) })],
-    ['a block as an object', /hex/, fromTable({ getblock: { hash: TIP } })],
-    ['a block that is cut off', /cut off|missing/, fromTable({ getblock: '00'.repeat(79) })],
-    [
-      'no such block',
-      /Block not found/,
-      (_, __, r) => r.writeHead(500).end('{"result":null,"error":{"code":-5,"message":"Block not found"},"id":0}'),
-    ],
-  ])('%s: told, with the reason, nothing read', async (_, reason, reply) => {
-    const node = await badNode(reply);
-    await expect(node.readBlock(TIP, nothing)).rejects.toMatchObject({
-      name: 'NodeTrouble',
-      state: 'bad_answer',
-      message: expect.stringMatching(reason),
-    });
-  });
-
-  test('a mempool of something else, and a transaction under another name', async () => {
-    await expect((await badNode(fromTable({ getrawmempool: ['x'] }))).mempool()).rejects.toMatchObject({ state: 'bad_answer' });
-    const raw = `01000000${'01'}${'07'.repeat(36)}00ffffffff01${'0000000000000000'}015100000000`;
-    const node = await badNode(fromTable({ getrawtransaction: raw }));
-    // it is reported and requested again, and holds up nothing
-    expect(await node.readMempoolTransactions([TIP], nothing)).toMatchObject({
-      touched: [],
-      missing: [],
-      unread: [
-        {
-          txid: TIP,
-          reason: expect.stringMatching(/cannot be read: the transaction hashes to [0-9a-f]{64}; from its decoded answer: /),
-        },
-      ],
-    });
-  });
-
-  test('a large answer through a thin line arrives', async () => {
-    const part = 'ab'.repeat(32 * 1024);
-    const node = await badNode(async (_, __, r) => {
-      r.write('{"id":0,"error":null,"result":"');
-      for (let i = 0; i < 25; i++) {
-        r.write(part);
-        await pause(100);
-      }
-      r.end('"}');
-    });
-    const rpc = createRpc({ url: node.url, silenceMs: 500, connections: 1 });
-    open.push(() => rpc.close());
-    const beganMs = Date.now();
-    expect(await rpc.call('getblock')).toHaveLength(25 * part.length);
-    expect(Date.now() - beganMs).toBeGreaterThan(2_000);
-  });
-
-  test('numbers come without loss', async () => {
-    const node = await badNode((_, __, r) =>
-      r.end('{"id":0,"error":null,"result":{"amount":20999999.97690000,"big":90071992547409931,"height":7}}'),
-    );
-    const rpc = createRpc({ url: node.url, silenceMs: 500, connections: 1 });
-    open.push(() => rpc.close());
-    expect(await rpc.call('x')).toEqual({ amount: '20999999.97690000', big: '90071992547409931', height: 7 });
   });
 });

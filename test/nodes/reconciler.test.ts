@@ -1,66 +1,19 @@
-// The chain against the books: every difference is found by its outpoint, whatever was forgotten, invented or changed; a rescan repairs what
-// was missed; a red result stops payouts until an operator's green full audit. Through the commands, as an operator uses them.
+// The chain against the books: every difference is found by its outpoint, whatever was forgotten, invented or changed.
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { runReconciliation, tripIfRed } from '../../src/flow/audit.ts';
-import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
+import { describe, expect, test, vi } from 'vitest';
 import { readReconciled } from '../../src/store/chain/receipts.ts';
-import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readChainTotals } from '../../src/store/ledger/reconciliation.ts';
-import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
-import { RescanRefused, rescan } from '../../src/worker/rescan-all.ts';
+import { rescan } from '../../src/worker/rescan-all.ts';
 import { askCli, runCli } from '../cli/run.ts';
-import { openBursar } from './bursar.ts';
-import { Refused, type TamperedNode, tamperWith } from './tampered-node.ts';
+import { bursar, eachWithReadChain, forget, node, paid, readOn, run, way, worker } from './read-twice.ts';
+import { Refused } from './tampered-node.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
-
-let node: ServedNode;
-let way: TamperedNode;
-let bursar: Awaited<ReturnType<typeof openBursar>>;
-let worker: ChainWatcher;
-beforeEach(async () => {
-  node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
-  node.mine(2);
-  way = await tamperWith(node.url);
-  bursar = await openBursar('BTC', `m/84'/1'/0'`, [way.url]);
-  worker = bursar.worker(200);
-  await bursar.settle(worker);
-});
-afterEach(async () => {
-  await bursar.close();
-  await way.stop();
-  await node.stop();
-});
-
-async function paid(blocks: number, minor?: bigint): Promise<{ id: string; txid: string; minor: bigint; height: number }> {
-  const made = await bursar.owe(50_00n);
-  const amount = minor ?? made.amountDue;
-  const sent = node.pay([{ minor: amount, script: await bursar.scriptOf(made.transactionId) }]);
-  node.mine(1);
-  const height = node.state.active.length - 1;
-  if (blocks > 1) node.mine(blocks - 1);
-  return { id: made.transactionId, txid: sent?.txid as string, minor: amount, height };
-}
-async function readOn(): Promise<number> {
-  let blocks = 0;
-  for (;;) {
-    const result = await reconcile(bursar.ctx, 'BTC');
-    expect(result.trouble).toBeNull();
-    blocks += result.blocksRead;
-    if (!result.more) return blocks;
-  }
-}
-const run = (text: string, values: unknown[] = []) => bursar.ctx.db.query({ text, values });
-/** The watchers have never seen it. */
-async function forget(txid: string): Promise<void> {
-  await run('delete from payment_inputs where txid = $1', [txid]);
-  await run('delete from payments where txid = $1', [txid]);
-}
+eachWithReadChain();
 
 describe('the second reading', () => {
   test('finds everything green, says the sums, and reads each block once, at final depth', async () => {
@@ -284,47 +237,3 @@ describe('the second reading', () => {
     expect(await bursar.findings()).toEqual([]);
   });
 });
-
-describe('a rescan refuses by name', () => {
-  test('what it cannot do', async () => {
-    const at = (fromHeight: number) => rescan(bursar.ctx, 'BTC', { fromHeight });
-    await expect(rescan(bursar.ctx, 'DOGE', { fromHeight: 1 })).rejects.toThrow(/no node is configured for DOGE/);
-    await expect(at(5_000)).rejects.toThrow(/was read up to block \d+: block 5000/);
-    way.lie = (call, honest) =>
-      call.method === 'getblockchaininfo' ? { ...(honest as object), pruned: true, pruneheight: 2 } : honest;
-    await expect(at(1)).rejects.toThrow(/is pruned: it has no block below 2, so 1 to 1 cannot be read; rescan from 2/);
-    way.lie = null;
-    node.setTrouble({ down: true, fault: null, left: null });
-    await expect(at(1)).rejects.toThrow(RescanRefused);
-  });
-});
-
-test('the commands: a red audit stops payouts, a rescan repairs, and only a green full audit lets them go on', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'bursar-audit-'));
-  const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
-  const missed = await paid(7);
-  for (let i = 0; i < 5; i++) await worker.pass();
-  await forget(missed.txid);
-  await bursar.settle(worker);
-  await readOn();
-  await tripIfRed(bursar.ctx, await runReconciliation(bursar.ctx, 2_000));
-  expect(await openBreakers(bursar.ctx.db)).toMatchObject([{ name: 'payouts', trippedBy: ['RECON-1'] }]);
-  type Audit = { ok: boolean; breakers: { name: string }[]; cleared: number; chains: { received: string; booked: string }[] };
-  expect(await askCli<Audit>(['audit', '--clear'], here, 1)).toMatchObject({
-    ok: false,
-    breakers: [{ name: 'payouts' }],
-    cleared: 0,
-  });
-  const refused = await runCli(['chain', 'rescan', '--currency', 'XYZ', '--from', '1'], here);
-  expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/^bursar: --currency: XYZ is not one of BTC/) });
-  expect((await runCli(['chain', 'rescan', '--currency', 'BTC', '--from', '99999'], here)).err).toMatch(/was read up to block/);
-  const done = await runCli(['chain', 'rescan', '--currency', 'btc', '--from', '1'], here);
-  expect(done).toMatchObject({ code: 0, out: expect.stringMatching(/found 1 payments that were missed/) });
-  expect((await bursar.story(missed.id)).statuses).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
-  expect(await askCli<Audit>(['audit'], here)).toMatchObject({ ok: true, breakers: [{ name: 'payouts' }] });
-  const cleared = await askCli<Audit>(['audit', '--clear'], here);
-  expect(cleared).toMatchObject({ ok: true, breakers: [], cleared: 1 });
-  expect(cleared.chains[0]?.received).toBe(cleared.chains[0]?.booked);
-  expect(await bursar.available()).toBe(missed.minor);
-  await rm(folder, { recursive: true, force: true });
-}, 180_000);

@@ -1,42 +1,12 @@
 // The controls of the sandbox over HTTP: what each does, what it answers, and what it refuses with which status.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SANDBOX_API } from '../../src/contract/sandbox-api.ts';
-import { type Components, documentSchema } from '../../src/contract/shapes.ts';
-import { openMovableClock } from '../../src/outside/clock.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/service-side.ts';
-import { fits, type Schema } from '../support/fits.ts';
-import { post, rpc, tableService } from './support/table-service.ts';
+import { describe, expect, it } from 'vitest';
+import { ask, calls, folder, refused, sandbox, withSandbox } from './support/controls.ts';
+import { post, rpc } from './support/table-service.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'bursar-controls-'));
-const clock = openMovableClock(join(folder, 'clock-offset'));
-const { service, calls } = tableService();
-let sandbox: Sandbox;
-beforeAll(async () => {
-  const onEnd = (reason: string) => {
-    throw new Error(reason);
-  };
-  sandbox = await createSandbox({ folder, blockSeconds: 0, clock, service, onEnd });
-});
-afterAll(async () => {
-  await sandbox.close();
-  clock.close();
-  rmSync(folder, { recursive: true });
-});
+withSandbox();
 
-const ask = async (name: string, body: unknown): Promise<Record<string, unknown>> => {
-  const { status, json } = await post(sandbox.url, name, body);
-  if (status !== 200) throw new Error(`${name}: ${status} ${JSON.stringify(json)}`);
-  return json;
-};
-const refused = async (name: string, body: unknown): Promise<[number, unknown, unknown]> => {
-  const { status, json } = await post(sandbox.url, name, body);
-  expect(typeof json.message).toBe('string');
-  return [status, json.error, json.param];
-};
 type Seen = { confirmations?: number; vout: { n: number; value: number; scriptPubKey: { hex: string } }[] };
 const seen = async (coin: string, txid: unknown): Promise<Seen> =>
   (await rpc(sandbox, coin, 'getrawtransaction', txid, 1)) as Seen;
@@ -308,55 +278,5 @@ describe('the rest', () => {
     expect((await refused('user', { ...user, affiliate_id: 'aff_2' }))[0]).toBe(404);
     expect((await refused('user', { ...user, scopes: ['all'] }))[0]).toBe(409);
     expect(await refused('user', { ...user, scopes: [1] })).toEqual([400, 'invalid_request', 'scopes']);
-  });
-});
-
-describe('the document of the controls', () => {
-  it('names every control, and no other', async () => {
-    const { json } = await post(sandbox.url, 'no_such_control', {});
-    const names = /there are (.*)$/.exec(String(json.message))?.[1]?.split(', ');
-    expect(Object.keys(SANDBOX_API).sort()).toEqual(names?.sort());
-  });
-
-  it('says which fields are required, and what is answered', async () => {
-    const { address } = await ask('address', { currency: 'LTC' });
-    const bodies: Record<string, object> = {
-      mine: { currency: 'LTC', blocks: 2 },
-      reorg: { currency: 'LTC', depth: 1, drop: false },
-      node: { currency: 'LTC', fault: 'reject', for: 3 },
-      address: { currency: 'DOGE' },
-      receive: { currency: 'LTC', address },
-      clock: { advance_seconds: 1 },
-      rates: { LTC: ['80.00', null, '80.04', '80.00'], BTC: '65000.00' },
-      merchant: { username: 'documented', password: 'documented-documented' },
-    };
-    for (const [name, { fields, reply, isSimulated }] of Object.entries(SANDBOX_API)) {
-      if (isSimulated === false) {
-        const examples = Object.entries(fields).map(([field, { schema }]) => [field, (schema.examples as unknown[])[0]]);
-        expect([name, ...(await refused(name, Object.fromEntries(examples)))]).toEqual([
-          name,
-          409,
-          'currency_unavailable',
-          undefined,
-        ]);
-        continue;
-      }
-      for (const [field, { required }] of Object.entries(fields)) {
-        if (required && (bodies[name] ?? fields[field]) !== undefined) {
-          const rest = Object.fromEntries(
-            Object.entries(fields).flatMap(([other, { required: also, schema }]) =>
-              also && other !== field ? [[other, (schema.examples as unknown[])[0]]] : [],
-            ),
-          );
-          expect([name, ...(await refused(name, rest))]).toEqual([name, 400, 'missing_field', field]);
-        }
-      }
-      if (bodies[name] === undefined) continue;
-      const components: Components = new Map();
-      const schema = documentSchema(reply, components) as Schema;
-      for (const field of Object.keys(bodies[name])) expect([name, field in fields]).toEqual([name, true]);
-      fits(await ask(name, bodies[name]), schema, Object.fromEntries(components) as Record<string, Schema>, name);
-    }
-    await ask('node', { currency: 'LTC', fault: null });
   });
 });

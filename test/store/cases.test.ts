@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
+import { within } from '../../src/flow/context.ts';
 import { decide } from '../../src/flow/decide.ts';
 import { lockBalances } from '../../src/store/ledger/ledger.ts';
 import { readBlocks, readChainFacts } from '../../src/store/transactions/case-facts.ts';
@@ -55,7 +56,7 @@ test('a verdict comes back as it was written, every field of the transaction and
   const verdict = judge(ready);
   const { transaction, payments, steps } = ready;
   await service.db.transaction((sql) =>
-    writeCases(sql, [{ before, transaction, payments, steps, verdict, nowMs: service.now(), more: false }]),
+    writeCases(sql, [{ before, transaction, payments, later: [], steps, verdict, nowMs: service.now(), more: false }]),
   );
   const again = await load(transactionId);
   expect(again.transaction).toEqual(ready.transaction);
@@ -103,7 +104,16 @@ test('the status is guarded by the old one: a verdict on an old case is not writ
   const verdict = judge(it);
   const locked = await lock(transactionId);
   const before = { ...locked, transaction: { ...locked.transaction, status: 'pending' as const } };
-  const stale = { before, transaction: it.transaction, payments: [], steps: [], verdict, nowMs: service.now(), more: false };
+  const stale = {
+    before,
+    transaction: it.transaction,
+    payments: [],
+    later: [],
+    steps: [],
+    verdict,
+    nowMs: service.now(),
+    more: false,
+  };
   await expect(service.db.transaction((sql) => writeCases(sql, [stale]))).rejects.toThrow('is no longer pending');
 });
 
@@ -150,7 +160,10 @@ test('a change of status is announced to those who wait, once it is committed', 
   await service.pay(transactionId, 50_000n);
   await service.db
     .transaction(async (sql) => {
-      await decide(service.ctx, sql, transactionId);
+      await decide(
+        within(service.ctx, sql, () => undefined),
+        transactionId,
+      );
       throw new Error('undo');
     })
     .catch(() => undefined);

@@ -35,6 +35,7 @@ export const BCH = {
     ],
     blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
     coinbaseMaturity: 100,
+    blockBytes: 32_000_000,
     blockSeconds: 600,
     dialect: { ...PLAIN_DIALECT, doubleSpendProofs: true },
     extendedKeys: [],

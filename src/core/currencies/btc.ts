@@ -30,6 +30,7 @@ export const BTC = {
     splits: [{ height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' }],
     blockFeatures: SEGWIT_BLOCKS,
     coinbaseMaturity: 100,
+    blockBytes: 4_000_000,
     blockSeconds: 600,
     dialect: PLAIN_DIALECT,
     extendedKeys: SEGWIT_KEYS,

@@ -35,6 +35,7 @@ export const DASH = {
     },
     blockFeatures: { ...PLAIN_BLOCKS, specialTransactions: true, headerHash: 'x11' },
     coinbaseMaturity: 100,
+    blockBytes: 2_000_000,
     blockSeconds: 156,
     dialect: { ...PLAIN_DIALECT, locks: true },
     extendedKeys: [{ form: 'drkp', public: 0x02fe52cc, private: 0x02fe52f8, mainnet: true }],

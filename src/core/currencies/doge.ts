@@ -29,6 +29,7 @@ export const DOGE = {
     },
     blockFeatures: { ...PLAIN_BLOCKS, auxpow: true, maxMoney: 10_000_000_000n * 10n ** 8n },
     coinbaseMaturity: 240,
+    blockBytes: 2_000_000,
     blockSeconds: 60,
     dialect: { ...PLAIN_DIALECT, rawBlock: false },
     extendedKeys: [

@@ -29,6 +29,7 @@ export const LTC = {
     },
     blockFeatures: { ...SEGWIT_BLOCKS, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
     coinbaseMaturity: 100,
+    blockBytes: 4_000_000,
     blockSeconds: 150,
     dialect: PLAIN_DIALECT,
     extendedKeys: [

@@ -75,6 +75,8 @@ export type UtxoParameters = {
   };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
+  /** About the size of the largest block that its rules allow. */
+  readonly blockBytes: number;
   readonly dialect: UtxoDialect;
   readonly extendedKeys: readonly ExtendedKeyForm[];
   /** Prefixes of addresses that look like segwit's but cannot be paid on the chain itself (Litecoin's MWEB). */

@@ -9,25 +9,30 @@ import { announce, applyEvent } from './steps.ts';
 
 /** Takes note of every new payment and of every one that has left. True when anything changed. */
 export function noticePayments(it: Case): boolean {
-  // an unbooked payment that is out of the mempool only for a while keeps its place until it is withdrawn
-  const left = it.payments.filter(
-    (payment) => payment.present && !isLive(payment) && (isBooked(payment) || isWithdrawn(it, payment)),
-  );
-  const unvalued = it.payments.filter(
-    (payment) => payment.present && isLive(payment) && payment.valueRate === null && payment.arrivalRate !== null,
-  );
+  const { left, unvalued, found } = newsOf(it);
   const gone = portion(it, left);
   for (const payment of gone) payment.present = false;
   const valued = portion(it, unvalued);
   for (const payment of valued) payment.valueRate = payment.arrivalRate;
-  return noticeNew(it) || gone.length > 0 || valued.length > 0;
+  return noticeNew(it, found) || gone.length > 0 || valued.length > 0;
 }
 
-function noticeNew(it: Case): boolean {
-  const found = it.payments
-    .filter((payment) => isLive(payment) && !payment.present)
-    .map((payment) => ({ payment, known: payment.classified }));
-  if (found.length === 0) return false;
+/** The payments that have left, those whose value has become known, and those that are new or back; found in one pass, since there may be very many. */
+function newsOf(it: Case): { readonly left: Payment[]; readonly unvalued: Payment[]; readonly found: Payment[] } {
+  const news = { left: [] as Payment[], unvalued: [] as Payment[], found: [] as Payment[] };
+  for (const payment of it.payments) {
+    if (isLive(payment)) {
+      if (!payment.present) news.found.push(payment);
+      else if (payment.valueRate === null && payment.arrivalRate !== null) news.unvalued.push(payment);
+      // an unbooked payment that is out of the mempool only for a while keeps its place until it is withdrawn
+    } else if (payment.present && (isBooked(payment) || isWithdrawn(it, payment))) news.left.push(payment);
+  }
+  return news;
+}
+
+function noticeNew(it: Case, payments: readonly Payment[]): boolean {
+  if (payments.length === 0) return false;
+  const found = payments.map((payment) => ({ payment, known: payment.classified }));
   const replacements = replacementsIn(it);
   for (const { payment, known } of found) if (!known) replacements.classify(payment);
   // after an outage many payments are found at once, perhaps a late one before one that is on time: those on time are handled first

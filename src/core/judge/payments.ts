@@ -1,7 +1,7 @@
 // Questions about one payment of a case: whether it is there, how deep it is, how long it has been gone, whether it counts. Nothing is
 // decided here.
 import { confirmationsToReach } from '../confirmations.ts';
-import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, sum } from '../money.ts';
+import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, plus, sum } from '../money.ts';
 import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
 import type { Case, CaseTransaction, ChainView, Payment } from './case.ts';
 import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, OUTAGE_GRACE_MS, UNBOOKED_GONE_MS, WINDOW_MS } from './times.ts';
@@ -193,7 +193,9 @@ export function youngestCounting(
 
 /** Σ of the payments in the transaction's currency on the best chain or in the mempool. */
 export function received(it: Case): bigint {
-  return sum(it.payments.filter((payment) => inQuotedCurrency(it, payment) && isLive(payment)).map((payment) => payment.amount));
+  let total = 0n;
+  for (const payment of it.payments) if (inQuotedCurrency(it, payment) && isLive(payment)) total = plus(total, payment.amount);
+  return total;
 }
 export function suspenseOf(payments: readonly Payment[]): bigint {
   return sum(payments.map((payment) => payment.inSuspense));

@@ -9,8 +9,7 @@ import { describeSettings, readConfigOfAll, readSignerSecrets } from '../config/
 import type { Config, SignerSecrets } from '../config/table.ts';
 import { TABLE, VARIABLES } from '../config/table.ts';
 import { checkDataFolder } from '../data-folder.ts';
-import { listenRefused } from '../listen-refused.ts';
-import { StartRefused } from '../start-refused.ts';
+import { listenRefused, StartRefused } from '../start-refused.ts';
 import { EXIT, group, leaf, print, verdict } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };

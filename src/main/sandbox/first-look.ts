@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { WATCHED_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
-import { getRates } from '../../flow/rates.ts';
+import { getRates } from '../../flow/quote.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
 import { hurry } from '../../store/transactions/due.ts';

@@ -2,6 +2,7 @@
 // writes facts about the chain locks that row first.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inIdParts, packedIds, type RowIds } from '../postgres/row-ids.ts';
 
 export type ChainCursor = {
   readonly height: number;
@@ -90,24 +91,34 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
  * some moment of it, the node was not usable or was below the height where that payment was last seen.
  */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
-  const { rowCount } = await sql.query({
+  const { rows } = await sql.query<{ before: Date; waited: RowIds | null }>({
     name: 'set_caught_up',
     text: `
       with before as materialized (
         select greatest(caught_up_at, $4) as caught_up_at, least(low_height, height) as low_height from chain_cursors where currency = $1 and epoch = $2 for update),
       over as (update node_conditions n set outage = false from before where n.currency = $1 and n.outage returning 1),
-      gone as materialized (
-        select p.id, b.caught_up_at from payments p cross join before b
+      moved as (
+        update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
+          from before b where c.currency = $1 and c.epoch = $2 returning 1)
+      select b.caught_up_at as before, ${packedIds(`
+        select p.id from payments p
           where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
-            and (exists (select 1 from over) or b.low_height < p.last_height)
-          order by p.id for no key update of p),
-      waited as (
-        update payments p set gone_since = $3::timestamptz - greatest(g.caught_up_at - p.gone_since, interval '0') from gone g where p.id = g.id)
-      update chain_cursors c set caught_up_at = $3, updated_at = $3, low_height = null
-        from before b where c.currency = $1 and c.epoch = $2`,
+            and (exists (select 1 from over) or b.low_height < p.last_height)`)} as waited
+        from before b cross join moved`,
     values: [currency, at.epoch, new Date(atMs), new Date(at.caughtUpAtMs)],
   });
-  return rowCount === 1;
+  const [was] = rows;
+  if (was === undefined) return false;
+  await inIdParts(was.waited, (part) =>
+    sql.query({
+      name: 'set_gone_since',
+      text: `with waited as materialized (select id from payments where id = any ($1) and state = 'gone' order by id for no key update)
+             update payments p set gone_since = $2::timestamptz - greatest($3::timestamptz - p.gone_since, interval '0')
+              where p.id in (select id from waited)`,
+      values: [part, new Date(atMs), was.before],
+    }),
+  );
+  return true;
 }
 
 /**

@@ -175,7 +175,8 @@ export async function missingPayments(
                       and (d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
                            or (starts_with(d.key, 'dep:' || lower($1) || ':')
                                and not exists (select 1 from ledger.part r where r.reverses = d.key)
-                               and not exists (select 1 from payments b where b.deposit_key = d.key)))
+                               and not exists (select 1 from payments b where b.deposit_key = d.key)
+                               and not exists (select 1 from payment_decisions b where b.transaction_id = t.id and b.deposit_key = d.key)))
                     order by d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout

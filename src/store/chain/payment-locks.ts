@@ -3,6 +3,8 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { ChainLock } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
+import { ROWS_AT_ONCE } from '../postgres/row-ids.ts';
 import { makeDue } from './sightings.ts';
 
 export type LockFact = {
@@ -33,11 +35,14 @@ export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise
     sql,
     facts.map((fact) => fact.transactionId),
   );
-  await sql.query({
-    name: 'record_locks',
-    text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
-           update payments p set lock = f.lock from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock)
-            where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined') and f.id in (select id from locked)`,
-    values: [facts.map((fact) => fact.id), facts.map((fact) => fact.txid), facts.map((fact) => fact.lock)],
+  const inOrder = facts.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  await inParts(inOrder, ROWS_AT_ONCE, async (part) => {
+    await sql.query({
+      name: 'record_locks',
+      text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+             update payments p set lock = f.lock from unnest($1::int8[], $2::text[], $3::text[]) as f(id, txid, lock)
+              where p.id = f.id and p.txid = f.txid and p.state in ('mempool', 'mined') and f.id in (select id from locked)`,
+      values: [part.map((fact) => fact.id), part.map((fact) => fact.txid), part.map((fact) => fact.lock)],
+    });
   });
 }

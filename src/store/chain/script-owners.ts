@@ -5,7 +5,7 @@ import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 /** Transaction ids by script (hex), whatever their age; scripts that are not ours are left out. */
-export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promise<ReadonlyMap<string, string>> {
+export async function ownersOf(sql: Sql, scripts: Iterable<Uint8Array>): Promise<ReadonlyMap<string, string>> {
   const owners = new Map<string, string>();
   await inParts(scripts, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ id: string; script: Buffer }>({
@@ -20,6 +20,6 @@ export async function ownersOf(sql: Sql, scripts: readonly Uint8Array[]): Promis
 }
 
 /** Which of these scripts belong to a transaction, whatever its age. */
-export async function knownScripts(sql: Sql, scripts: readonly Uint8Array[]): Promise<readonly Buffer[]> {
+export async function knownScripts(sql: Sql, scripts: Iterable<Uint8Array>): Promise<readonly Buffer[]> {
   return [...(await ownersOf(sql, scripts)).keys()].map((script) => Buffer.from(script, 'hex'));
 }

@@ -2,6 +2,8 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import { GRACE_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
+import { inIdParts, ROWS_AT_ONCE, readIds } from '../postgres/row-ids.ts';
 
 /** Nothing waits for a window any more once its grace has passed; one second more than that. */
 const GRACE = `${GRACE_MS + 1_000} ms`;
@@ -32,34 +34,41 @@ export async function setAlong(
     text: `update node_conditions set checked_at = checked_at + $2 * interval '1 ms' where currency = $1`,
     values,
   });
-  const dated = [...values, new Date(set.nowMs), set.sinceMs === null ? null : new Date(set.sinceMs)];
-  const isOld = (at: string) => `(${at} > $3 or ${at} < $4)`;
-  await sql.query({
-    name: 'set_transactions_along',
-    text: `
-      with waiting as materialized (
-        select id from transactions
-          where currency = $1 and case when status = 'succeeded' then ${isOld('succeeded_at')} else ${isOld('created_at')} end
-            and (status in ('started', 'pending', 'timedout', 'succeeded') or window_ends_at > least($3, $3 - $2 * interval '1 ms') - interval '${GRACE}')
-          order by id for no key update)
-      update transactions t set window_ends_at = window_ends_at + $2 * interval '1 ms', succeeded_at = succeeded_at + $2 * interval '1 ms',
-             due_at = due_at + $2 * interval '1 ms'
-        from waiting w where t.id = w.id`,
-    values: dated,
+  // Both in slices, in the order of their ids; each slice asks again what waits, because the judge goes on meanwhile.
+  const dates = [new Date(set.nowMs), set.sinceMs === null ? null : new Date(set.sinceMs)];
+  const isOld = (at: string) => `(${at} > $2 or ${at} < $3)`;
+  const isOpen = `case when status = 'succeeded' then ${isOld('succeeded_at')} else ${isOld('created_at')} end
+            and (status in ('started', 'pending', 'timedout', 'succeeded') or window_ends_at > least($2, $2 - $4 * interval '1 ms') - interval '${GRACE}')`;
+  const { rows } = await sql.query<{ ids: readonly string[] | null }>({
+    text: `select array_agg(id order by id) as ids from transactions where currency = $1 and ${isOpen}`,
+    values: [currency, ...dates, set.byMs],
+  });
+  await inParts(rows[0]?.ids ?? [], ROWS_AT_ONCE, async (part) => {
+    await sql.query({
+      name: 'set_transactions_along',
+      text: `with waiting as materialized (select id from transactions where id = any ($1) and ${isOpen} order by id for no key update)
+             update transactions t set window_ends_at = window_ends_at + $4 * interval '1 ms', succeeded_at = succeeded_at + $4 * interval '1 ms',
+                    due_at = due_at + $4 * interval '1 ms'
+               from waiting w where t.id = w.id`,
+      values: [part, ...dates, set.byMs],
+    });
   });
   // the watchers write these dates, and have written none since the clock was set, unless it was set in the middle of a pass
-  await sql.query({
-    name: 'set_payments_along',
-    text: `
-      with waiting as materialized (
-        select id from payments
-          where currency = $1 and ((state = 'gone' and ($4::timestamptz is null or ${isOld('gone_since')}))
-                                or (noticed_at is null and ($4::timestamptz is null or ${isOld('seen_at')})))
-          order by id for no key update)
-      update payments p set gone_since = gone_since + $2 * interval '1 ms', due_at = due_at + $2 * interval '1 ms',
-             seen_at = case when noticed_at is null then seen_at + $2 * interval '1 ms' else seen_at end,
-             caught_up_at = case when noticed_at is null then caught_up_at + $2 * interval '1 ms' else caught_up_at end
-        from waiting w where p.id = w.id`,
-    values: dated,
+  const isWaiting = `((state = 'gone' and ($3::timestamptz is null or ${isOld('gone_since')}))
+                   or (noticed_at is null and ($3::timestamptz is null or ${isOld('seen_at')})))`;
+  const waiting = await readIds(sql, {
+    text: `select id from payments where currency = $1 and ${isWaiting}`,
+    values: [currency, ...dates],
   });
+  await inIdParts(waiting, (part) =>
+    sql.query({
+      name: 'set_payments_along',
+      text: `with waiting as materialized (select id from payments where id = any ($1) and ${isWaiting} order by id for no key update)
+             update payments p set gone_since = gone_since + $4 * interval '1 ms', due_at = due_at + $4 * interval '1 ms',
+                    seen_at = case when noticed_at is null then seen_at + $4 * interval '1 ms' else seen_at end,
+                    caught_up_at = case when noticed_at is null then caught_up_at + $4 * interval '1 ms' else caught_up_at end
+               from waiting w where p.id = w.id`,
+      values: [part, ...dates, set.byMs],
+    }),
+  );
 }

@@ -4,6 +4,7 @@ import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
+import { inIdParts, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-coins.ts';
 import {
   type KnownFacts,
@@ -121,14 +122,20 @@ export async function takeBackAbove(
     sql,
     rows.map((row) => row.transaction_id),
   );
-  await sql.query({
-    name: 'take_back_payments',
-    // in the order of their ids, the order in which every writer locks payments
-    text: `with lost as materialized (select id from payments where currency = $1 and height > $2 order by id for no key update)
-             update payments set state = 'gone', lock = null, gone_since = $3, height = null, block_hash = null, block_time = null
-              where id in (select id from lost)`,
-    values: [currency, options.height, new Date(options.atMs)],
+  // only whoever holds the cursor's row writes these columns, so the list stays true
+  const lost = await readIds(sql, {
+    text: 'select id from payments where currency = $1 and height > $2',
+    values: [currency, options.height],
   });
+  await inIdParts(lost, (part) =>
+    sql.query({
+      name: 'take_back_payments',
+      text: `with lost as materialized (select id from payments where id = any ($1) order by id for no key update)
+             update payments set state = 'gone', lock = null, gone_since = $2, height = null, block_hash = null, block_time = null
+              where id in (select id from lost)`,
+      values: [part, new Date(options.atMs)],
+    }),
+  );
   await sql.query({
     name: 'take_back_rivals',
     text: 'update rivals set height = null where currency = $1 and height > $2',

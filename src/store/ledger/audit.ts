@@ -49,7 +49,7 @@ const QUESTIONS: readonly Question[] = [
     says: 'suspense holds what the payments of the transaction say',
     text: `select coalesce(s.code, p.code) || ' holds ' || coalesce(s.amount, 0) || ', its payments say ' || coalesce(p.amount, 0) as what
              from (select code, amount from ledger.account_balance where kind = 'suspense' and amount <> 0) s
-             full join (select 'suspense:' || transaction_id || ':' || currency as code, sum(in_suspense) as amount from payments
+             full join (select 'suspense:' || transaction_id || ':' || currency as code, sum(in_suspense) as amount from decided_payments
                          group by 1 having sum(in_suspense) <> 0) p on p.code = s.code
             where coalesce(s.amount, 0) <> coalesce(p.amount, 0)`,
   },
@@ -62,7 +62,7 @@ const QUESTIONS: readonly Question[] = [
                     where kind in ('available', 'held', 'receivable') group by 1, 2) b
              full join (select merchant_id, currency, sum(amount) as amount
                           from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back else 0 end as amount
-                                  from payments p join transactions t on t.id = p.transaction_id
+                                  from decided_payments p join transactions t on t.id = p.transaction_id
                                 union all
                                 select merchant_id, currency, -(amount + fee) from payouts where status = 'completed') q group by 1, 2) p
                on p.merchant_id = b.merchant_id and p.currency = b.currency
@@ -79,17 +79,17 @@ const QUESTIONS: readonly Question[] = [
            paid as (
              select transaction_id, currency, sum(in_suspense) as suspense,
                     sum(in_available - case when deposit_key is null then sent_back else 0 end) as credit
-               from payments group by 1, 2)
+               from decided_payments group by 1, 2)
            select coalesce(b.transaction_id, p.transaction_id) || ' ' || coalesce(b.currency, p.currency) || ': credited ' || coalesce(b.credit, 0) || ' and '
                   || coalesce(b.suspense, 0) || ' in suspense, its payments say ' || coalesce(p.credit, 0) || ' and ' || coalesce(p.suspense, 0) as what
              from booked b full join paid p on p.transaction_id = b.transaction_id and p.currency = b.currency
             where coalesce(b.credit, 0) <> coalesce(p.credit, 0) or coalesce(b.suspense, 0) <> coalesce(p.suspense, 0)
            union all
            select t.id || ' is ' || t.status || ' without a credited payment' as what from transactions t
-            where t.status in ('succeeded', 'settled') and not exists (select 1 from payments p where p.transaction_id = t.id and p.credited > 0)
+            where t.status in ('succeeded', 'settled') and not exists (select 1 from decided_payments p where p.transaction_id = t.id and p.credited > 0)
            union all
            select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is final and not booked'
-             from payments p join transactions t on t.id = p.transaction_id join chain_cursors c on c.currency = p.currency
+             from decided_payments p join transactions t on t.id = p.transaction_id join chain_cursors c on c.currency = p.currency
             where p.state = 'mined' and p.deposit_key is null and c.height - p.height + 1 >= 400 and t.status not in ('started', 'pending', 'confirmed')`,
   },
   {
@@ -162,13 +162,13 @@ const QUESTIONS: readonly Question[] = [
     id: 'BOOK-9',
     says: 'an unpaid transaction holds nothing of the merchant in its own currency, and a payment that is booked owes nothing',
     text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
-             from payments p join transactions t on t.id = p.transaction_id
+             from decided_payments p join transactions t on t.id = p.transaction_id
             where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
            union all
-           select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from payments
+           select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from decided_payments
             where deposit_key is not null and (owed <> 0 or owed_fee <> 0)
            union all
-           select 'payment ' || txid || ':' || vout || ' holds ' || in_available || ' of a credit of ' || credited from payments where in_available > credited`,
+           select 'payment ' || txid || ':' || vout || ' holds ' || in_available || ' of a credit of ' || credited from decided_payments where in_available > credited`,
   },
   {
     id: 'BOOK-10',

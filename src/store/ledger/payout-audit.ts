@@ -46,7 +46,7 @@ export const OF_PAYOUTS: readonly Question[] = [
     id: 'INV-7',
     says: 'what the ledger holds on a chain, or has on its way out, is what our coins there are',
     text: `with coins as (
-             select currency, amount from payments where deposit_key is not null
+             select currency, amount from decided_payments where deposit_key is not null
              union all select currency, amount from own_coins where booked and height is not null
              union all select currency, -amount from outgoing_inputs where spent_by is not null),
            late_fee as (

@@ -64,7 +64,7 @@ export const RECONCILIATION: readonly Question[] = [
             where not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)
            union all
            select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is booked and ' || p.state
-             from payments p join transactions t on t.id = p.transaction_id
+             from decided_payments p join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = p.currency join chain_cursors kt on kt.currency = t.currency
             where p.deposit_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
               and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)
@@ -76,7 +76,7 @@ export const RECONCILIATION: readonly Question[] = [
     says: 'every output at that depth is in the ledger with its amount, unless its transaction still waits for more',
     text: `select ${NAME} || ' is booked as ' || coalesce(l.amount, 0) || ' while the transaction is ' || t.status as what
              from ${STANDS} join chain_receipts r on r.currency = c.currency and r.height <= c.height and r.height > c.height - $1::int
-             join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+             join decided_payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
              join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = r.currency join chain_cursors kt on kt.currency = t.currency
              left join node_conditions n on n.currency = r.currency
@@ -144,7 +144,7 @@ export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]>
                   coalesce(sum(r.amount) filter (where p.id is not null and p.deposit_key is null), 0)::text as waiting,
                   array_agg(distinct t.status) filter (where p.id is not null and p.deposit_key is null) as statuses
              from chain_reconciled c left join chain_receipts r on r.currency = c.currency and r.height <= c.height
-             left join payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
+             left join decided_payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
              left join transactions t on t.id = p.transaction_id
             group by c.currency, c.height order by c.currency`,
     values: [],

@@ -1,5 +1,5 @@
 // The token buckets that several servers share: one row per limit and caller, refilled in the same statement by the service's clock. Used
-// only while there are several servers.
+// only while there are several servers, which find each other by a notification.
 import type { Sql } from '../postgres/connect.ts';
 
 export type BucketRow = {
@@ -102,4 +102,11 @@ export async function pruneCounts(sql: Sql, nowMs: number): Promise<void> {
     text: 'delete from call_counts where tokens + ($1 - at_ms) * per_ms >= capacity',
     values: [nowMs],
   });
+}
+
+export const API_PEERS_CHANNEL = 'api_peers';
+
+/** Notifies every listener that this server is running. */
+export async function announceApiPeer(sql: Sql, self: string): Promise<void> {
+  await sql.query({ name: 'announce_api_peer', text: 'select pg_notify($1, $2)', values: [API_PEERS_CHANNEL, self] });
 }

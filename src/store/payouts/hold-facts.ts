@@ -101,10 +101,10 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
              select f.currency, sum(p.in_available) as amount
                from unnest($3::text[], $4::int[], $5::boolean[]) as f(currency, depth, locks) join chain_cursors c on c.currency = f.currency
                cross join lateral (
-                 select m.transaction_id, m.in_available, m.lock from payments m
+                 select m.transaction_id, m.in_available, m.lock from decided_payments m
                   where m.currency = f.currency and m.height is not null and m.height > c.height - f.depth + 1
                  union all
-                 select u.transaction_id, u.in_available, u.lock from payments u
+                 select u.transaction_id, u.in_available, u.lock from decided_payments u
                   where u.currency = f.currency and u.state in ('mempool', 'gone')) p
                join transactions t on t.id = p.transaction_id
               where p.in_available > 0 and t.merchant_id = $1 and not (f.locks and p.lock is not distinct from 'chainlock')

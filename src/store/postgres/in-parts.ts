@@ -5,8 +5,15 @@
 export const CHOSEN_AT_ONCE = 2_000;
 
 /** Runs a function for slices of a list, one after the other; not at all for an empty list. */
-export async function inParts<T>(all: readonly T[], size: number, run: (part: readonly T[]) => Promise<void>): Promise<void> {
-  for (let from = 0; from < all.length; from += size) await run(all.slice(from, from + size));
+export async function inParts<T>(all: Iterable<T>, size: number, run: (part: readonly T[]) => Promise<void>): Promise<void> {
+  let part: T[] = [];
+  for (const one of all) {
+    part.push(one);
+    if (part.length < size) continue;
+    await run(part);
+    part = [];
+  }
+  if (part.length > 0) await run(part);
 }
 
 /** After this long, other work of this process gets a turn. */

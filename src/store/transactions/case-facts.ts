@@ -5,6 +5,7 @@ import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/ju
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { JUDGED_COLUMNS, type JudgedRow, judgedFields } from './judged-columns.ts';
+import { IS_UNWRITTEN } from './payment-decisions.ts';
 
 /** The facts of a payment and what the judge derived from it, as the driver returns them. */
 export type PaymentRow = {
@@ -67,6 +68,8 @@ export type ChainFacts = {
   readonly tips: ReadonlyMap<CurrencyCode, { readonly height: number; readonly hash: string }>;
   /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where that is known. */
   readonly payments: ReadonlyMap<string, readonly Payment[]>;
+  /** Those of which an earlier verdict is not written to all payments yet: nothing can be decided about them before that. */
+  readonly unwritten: ReadonlySet<string>;
 };
 
 /**
@@ -80,7 +83,7 @@ export async function readChainFacts(
   contestedLimitMinor: bigint,
 ): Promise<ChainFacts> {
   const { rows } = await sql.query<
-    PaymentRow & { id: bigint | null; arrival_rate: string | null; views: readonly ToldView[] | null }
+    PaymentRow & { id: bigint | null; arrival_rate: string | null; views: readonly ToldView[] | null; unwritten: string[] | null }
   >({
     name: 'read_chain_facts',
     text: `
@@ -90,7 +93,8 @@ export async function readChainFacts(
       rates as materialized (
         select a.currency, a.arrived_at, ${rateAt('a.currency', 'a.arrived_at')} as arrival_rate
           from (select distinct currency, arrived_at from payments) a)
-      select case when row_number() over () = 1 then (${VIEWS}) end as views, p.*
+      select case when row_number() over () = 1 then (${VIEWS}) end as views,
+             case when row_number() over () = 1 then (select array_agg(w.id) from unnest($1::text[]) as w(id) where ${IS_UNWRITTEN('w.id')}) end as unwritten, p.*
         from (values (1)) one left join (select * from payments join rates using (currency, arrived_at)) p on true order by p.seen_at, p.id`,
     values: [transactionIds],
   });
@@ -105,11 +109,12 @@ export async function readChainFacts(
     const rate = row.arrival_rate === null ? null : parseRate(row.arrival_rate);
     payments.get(row.transaction_id)?.push(paymentOf(row, rate, spends.get(row.txid)));
   }
-  return { ...toldViews(views, contestedLimitMinor), payments };
+  const unwritten = new Set(rows.find((row) => row.unwritten !== null)?.unwritten ?? []);
+  return { ...toldViews(views, contestedLimitMinor), payments, unwritten };
 }
 
 /** The chains as {@link VIEWS} returns them. */
-export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Omit<ChainFacts, 'payments'> {
+export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Pick<ChainFacts, 'chains' | 'tips'> {
   return {
     chains: new Map(
       views.map(([currency, tipHeight, timeMs, , contested]) => [

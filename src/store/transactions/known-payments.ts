@@ -17,6 +17,7 @@ import {
   toldViews,
   VIEWS,
 } from './case-facts.ts';
+import { IS_UNWRITTEN } from './payment-decisions.ts';
 
 type Known = {
   /**
@@ -40,7 +41,7 @@ export class MuchChanged extends Error {}
 
 /**
  * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` returns them. Payments known already
- * are not read again.
+ * are not read again; none are read while an earlier verdict is not written to all of them.
  * @param known what was read before; it is brought up to date
  * @param options.contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
  * @param options.most the largest number of payments to read; absent: all that have changed
@@ -53,13 +54,15 @@ export async function readKnown(
   options: { readonly contestedLimitMinor: bigint; readonly most?: number },
 ): Promise<ChainFacts> {
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const { views, versions } = await readVersions(sql, transactionId);
+    const { views, versions, unwritten } = await readVersions(sql, transactionId);
+    const told = toldViews(views, options.contestedLimitMinor);
+    if (unwritten) return { ...told, payments: new Map(), unwritten: new Set([transactionId]) };
     const changed = changedSince(known, versions);
     if (changed.size > (options.most ?? changed.size)) throw new MuchChanged(`${changed.size} payments have changed`);
     // a row that changed between the two statements is newer than the rest: everything is asked again
     if (!(await readChanged(sql, known, changed))) continue;
     const payments = await paymentsAt(sql, known);
-    return { ...toldViews(views, options.contestedLimitMinor), payments: new Map([[transactionId, payments]]) };
+    return { ...told, payments: new Map([[transactionId, payments]]), unwritten: new Set() };
   }
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
@@ -76,14 +79,15 @@ const PACKED = { version: 8, length: 12 };
 async function readVersions(
   sql: Sql,
   transactionId: string,
-): Promise<{ readonly views: readonly ToldView[]; readonly versions: Buffer }> {
-  const { rows } = await sql.query<{ views: readonly ToldView[] | null; versions: Buffer | null }>({
+): Promise<{ readonly views: readonly ToldView[]; readonly versions: Buffer; readonly unwritten: boolean }> {
+  const { rows } = await sql.query<{ views: readonly ToldView[] | null; versions: Buffer | null; unwritten: boolean }>({
     name: 'read_payment_versions',
-    text: `select (${VIEWS}) as views,
+    text: `select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten,
                   (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p where p.transaction_id = $1) as versions`,
     values: [transactionId],
   });
-  return { views: rows[0]?.views ?? [], versions: rows[0]?.versions ?? Buffer.alloc(0) };
+  const [row] = rows;
+  return { views: row?.views ?? [], versions: row?.versions ?? Buffer.alloc(0), unwritten: row?.unwritten === true };
 }
 
 /** Removes payments that no longer exist; returns the versions, by id, of those whose known version is another one. */
@@ -162,7 +166,9 @@ async function paymentsAt(sql: Sql, known: KnownPayments): Promise<readonly Paym
       one.payment = { ...one.payment, arrivalRate, spends: spent };
     return one.payment;
   });
-  return payments.sort(bySight);
+  // they are mostly known in this order already
+  const isSorted = payments.every((payment, n) => n === 0 || bySight(payments[n - 1] as Payment, payment) < 0);
+  return isSorted ? payments : payments.sort(bySight);
 }
 
 async function readRates(sql: Sql, arrivals: readonly string[]): Promise<ReadonlyMap<string, Rate | null>> {

@@ -144,7 +144,7 @@ async function readPayments(sql: Sql, id: string): Promise<readonly FoundPayment
     text: `select p.currency, p.txid, p.vout, p.amount, p.state, p.lock, p.height, p.seen_at as "seenAt", p.counted, p.in_available, p.in_suspense,
                   p.conflict_txid as "conflictTxid",
                   case when p.height is null then 0 else greatest(0, coalesce(c.height, p.height) - p.height + 1) end as confirmations
-             from payments p left join chain_cursors c on c.currency = p.currency where p.transaction_id = $1 order by p.seen_at, p.id`,
+             from decided_payments p left join chain_cursors c on c.currency = p.currency where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [id],
   });
   return rows.map(({ amount, in_available, in_suspense, ...row }) => ({

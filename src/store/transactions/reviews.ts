@@ -40,7 +40,7 @@ export async function listReviews(
                   s.suspense
              from transactions t join merchants m on m.id = t.merchant_id
              left join lateral (select jsonb_agg(jsonb_build_object('currency', x.currency, 'amount', x.amount::text) order by x.currency) as suspense
-                                  from (select currency, sum(in_suspense) as amount from payments p where p.transaction_id = t.id
+                                  from (select currency, sum(in_suspense) as amount from decided_payments p where p.transaction_id = t.id
                                          group by currency having sum(in_suspense) > 0) x) s on true
             where (t.status = 'review' or ($1 and t.status = 'declined' and s.suspense is not null)) and ($3::text is null or t.currency = $3)
             order by t.created_at, t.id limit $2`,

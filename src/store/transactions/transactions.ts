@@ -192,7 +192,7 @@ export async function readExpansion(sql: Sql, id: string): Promise<Expansion | n
     name: 'expand_payments',
     text: `select p.txid, p.currency, p.amount, greatest(p.seen_at, t.created_at) as seen_at, p.counted,
                   case when p.height is null then 0 else greatest(0, c.height - p.height + 1) end as confirmations
-             from payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
+             from decided_payments p join transactions t on t.id = p.transaction_id left join chain_cursors c on c.currency = p.currency
             where p.transaction_id = $1 order by p.seen_at, p.id`,
     values: [id],
   });

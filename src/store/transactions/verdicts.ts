@@ -7,7 +7,8 @@ import { postEntries } from '../ledger/ledger.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { LockedTransaction } from './cases.ts';
-import { JUDGED_COLUMNS } from './judged-columns.ts';
+import { arrayText, JUDGED_COLUMNS } from './judged-columns.ts';
+import { keepDecisions } from './payment-decisions.ts';
 
 /** The largest number of rows in one statement: more would occupy this process, and whoever waits for the statement, for long. */
 const ROWS_AT_ONCE = 2_000;
@@ -17,6 +18,8 @@ export type Judged = {
   readonly transaction: CaseTransaction;
   /** Those that have changed. */
   readonly payments: readonly Payment[];
+  /** Those that have changed and are too many to be written now: what was decided of them is kept, and the transaction is due again. */
+  readonly later: readonly Payment[];
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
   readonly nowMs: number;
@@ -36,6 +39,10 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
   await inParts(all.flatMap(eventsOf), ROWS_AT_ONCE, (part) => insertEvents(sql, part));
   await updateTransactions(sql, all.filter(isChanged));
   await endDue(sql, all);
+  await keepDecisions(
+    sql,
+    all.flatMap(({ later, transaction, nowMs }) => later.map((payment) => ({ transactionId: transaction.id, payment, nowMs }))),
+  );
   // last: watchers write these rows too, and wait for whoever has changed one
   await updateJudgedPayments(sql, all);
 }
@@ -185,10 +192,10 @@ async function updateSomePayments(
     name: 'update_judged_payments',
     text: UPDATE_PAYMENTS,
     values: [
-      judged.map(({ nowMs }) => asDate(nowMs)),
-      judged.map(({ payment }) => payment.id),
-      judged.map(({ payment }) => payment.classified),
-      ...JUDGED_COLUMNS.map(({ field, write }) => judged.map(({ payment }) => write(payment[field]))),
+      arrayText(judged.map(({ nowMs }) => new Date(nowMs))),
+      arrayText(judged.map(({ payment }) => payment.id)),
+      arrayText(judged.map(({ payment }) => payment.classified)),
+      ...JUDGED_COLUMNS.map(({ field, write }) => arrayText(judged.map(({ payment }) => write(payment[field])))),
     ],
   });
 }

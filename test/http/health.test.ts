@@ -1,0 +1,53 @@
+// /healthz and /readyz: what they answer, without a token and uncounted.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Components, documentSchema } from '../../src/contract/shapes.ts';
+import { readiness } from '../../src/contract/system-api.ts';
+import { fits, type Schema } from '../support/fits.ts';
+import { type ApiServer, makeApi } from './api-server.ts';
+
+let api: ApiServer;
+beforeAll(async () => {
+  api = await makeApi();
+});
+afterAll(async () => {
+  expect(api.bugs).toEqual([]);
+  await api.end();
+});
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+describe('health and documents', () => {
+  test('/healthz and /readyz answer 200 and are not counted', async () => {
+    const health = await api.send('/healthz', undefined, {}, 'GET');
+    expect([health.status, health.json, health.headers.get('x-ratelimit-limit')]).toEqual([200, { status: 'ok' }, null]);
+    const ready = await api.send('/readyz', undefined, {}, 'GET');
+    expect(ready.status).toBe(200);
+    expect(ready.json.status).toBe('ready');
+    expect(ready.json.currencies.BTC).toMatchObject({ state: 'ready', reason: null, height: 100 });
+    expect(ready.headers.get('x-request-id')).toMatch(/^req_/);
+  });
+  test('/readyz names the node in use, what is wrong with the others, and what an audit has stopped', async () => {
+    const before = await api.send('/readyz', undefined, {}, 'GET');
+    expect(before.json).toMatchObject({ breakers: [], currencies: { BTC: { others: [] } } });
+    await api.sql(
+      `update node_conditions set node = '10.0.0.7:8332', others = array['10.0.0.8:8332: ECONNREFUSED'] where currency = 'BTC'`,
+    );
+    await api.sql(
+      `insert into breakers (name, tripped_by, findings, tripped_at, seen_at) values ('payouts', '{INV-4}', '{INV-4: something}', now(), now())`,
+    );
+    const { json, status } = await api.send('/readyz', undefined, {}, 'GET');
+    expect([status, json.status]).toEqual([200, 'ready']);
+    expect(json.currencies.BTC).toMatchObject({ node: '10.0.0.7:8332', others: ['10.0.0.8:8332: ECONNREFUSED'] });
+    expect(json.problems).toEqual(
+      expect.arrayContaining([
+        'BTC: 10.0.0.8:8332: ECONNREFUSED',
+        'payouts are stopped by a red audit (INV-4): see bursar audit',
+      ]),
+    );
+    expect(json.breakers).toEqual([
+      { name: 'payouts', tripped_by: ['INV-4'], tripped_at: expect.stringMatching(TIME), seen_at: expect.stringMatching(TIME) },
+    ]);
+    const schemas: Components = new Map();
+    fits(json, documentSchema(readiness, schemas) as Schema, Object.fromEntries(schemas) as Record<string, Schema>, '/readyz');
+    await api.sql('delete from breakers');
+  });
+});
