@@ -30,7 +30,7 @@ const AREAS = [
   },
   {
     code: /^src\/signer\/(rules|limits|previous-outputs|signature-index)\.ts$/,
-    tests: ['test/signer/rules', 'test/signer/amounts', 'test/signer/attacks'],
+    tests: ['test/signer/rules', 'test/signer/replacements', 'test/signer/amounts', 'test/signer/attacks'],
   },
   {
     code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,

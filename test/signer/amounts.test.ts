@@ -48,4 +48,14 @@ describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover
     const output = await request(({ input, previous }) => ({ input: { ...input, vout: 2 }, previous }));
     await expect(signing.sign(output)).rejects.toMatchObject(rule);
   });
+
+  it('pays at most the highest rate for the size of P2PKH', async () => {
+    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: COIN });
+    const { input, previous } = coin(currency, COIN, { chain: 0, index: 6 });
+    // frame, input, a P2WPKH and a P2PKH output
+    const most = 500n * BigInt(11 + 149 + 31 + 34);
+    const asked = (fee: bigint) => requestFor([payout], [input], { fee, previous: [previous] });
+    await expect(signing.sign(asked(most + 1n))).rejects.toMatchObject({ name: 'SigningRefused', rule: 'fee' });
+    await signing.sign(asked(most));
+  });
 });

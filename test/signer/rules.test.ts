@@ -1,5 +1,4 @@
 // Every rule of the signer: a request that keeps them all is signed, and one that breaks a single one is refused by that rule's name.
-import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
 import { completeEntries, releaseEntry } from '../../src/core/payouts/payout-postings.ts';
@@ -7,6 +6,7 @@ import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import { openIntentKey } from '../../src/main/intent-key.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { asking } from './asking.ts';
 import { COIN, newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -18,21 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => at.close());
 
-/** A batch with one payout and an input that suffices. */
-async function ready(given: Partial<Wanted> = {}): Promise<{ payout: Wanted; request: TransactionToSign }> {
-  const payout = await at.payout({ batchId: await at.batch(), ...given });
-  return { payout, request: requestFor([payout], [at.input(COIN)]) };
-}
-const refusal = (rule: string, about: RegExp = /./) => ({
-  name: 'SigningRefused',
-  rule,
-  message: expect.stringMatching(new RegExp(`^rule ${rule} \\(.*${about.source}`, 's')),
-});
-async function refused(request: TransactionToSign, rule: string, about?: RegExp): Promise<void> {
-  const before = (await signing.signed(0, null)).transactions.length;
-  await expect(signing.sign(request)).rejects.toMatchObject(refusal(rule, about));
-  expect((await signing.signed(0, null)).transactions).toHaveLength(before);
-}
+const { ready, refused } = asking(
+  () => at,
+  () => signing,
+);
 
 describe('a request that keeps every rule', () => {
   it('is signed, for several payouts and with change to a key of the signer', async () => {
@@ -223,77 +212,5 @@ describe('a fee', () => {
     const next = (fee: bigint) => requestFor([payout], [at.input(COIN)], { fee });
     await refused(next(most + 1n), 'fee', /is above 70500, which is the highest rate/);
     await signing.sign(next(most));
-  });
-});
-
-describe('what was signed before', () => {
-  it('same_bytes: is given again, the same bytes, also to the next lease and when nothing else would be allowed any more', async () => {
-    const { payout, request } = await ready();
-    const first = await signing.sign(request);
-    await at.owner.query("update payouts set status = 'failed', step = 'ended', error = 'x' where id = $1", [payout.id]);
-    await at.owner.query("update outgoing_batches set state = 'dead', lease_epoch = 9 where id = $1", [payout.batchId]);
-    expect(await signing.sign({ ...request, leaseEpoch: '2' })).toEqual(first);
-  });
-
-  it('is not given under its number for other content', async () => {
-    const { payout, request } = await ready();
-    await signing.sign(request);
-    const other = requestFor([payout], request.inputs, { fee: 1_001n });
-    await refused(other, 'number', /was signed with other content/);
-    await refused({ ...request, change: { ...request.change!, index: 8 } }, 'number', /was signed with other content/);
-  });
-
-  it('is followed by the next number only', async () => {
-    const { request } = await ready();
-    await refused({ ...request, number: 2 }, 'number', /the next number of batch \S+ is 1, not 2/);
-    await signing.sign(request);
-    await refused({ ...request, number: 3 }, 'number', /is 2, not 3/);
-  });
-
-  it('is replaced only by what shares an input with each of them and pays the same', async () => {
-    const batchId = await at.batch();
-    const payouts = [await at.payout({ batchId }), await at.payout({ batchId })];
-    const [a, b, c] = [at.input(COIN), at.input(COIN), at.input(COIN)];
-    await signing.sign(requestFor(payouts, [a]));
-    await refused(requestFor(payouts, [b], { number: 2 }), 'conflict', /transaction 1 of batch \S+ shares no input/);
-    await signing.sign(requestFor(payouts, [a, b], { number: 2, fee: 2_000n }));
-    // with the second only
-    await refused(requestFor(payouts, [b, c], { number: 3 }), 'conflict', /transaction 1 of batch \S+ shares no input/);
-    // another one leaves the batch: not the same payees
-    await at.owner.query("update payouts set batch_id = null, step = 'queued' where id = $1", [payouts[1]!.id]);
-    await refused(requestFor([payouts[0]!], [a], { number: 3 }), 'conflict', /pays others, or other amounts/);
-  });
-
-  it('signer_conflict: binds its payouts to their batch, whatever the database says later', async () => {
-    const { payout, request } = await ready();
-    await signing.sign(request);
-    const batchId = await at.batch();
-    await at.owner.query('update payouts set batch_id = $2 where id = $1', [payout.id, batchId]);
-    await refused(requestFor([{ ...payout, batchId }], [at.input(COIN)]), 'conflict', /was signed in batch/);
-    await refused(requestFor([{ ...payout, batchId }], request.inputs), 'conflict', /was signed in batch/);
-  });
-
-  it('keeps its inputs for its batch until that is dead', async () => {
-    const one = await ready();
-    await signing.sign(one.request);
-    const other = await ready();
-    const request = requestFor([other.payout], one.request.inputs);
-    const states = ['reserved', 'signed', 'mined', 'final'];
-    for (const state of states) {
-      await at.owner.query('update outgoing_batches set state = $2 where id = $1', [one.payout.batchId, state]);
-      await refused(request, 'conflict', /belongs to batch \S+, which is not dead/);
-    }
-    await at.owner.query("update outgoing_batches set state = 'dead' where id = $1", [one.payout.batchId]);
-    await signing.sign(request);
-  });
-});
-
-describe('a journal that is older than the database', () => {
-  it('signs nothing that touches what it does not know', async () => {
-    const { payout, request } = await ready();
-    const sql = `insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, lease_epoch, sequence, signed_at)
-                 values ($1, 1, 'BTC', $2, '\\x00', 1, 1, 1, 1, now())`;
-    await at.owner.query(sql, [payout.batchId, randomBytes(32).toString('hex')]);
-    await refused(request, 'journal', /was lost, or is an older copy/);
   });
 });

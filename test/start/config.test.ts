@@ -182,6 +182,7 @@ test('limits of the signer are read in whole coins, and anything else is refused
     BTC: { payout: 100_000_000n, hour: 550_000_000n, day: 2_000_000_000n },
     DOGE: { payout: null, hour: null, day: 10_000_000_000_000n },
   });
+  expect(limits('BTC:day=0')).toEqual({ BTC: { payout: null, hour: null, day: 0n } });
   for (const wrong of [
     'BTC',
     'BTC:',
