@@ -45,8 +45,11 @@ export type PayoutDriver = {
   pass(isQueued: boolean): Promise<void>;
 };
 
-/** A lease is longer than a pass over one batch can take: signer and node answer within 15 s each, or are given up. */
-const LEASE_MS = 120_000;
+/**
+ * After this long another worker takes a batch over whose worker died. One that is only slow loses nothing: what it stores under an older
+ * epoch is refused, and whoever comes next gets the same bytes from the signer.
+ */
+const LEASE_MS = 20_000;
 /** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
 const TOGETHER_MS = 10_000;
 const RESEND_MS = 600_000;
