@@ -96,7 +96,7 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
   const depths = WATCHED_CODES.map((currency) => finalDepth(currency));
   const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; available: string; waiting: string }>({
     name: 'payout_unfinal',
-    // only the newest blocks and what is in none are read, each by its index
+    // only the newest blocks and what is in none are read, each by its index (the offset keeps the planner from reading a merchant's all)
     text: `with credits as (
              select f.currency, sum(p.in_available) as amount
                from unnest($3::text[], $4::int[], $5::boolean[]) as f(currency, depth, locks) join chain_cursors c on c.currency = f.currency
@@ -106,7 +106,7 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
                  union all
                  select u.transaction_id, u.in_available, u.lock from decided_payments u
                   where u.currency = f.currency and u.state in ('mempool', 'gone')) p
-               join transactions t on t.id = p.transaction_id
+               cross join lateral (select t.merchant_id from transactions t where t.id = p.transaction_id offset 0) t
               where p.in_available > 0 and t.merchant_id = $1 and not (f.locks and p.lock is not distinct from 'chainlock')
               group by f.currency),
            held as (
