@@ -18,7 +18,7 @@ const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)/i;
  * a hundred bytes and keep what was read with it.
  */
 export function readBytes(raw: IncomingMessage): Promise<Buffer | Refusal> {
-  let bytes = EMPTY;
+  let bytes: Buffer = EMPTY;
   let length = 0;
   let refused = false;
   return new Promise((done) => {
