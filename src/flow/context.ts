@@ -15,7 +15,7 @@ export type Context = {
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
-  /** Cents: a payment worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
+  /** Cents: a payment worth more is booked only where two of its chain's nodes, if there are several, hold its block (BURSAR_CONTESTED_LIMIT_USD). */
   readonly contestedLimitMinor: bigint;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly batches: TransactionBatches;
