@@ -66,7 +66,7 @@ function noteGroup(): void {
 
 let isNoting = false;
 let noteFailure: string | null = null;
-/** One write for all changes that happen together; one that fails (a full disk) is told once and repeated until it succeeds. */
+/** One write for all changes that happen together; one that fails (a full disk) is reported once and repeated until it succeeds. */
 function noteSoon(): void {
   if (isNoting) return;
   isNoting = true;
