@@ -8,6 +8,7 @@ const PARTS = {
   flood: 'scripts that somebody has made to collide',
   start: 'npm start to ready, and the memory of all processes at rest',
   rest: 'CPU and database transactions of everything while nothing happens',
+  dust: 'the judge on an order that is paid in very many outputs',
   chains: 'catch-up, a first reading of a mempool, the memory of watch lists',
   memory: 'the memory of the API at rest and under load',
   parallel: '200 parallel creates',
@@ -84,6 +85,7 @@ export const SIZE = options.quick
       watched: 20_000,
       behind: 20,
       waiting: 2_000,
+      dust: 1_500,
       lives: { unpaid: 100, rounds: 1, restSeconds: 1 },
     }
   : {
@@ -96,5 +98,6 @@ export const SIZE = options.quick
       watched: 1_000_000,
       behind: 600,
       waiting: 100_000,
+      dust: 20_000,
       lives: { unpaid: 3_000, rounds: 30, restSeconds: 6 },
     };

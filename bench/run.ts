@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { migrate } from '../src/store/postgres/migrate.ts';
 import { catchUp, firstReading } from './catch-up.ts';
 import { scanCoins } from './coins.ts';
+import { measureDust } from './dust.ts';
 import { collectFlood } from './flood.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
@@ -102,16 +103,18 @@ async function memory(bench: Bench): Promise<Figure[]> {
 
 async function chains({ instance }: Bench): Promise<Figure[]> {
   say('catch-up, and the memory of the watch lists');
-  const empty = async (name: string): Promise<string> => {
-    const url = await instance.emptyDatabase(name);
-    await migrate({ url });
-    return url;
-  };
   return [
-    await catchUp(await empty('bursar_catch_up'), SIZE.behind),
-    await firstReading(await empty('bursar_first_reading'), SIZE.waiting),
-    await watchMemory(await empty('bursar_watch'), SIZE.watched),
+    await catchUp(await migrated(instance, 'bursar_catch_up'), SIZE.behind),
+    await firstReading(await migrated(instance, 'bursar_first_reading'), SIZE.waiting),
+    await watchMemory(await migrated(instance, 'bursar_watch'), SIZE.watched),
   ];
+}
+
+/** The URL of a new database without rows. */
+async function migrated(instance: Instance, name: string): Promise<string> {
+  const url = await instance.emptyDatabase(name);
+  await migrate({ url });
+  return url;
 }
 
 async function parallelCreates(bench: Bench): Promise<Figure> {
@@ -218,7 +221,7 @@ async function withoutInstance(): Promise<Figure[]> {
   return figures;
 }
 
-const ON_INSTANCE: readonly PartName[] = ['chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'growth'];
+const ON_INSTANCE: readonly PartName[] = ['dust', 'chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'growth'];
 
 async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly figures: readonly Figure[] }> {
   const bench = await open();
@@ -226,6 +229,10 @@ async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly f
     process.once(signal, () => void bench.instance.stop().then(() => process.exit(1)));
   try {
     const figures: Figure[] = [];
+    if (wanted('dust')) {
+      say('an order that is paid in very many outputs');
+      figures.push(...(await measureDust(await migrated(bench.instance, 'bursar_dust'), SIZE.dust)));
+    }
     if (wanted('chains')) figures.push(...(await chains(bench)));
     if (wanted('memory')) figures.push(...(await memory(bench)));
     if (wanted('parallel')) figures.push(await parallelCreates(bench));

@@ -337,6 +337,8 @@ create table public.node_conditions (
   contested text,
   outage boolean default false not null,
   pushes boolean default false not null,
+  agreed_height integer,
+  agreed_hash text,
   constraint node_conditions_pkey PRIMARY KEY (currency)
 );
 

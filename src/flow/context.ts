@@ -15,7 +15,7 @@ export type Context = {
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */
   readonly settlementSeconds: number;
-  /** Cents: a payment worth more is not booked while the nodes of its chain contradict each other (BURSAR_CONTESTED_LIMIT_USD). */
+  /** Cents: a payment worth more is booked only where two of its chain's nodes, if there are several, hold its block (BURSAR_CONTESTED_LIMIT_USD). */
   readonly contestedLimitMinor: bigint;
   /** Cents that a merchant may pay out before its credits are final (BURSAR_UNFINAL_PAYOUT_USD); null = no limit. */
   readonly unfinalPayoutMinor: bigint | null;

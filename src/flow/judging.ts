@@ -5,7 +5,7 @@ import type { Balances, Case, ChainView, DatedBlock, Payment } from '../core/jud
 import { judge, judgeInTurns, type Verdict } from '../core/judge/judge.ts';
 import { createTurns, type Turns } from '../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../store/transactions/cases.ts';
-import { JUDGED_COLUMNS, type JudgedField } from '../store/transactions/judged-columns.ts';
+import { isDecided, isLookedAt } from '../store/transactions/judged-columns.ts';
 import type { Judged } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
 
@@ -86,8 +86,8 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_A
   const looked: Payment[] = [];
   for (const [n, payment] of it.payments.entries()) {
     const before = facts.payments[n] as Payment;
-    if (differs(payment, before, DECIDED)) decided.push(payment);
-    else if (differs(payment, before, LOOKED_AT)) looked.push(payment);
+    if (isDecided(payment, before)) decided.push(payment);
+    else if (isLookedAt(payment, before)) looked.push(payment);
   }
   const isMuch = decided.length > portion;
   const room = isMuch ? 0 : portion - decided.length;
@@ -102,13 +102,3 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_A
     more: it.more === true || isMuch || looked.length > room,
   };
 }
-
-/** Of what the judge writes of a payment: when to look again, and whether it is shown as counted. The rest is what it decides. */
-const LOOKED_AT: readonly JudgedField[] = ['counted', 'dueHeight', 'dueAtMs'];
-const DECIDED: readonly (JudgedField | 'classified')[] = [
-  'classified',
-  ...JUDGED_COLUMNS.map(({ field }) => field).filter((field) => !LOOKED_AT.includes(field)),
-];
-
-const differs = (a: Payment, b: Payment, fields: readonly (keyof Payment)[]): boolean =>
-  fields.some((field) => a[field] !== b[field]);

@@ -7,7 +7,7 @@ import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
 import { insertSignIn, presentAccessToken, revokeSignIn } from '../store/merchants/sign-ins.ts';
 import { findUser, holdCredentials, replaceHash, type User } from '../store/merchants/users.ts';
-import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
+import { type Admit, hashOf, makePair, readToken, type SignInContext, type TokenPair, type UnknownKeys } from './token-pair.ts';
 
 export type Caller = {
   readonly merchantId: bigint;
@@ -21,11 +21,15 @@ export type Caller = {
 export type Authenticator = {
   /**
    * The caller who presents this access token. Answers at once when the token was seen in the last 5 s, else by a promise. Refused (thrown
-   * or rejected): `invalid_token` (also for a revoked sign-in), `token_expired`.
+   * or rejected): `invalid_token` (also for a revoked sign-in), `token_expired`, and what `admit` refuses.
+   * @param admit is asked before the database is, for a token by a key that this process has not seen
    */
-  authenticate(token: string): Caller | Promise<Caller>;
-  /** The same, but reads the database every time: for operations that move money out. */
-  authenticateNow(token: string): Promise<Caller>;
+  authenticate(token: string, admit?: Admit): Caller | Promise<Caller>;
+  /**
+   * The same, but by a reading of the database that began after the call: for operations that move money out. Calls with one token share
+   * it, so that there is one at a time however many come.
+   */
+  authenticateNow(token: string, admit?: Admit): Promise<Caller>;
   /** Subscribes to revocations and suspensions; until then it notices them within 5 s. */
   listen(): Promise<void>;
   close(): Promise<void>;
@@ -63,6 +67,10 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
   const { clock } = ctx.ports;
   const seenTokens = new Map<string, Seen>();
   const looking = new Map<string, Looking>();
+  const unknown: UnknownKeys = new Map();
+  // by token: the reading under way for authenticateNow, and the one that begins after it
+  const running = new Map<string, Promise<Caller>>();
+  const next = new Map<string, Promise<Caller>>();
   // counts the revocations: an answer that was under way during one is returned, but not kept
   let epoch = 0;
   let stopListening: (() => Promise<void>) | null = null;
@@ -81,10 +89,10 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
   }
   forgetters.add(forget);
 
-  async function ask(token: string, known: Seen | undefined): Promise<Caller> {
+  async function ask(token: string, known: Seen | undefined, admit: Admit | undefined): Promise<Caller> {
     const startEpoch = epoch;
     const startMs = clock.now();
-    const claims = known?.claims ?? (await readToken(ctx, token, 'access'));
+    const claims = known?.claims ?? (await readToken(ctx, token, 'access', { admit, unknown }));
     const state = await presentAccessToken(ctx.db, { signInId: claims.sid, accessHash: hashOf(claims.jti) });
     seenTokens.delete(token);
     if (state === null || state.affiliateId !== claims.sub) throw new Refusal('invalid_token');
@@ -97,12 +105,12 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
   }
 
   /** One look-up at a time for each token; an older one that a revocation may have overtaken is not shared. */
-  function look(token: string, known: Seen | undefined): Promise<Caller> {
-    const running = looking.get(token);
-    if (running !== undefined && running.epoch === epoch) return running.answer;
+  function look(token: string, known: Seen | undefined, admit?: Admit): Promise<Caller> {
+    const shared = looking.get(token);
+    if (shared !== undefined && shared.epoch === epoch) return shared.answer;
     const entry: Looking = {
       epoch,
-      answer: ask(token, known).finally(() => {
+      answer: ask(token, known, admit).finally(() => {
         if (looking.get(token) === entry) looking.delete(token);
       }),
     };
@@ -110,9 +118,27 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     return entry.answer;
   }
 
-  function authenticate(token: string): Caller | Promise<Caller> {
+  function askNow(token: string, admit: Admit | undefined): Promise<Caller> {
+    const answer = ask(token, seenTokens.get(token), admit).finally(() => {
+      if (running.get(token) === answer) running.delete(token);
+    });
+    running.set(token, answer);
+    return answer;
+  }
+  /** Begins when the reading under way has ended, for everybody who comes until then. */
+  function askNext(token: string, earlier: Promise<Caller>, admit: Admit | undefined): Promise<Caller> {
+    const begin = (): Promise<Caller> => {
+      next.delete(token);
+      return askNow(token, admit);
+    };
+    const answer = earlier.then(begin, begin);
+    next.set(token, answer);
+    return answer;
+  }
+
+  function authenticate(token: string, admit?: Admit): Caller | Promise<Caller> {
     const seen = seenTokens.get(token);
-    if (seen === undefined) return look(token, undefined);
+    if (seen === undefined) return look(token, undefined, admit);
     const now = clock.now();
     if (now >= seen.expiresAtMs) {
       seenTokens.delete(token);
@@ -127,10 +153,11 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
 
   return {
     authenticate,
-    async authenticateNow(token) {
+    async authenticateNow(token, admit) {
       const seen = seenTokens.get(token);
       if (seen !== undefined && clock.now() >= seen.expiresAtMs) throw new Refusal('token_expired');
-      return ask(token, seen);
+      const earlier = running.get(token);
+      return next.get(token) ?? (earlier === undefined ? askNow(token, admit) : askNext(token, earlier, admit));
     },
     async listen() {
       stopListening = await ctx.db.listen(

@@ -15,6 +15,13 @@ export type SignInContext = {
   /** In the sandbox any password will do. */
   readonly network?: Network;
 };
+/** Decides whether something may be looked up for a caller who is not known yet: rejects with the refusal when not. */
+export type Admit = () => Promise<void>;
+/** The ids of keys that the database did not have, and when it was asked: anybody can invent one. */
+export type UnknownKeys = Map<string, number>;
+
+const UNKNOWN_MS = 5_000;
+const MOST_UNKNOWN = 1_000;
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string };
 
 /** The hash that is stored of a token's identifier. */
@@ -45,18 +52,32 @@ export async function makePair(
   };
 }
 
-/** Verifies a token, whichever of our processes signed it. Refused: invalid_token, token_expired, refresh_token_expired. */
+/**
+ * Verifies a token, whichever of our processes signed it. Refused: invalid_token, token_expired, refresh_token_expired.
+ * @param options.admit is called before the database is asked for a key that this process has not seen; when it rejects, so does this
+ * @param options.unknown keys that are not asked for again within 5 s: a key is stored before the first token that it signs is given out
+ */
 export async function readToken(
   ctx: SignInContext,
   token: string,
   kind: TokenKind,
-  options: { readonly ignoreExpiry?: boolean } = {},
+  options: { readonly ignoreExpiry?: boolean; readonly admit?: Admit | undefined; readonly unknown?: UnknownKeys } = {},
 ): Promise<TokenClaims> {
   const { tokens } = ctx.ports;
   const first = tokens.verify(token, kind, options);
   if (!('unknownKid' in first)) return first;
-  const key = await findSigningKey(ctx.db, first.unknownKid);
-  if (key === null) throw new Refusal('invalid_token');
+  const { unknownKid } = first;
+  const { admit, unknown } = options;
+  const ageMs = ctx.ports.clock.now() - (unknown?.get(unknownKid) ?? Number.NaN);
+  if (ageMs >= 0 && ageMs < UNKNOWN_MS) throw new Refusal('invalid_token');
+  await admit?.();
+  const key = await findSigningKey(ctx.db, unknownKid);
+  if (key === null) {
+    unknown?.delete(unknownKid);
+    unknown?.set(unknownKid, ctx.ports.clock.now());
+    if (unknown !== undefined && unknown.size > MOST_UNKNOWN) unknown.delete(unknown.keys().next().value as string);
+    throw new Refusal('invalid_token');
+  }
   tokens.trust(key);
   const second = tokens.verify(token, kind, options);
   if ('unknownKid' in second) throw new Error(`the key ${key.kid} is not known after it was trusted`);

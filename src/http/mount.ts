@@ -8,6 +8,7 @@ import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import type { Context } from '../flow/context.ts';
 import { type Answer, once } from '../flow/once.ts';
 import type { Caller } from '../flow/sign-in.ts';
+import type { Admit } from '../flow/token-pair.ts';
 import { addressKey } from './client-address.ts';
 import { bearer, checkScope, presentedToken } from './credentials.ts';
 import { bodyHash, presentedKey } from './idempotency-key.ts';
@@ -70,7 +71,12 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
         const value = await operation.handler({ ctx: context.ctx, context, request }, fields);
         answer = { httpStatus: 200, text: serialized(reply, value), replayed: false };
       } else {
-        const caller = await authenticate(context, operation.access, presentedToken(body, request.raw.headers.authorization));
+        const token = presentedToken(body, request.raw.headers.authorization);
+        const caller = await authenticate(context, operation.access, token, async () => {
+          const stranger = { limiter: context.anonymous, key: addressKey(request.ip) };
+          await count(stranger);
+          counted = stranger;
+        });
         counted = { limiter, key: caller.merchantId };
         checkScope(caller, operation.access, body);
         await count(counted);
@@ -110,9 +116,12 @@ function authenticate(
   { authenticator, sharedLimits }: ServerContext,
   access: Extract<Access, { kind: 'token' }>,
   token: string,
+  admit: Admit,
 ): Caller | Promise<Caller> {
   // another server's revocation arrives here a moment late, so a remembered token suffices only for a server that is alone
-  return access.askNow || !sharedLimits.alone ? authenticator.authenticateNow(token) : authenticator.authenticate(token);
+  return access.askNow || !sharedLimits.alone
+    ? authenticator.authenticateNow(token, admit)
+    : authenticator.authenticate(token, admit);
 }
 
 function checkedFields(endpoint: Endpoint, body: JsonObject): Fields {

@@ -12,35 +12,53 @@ const MAX_DEPTH = 5;
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)/i;
 
-/** The whole body, or the refusal `payload_too_large`. Nothing comes when the client goes away first. */
+/**
+ * The whole body, or the refusal `payload_too_large`. Nothing comes when the client goes away first. A body in one chunk stays as it is;
+ * chunks of other bodies are copied together as they come, because a client may make them as small as a byte, and each would cost more than
+ * a hundred bytes and keep what was read with it.
+ */
 export function readBytes(raw: IncomingMessage): Promise<Buffer | Refusal> {
-  let first: Buffer | null = null;
-  let more: Buffer[] | null = null;
+  let bytes: Buffer = EMPTY;
   let length = 0;
   let refused = false;
   return new Promise((done) => {
     function refuse(): void {
       refused = true;
-      more = null;
+      bytes = EMPTY;
       done(new Refusal('payload_too_large'));
+    }
+    function keep(chunk: Buffer): void {
+      const before = length - chunk.length;
+      if (before === 0) {
+        bytes = chunk;
+        return;
+      }
+      if (length > bytes.length) bytes = grown(bytes, before, length);
+      chunk.copy(bytes, before);
     }
     raw.on('data', (chunk: Buffer) => {
       length += chunk.length;
       if (refused) {
         if (length > MAX_DISCARDED) raw.destroy();
       } else if (length > MAX_BYTES) refuse();
-      else if (first === null) first = chunk;
-      else if (more === null) more = [first, chunk];
-      else more.push(chunk);
+      else keep(chunk);
     });
     raw.on('end', () => {
-      if (!refused) done(more === null ? (first ?? EMPTY) : Buffer.concat(more, length));
+      if (!refused) done(bytes.length === length ? bytes : bytes.subarray(0, length));
     });
     raw.on('error', () => undefined); // the client went away: there is nobody to answer
     if (Number(raw.headers['content-length']) > MAX_BYTES) refuse();
   });
 }
 const EMPTY = Buffer.alloc(0);
+const LEAST_GROWN = 1_024;
+
+/** A copy of the first bytes with space for `needed`, at least twice as large as before: a body is copied a few times at most. */
+function grown(bytes: Buffer, used: number, needed: number): Buffer {
+  const copy = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(LEAST_GROWN, 2 * bytes.length, needed)));
+  bytes.copy(copy, 0, 0, used);
+  return copy;
+}
 
 /** What was read as one JSON object. Refused: what {@link readBytes} refused, any other media type, coding or form. */
 export function parseBody(raw: IncomingMessage, read: Buffer | Refusal): JsonObject {

@@ -12,6 +12,7 @@ import type { ConnectionLimits, Connections } from './connections.ts';
 import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
+import type { RequestLimits } from './requests-in-progress.ts';
 import type { SharedLimits } from './shared-limits.ts';
 
 /** Forwards a control to the sandbox; its answer goes out unchanged. Throws a Refusal when no answer comes, or none before `closing`. */
@@ -42,6 +43,8 @@ export type ServerOptions = {
   readonly version: string;
   /** Other times for connections than those of behaviour §1. */
   readonly connectionLimits?: ConnectionLimits;
+  /** Other numbers of requests at once than usual. */
+  readonly requestLimits?: RequestLimits;
 };
 
 export type ServerContext = ServerOptions & {
@@ -63,6 +66,8 @@ export type ServerContext = ServerOptions & {
   fail(request: FastifyRequest, reply: FastifyReply, error: unknown, counted: Counted): void;
   /** Answers an error of a call that is exempt from limits. */
   failUncounted(request: FastifyRequest, reply: FastifyReply, error: unknown): void;
+  /** Refuses a call for want of capacity: at once, and not counted. */
+  failOverloaded(request: FastifyRequest, reply: FastifyReply): void;
   /** Answers an error of a call that is not signed in: it is counted by address, and refused when that limit is used up. */
   failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): Promise<void>;
 };
@@ -101,6 +106,9 @@ export function createServerContext(options: ServerOptions, connections: Connect
       if (refusal !== error) options.report({ requestId: request.id, path: request.url, error }, 'a call failed');
       context.sign(request, reply);
       sendRefusal(reply, refusal);
+    },
+    failOverloaded(request, reply) {
+      context.fail(request, reply, new Refusal('overloaded'), { limiter: anonymous, key: addressKey(request.ip) });
     },
     async failAnonymous(request, reply, error) {
       const counted = { limiter: anonymous, key: addressKey(request.ip) };

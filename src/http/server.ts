@@ -11,6 +11,7 @@ import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount, type Operation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
+import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
@@ -45,6 +46,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   });
   const context = createServerContext(options, watchConnections(app.server, limits), closing.signal);
+  const inProgress = limitRequests(app.server, options.requestLimits ?? REQUEST_LIMITS);
+  app.addHook('onRequest', (request, reply, done) => {
+    if (inProgress.isTooMany(request.raw.socket)) context.failOverloaded(request, reply);
+    else done();
+  });
   // a client that has closed its own side may still be waiting for the answer
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // our own reader (read-body.ts) reads the bodies, whatever their media type, and only where a route wants one

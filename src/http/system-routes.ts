@@ -1,4 +1,5 @@
 // The routes with GET and without a token: /healthz, /readyz, /openapi.json; and in the sandbox the POST controls.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
@@ -10,16 +11,31 @@ import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { type SandboxForward, type ServerContext, takeCall } from './server-context.ts';
 import { isoTime } from './transaction-replies.ts';
 
+const MOST_SHARING = 8;
+const BUSY_PAUSE_MS = 100;
+
 /** Health is not counted, and may be asked without TLS (probes come from inside). */
 export function mountHealth(app: FastifyInstance, context: ServerContext): void {
-  // callers during one reading share its result: any number of probes cost the database one reading at a time
-  let finding: Promise<Readiness> | null = null;
-  const readiness = (): Promise<Readiness> => {
-    finding ??= readReadiness(context.ctx, context.ctx.coins).finally(() => {
+  // callers during one reading share its answer: any number of probes cost the database one reading at a time. Where many did, the next one
+  // waits, and so do its callers: whoever asks without end gets an answer later and not an older one
+  let finding: Promise<string | Refusal> | null = null;
+  let sharing = 0;
+  let isBusy = false;
+  async function find(): Promise<string | Refusal> {
+    try {
+      if (isBusy) await delay(BUSY_PAUSE_MS);
+      return readyAnswer(await readReadiness(context.ctx, context.ctx.coins));
+    } finally {
+      isBusy = sharing > MOST_SHARING;
+      sharing = 0;
       finding = null;
-    });
+    }
+  }
+  function readiness(): Promise<string | Refusal> {
+    sharing += 1;
+    finding ??= find();
     return finding;
-  };
+  }
   app.get('/healthz', (request, reply) => {
     context.sign(request, reply);
     reply.send({ status: 'ok' });
@@ -27,50 +43,54 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   app.get('/readyz', async (request, reply) => {
     context.sign(request, reply);
     try {
-      const { chains, breakers, rates, rateSources, problems, blocked } = await readiness();
-      if (blocked !== null) {
-        sendRefusal(reply, new Refusal('currency_unavailable', { message: `Nothing can be received: ${blocked}.` }));
-        return reply;
-      }
-      const currencies = chains.map((chain) => [
-        chain.currency,
-        {
-          state: chain.state,
-          reason: chain.reason,
-          height: chain.nodeHeight,
-          contested: chain.contested,
-          node: chain.node,
-          others: chain.others,
-          checked_at: isoTime(chain.checkedAtMs),
-        },
-      ]);
-      return {
-        status: 'ready',
-        problems,
-        currencies: Object.fromEntries(currencies),
-        rates: {
-          prices: Object.keys(rates),
-          sources: rateSources.map(({ source, state, reason, sinceMs, checkedAtMs }) => ({
-            source,
-            state,
-            reason,
-            since: isoTime(sinceMs),
-            checked_at: isoTime(checkedAtMs),
-          })),
-        },
-        breakers: breakers.map((one) => ({
-          name: one.name,
-          tripped_by: one.trippedBy,
-          tripped_at: isoTime(one.trippedAtMs),
-          seen_at: isoTime(one.seenAtMs),
-        })),
-      };
+      const answer = await readiness();
+      if (answer instanceof Refusal) sendRefusal(reply, answer);
+      else reply.header('content-type', JSON_TYPE).send(answer);
+      return reply;
     } catch (error) {
       context.report({ requestId: request.id, path: request.url, error }, 'not ready');
       const message = 'The database cannot be reached, or is not migrated yet.';
       sendRefusal(reply, new Refusal('overloaded', { message }));
       return reply;
     }
+  });
+}
+
+/** The body of /readyz, or why nothing can be received. */
+function readyAnswer({ chains, breakers, rates, rateSources, problems, blocked }: Readiness): string | Refusal {
+  if (blocked !== null) return new Refusal('currency_unavailable', { message: `Nothing can be received: ${blocked}.` });
+  const currencies = chains.map((chain) => [
+    chain.currency,
+    {
+      state: chain.state,
+      reason: chain.reason,
+      height: chain.nodeHeight,
+      contested: chain.contested,
+      node: chain.node,
+      others: chain.others,
+      checked_at: isoTime(chain.checkedAtMs),
+    },
+  ]);
+  return JSON.stringify({
+    status: 'ready',
+    problems,
+    currencies: Object.fromEntries(currencies),
+    rates: {
+      prices: Object.keys(rates),
+      sources: rateSources.map(({ source, state, reason, sinceMs, checkedAtMs }) => ({
+        source,
+        state,
+        reason,
+        since: isoTime(sinceMs),
+        checked_at: isoTime(checkedAtMs),
+      })),
+    },
+    breakers: breakers.map((one) => ({
+      name: one.name,
+      tripped_by: one.trippedBy,
+      tripped_at: isoTime(one.trippedAtMs),
+      seen_at: isoTime(one.seenAtMs),
+    })),
   });
 }
 

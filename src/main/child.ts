@@ -17,6 +17,8 @@ export type ChildOptions = {
   readonly nodeFlags?: readonly string[];
   /** It ended although nobody stopped it, and is being restarted. */
   readonly onRestart: (line: string) => void;
+  /** The others can do without it for a while: however often it dies, it is started again, after pauses that grow. */
+  readonly isSpared?: true;
   /** It dies, or refuses to start again, too often: the group cannot continue. */
   readonly onGiveUp: (line: string) => void;
   /** Whether a death says nothing about the process now (the disk is full): it is started again however often it dies. */
@@ -59,8 +61,9 @@ export function startChild(options: ChildOptions): Child {
   let note: string | null = null;
   let begun: Readonly<Record<string, string>> | null = null;
   let pending: NodeJS.Timeout | null = null;
-  const deaths: number[] = [];
-  let excused = 0;
+  let deaths: number[] = [];
+  // how often in a row it was started again although it had died too often
+  let beyond = 0;
   let asked: { readonly question: string; readonly resolve: (answer: unknown) => void } | null = null;
   let settle: { resolve: (note: string) => void; reject: (error: Error) => void };
   const ready = new Promise<string>((resolve, reject) => {
@@ -109,14 +112,18 @@ export function startChild(options: ChildOptions): Child {
     const why = refusal ?? how;
     const now = performance.now();
     const isExcused = options.isExcused();
+    deaths = deaths.filter((at) => now - at < WITHIN_MS);
     if (!isExcused) deaths.push(now);
-    const recent = deaths.filter((at) => now - at < WITHIN_MS).length;
-    if (recent > MOST_DEATHS) {
-      onGiveUp(`${name} died ${recent} times within a minute (last: ${why})`);
+    const tooOften = deaths.length > MOST_DEATHS ? `${name} died ${deaths.length} times within a minute (last: ${why})` : null;
+    if (tooOften !== null && options.isSpared === undefined) {
+      onGiveUp(tooOften);
       return;
     }
-    const pause = isExcused ? pauseMs(excused) : recent === 1 ? 30 : 200 * recent;
-    excused = isExcused ? excused + 1 : 0;
+    if (tooOften !== null && beyond === 0)
+      onRestart(`problem: ${tooOften}; from now on it is started again after pauses, and the others go on without it`);
+    const isSlow = isExcused || tooOften !== null;
+    const pause = isSlow ? pauseMs(beyond) : deaths.length === 1 ? 30 : 200 * deaths.length;
+    beyond = isSlow ? beyond + 1 : 0;
     // at once the first time, but not before a signal to the whole group has reached us too; a process that keeps dying must not use up the
     // machine
     pending = setTimeout(() => {

@@ -16,7 +16,7 @@ const LONGEST_PAUSE_MS = 10_000;
 /** How long to wait before the next try, after so many that failed for want of space. */
 export const pauseMs = (tries: number): number => Math.min(LONGEST_PAUSE_MS, 1_000 * 2 ** Math.min(tries, 10));
 
-/** @param say is told once when space has become scarce, and once when it no longer is */
+/** @param say gets a line when space has become scarce, and one when it no longer is */
 export function openDiskSpace(dataFolder: string, say: (line: string) => void): DiskSpace {
   let wasScarce = false;
   return {

@@ -66,7 +66,7 @@ function noteGroup(): void {
 
 let isNoting = false;
 let noteFailure: string | null = null;
-/** One write for all changes that happen together; one that fails (a full disk) is told once and repeated until it succeeds. */
+/** One write for all changes that happen together; one that fails (a full disk) is reported once and repeated until it succeeds. */
 function noteSoon(): void {
   if (isNoting) return;
   isNoting = true;
@@ -131,12 +131,16 @@ const ENTRIES: Readonly<Record<Name, string>> = {
   api: 'api.ts',
 };
 
+/** What strangers and nodes can reach: whoever finds a way to end one of these again and again must not end the service. */
+const SPARED: ReadonlySet<Name> = new Set(['worker', 'api']);
+
 function child(name: Name, environment: () => NodeJS.ProcessEnv): Child {
   const started = startChild({
     name,
     entry: ENTRIES[name],
     environment,
     nodeFlags: MEMORY[name],
+    ...(SPARED.has(name) ? { isSpared: true } : {}),
     onRestart: (line) => console.error(line),
     onGiveUp: (line) => void stopAll(1, `the whole service stops: ${line}`),
     isExcused: () => space.isScarce(),

@@ -145,7 +145,7 @@ describe('the books', () => {
     await database.db.query({ text: "delete from transactions where id = 'txn_red'" });
   });
 
-  it('say what waits for a word and what cannot be decided', async () => {
+  it('say what waits for a decision and what cannot be decided', async () => {
     expect(await runCli(['review', 'accept', 'txn_none'], here)).toMatchObject({
       code: 1,
       err: 'bursar: transaction_id: There is no such transaction.\n',
@@ -156,7 +156,7 @@ describe('the books', () => {
     });
   });
 
-  it('tell that no worker has looked at a node yet', async () => {
+  it('say that no worker has looked at a node yet', async () => {
     expect(await askCli(['chain', 'status'], here, 1)).toMatchObject({ chains: [] });
   });
 });
@@ -242,7 +242,7 @@ describe('keys', () => {
     });
   });
 
-  it('are answered for by a signer that runs alone, until it is told to stop', async () => {
+  it('are confirmed by a signer that runs alone, until it is stopped', async () => {
     const other = await freshDatabase();
     const elsewhere = mkdtempSync(join(tmpdir(), 'bursar-cli-'));
     const alone = { DATABASE_URL: other.url, BURSAR_DATA_DIR: elsewhere };

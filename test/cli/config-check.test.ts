@@ -24,7 +24,7 @@ afterAll(async () => {
 const of = ({ checks }: Checked, what: RegExp) =>
   checks.filter((one) => what.test(one.what)).map(({ ok, stops, says }) => ({ ok, stops, says }));
 
-test('on regtest what is wrong is told, and nothing of it stops a start', async () => {
+test('on regtest what is wrong is reported, and nothing of it stops a start', async () => {
   const database = await freshDatabase();
   const port = await freePort();
   const file = join(folder, 'settings');

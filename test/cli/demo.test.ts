@@ -55,7 +55,7 @@ describe('the demo', () => {
     expect(played.balances[crypto.toUpperCase()]).toBe(played.crypto_received);
   });
 
-  it('tells each status with its time', async () => {
+  it('prints each status with its time', async () => {
     const { code, out } = await runCli(['demo', '--url', `${base}/`], here);
     expect(code).toBe(0);
     for (const status of ['started', 'pending', 'confirmed', 'succeeded']) {
@@ -167,7 +167,7 @@ describe('keys beside the running service', () => {
 });
 
 describe('the chains and the books', () => {
-  it('are shown as they are: a node that is down is told, and exit code 1', async () => {
+  it('are shown as they are: a node that is down is named, and exit code 1', async () => {
     type Chains = { chains: { currency: string; state: string; behind: number; stale: boolean }[] };
     const up = await askCli<Chains>(['chain', 'status'], here);
     expect(up.chains.map((chain) => [chain.currency, chain.state, chain.stale])).toEqual([

@@ -79,7 +79,7 @@ describe('a command that cannot do its work', () => {
     expect(ran.err).toMatch(/BURSAR_FEE_BPS/);
   });
 
-  it('tells that no server runs where the demo shall be played', async () => {
+  it('says that no server runs where the demo should run', async () => {
     const ran = await runCli(['demo', '--url', 'http://127.0.0.1:1'], {});
     expect(ran).toMatchObject({ code: 1, out: '' });
     expect(ran.err).toMatch(/^bursar: no server answers at http:\/\/127\.0\.0\.1:1 .*npm start/);

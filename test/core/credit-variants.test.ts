@@ -53,7 +53,7 @@ describe('one rule for each status and payment', () => {
   });
 });
 
-describe('the word of the merchant', () => {
+describe('the decisions of the merchant', () => {
   test('refused_stays: no automatic acceptance after the merchant has refused', () => {
     const judged = judgedTransaction({ latePolicy: 'accept' });
     judged.until(W + 2 * MINUTE);
@@ -90,7 +90,7 @@ describe('the word of the merchant', () => {
     expect(judged.available()).toBe(0n);
   });
 
-  test('refund_excludes: nor does what was lost lead back to succeeded meanwhile', () => {
+  test('refund_excludes: what was lost does not lead back to succeeded meanwhile either', () => {
     const judged = judgedTransaction();
     const first = judged.pay({ amount: HALF });
     judged.pay({ amount: HALF });

@@ -9,7 +9,7 @@ test('a descriptor has the checksum of BIP380', () => {
   expect(() => withChecksum('raw(déad)')).toThrow('a descriptor has no "é"');
 });
 
-test('an account is told by its kind of address, with the origin where it is known', () => {
+test('an account is described by its kind of address, with the origin where it is known', () => {
   const origin = { fingerprint: '73c5da0a', path: "m/84'/0'/0'" };
   expect(receivingDescriptor('BTC', ZPUB_ACCOUNT, origin)).toMatch(
     /^wpkh\(\[73c5da0a\/84h\/0h\/0h\]xpub6CatW\w+\/0\/\*\)#\w{8}$/,

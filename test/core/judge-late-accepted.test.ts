@@ -193,7 +193,7 @@ describe('how deep late payments must lie', () => {
     expect(depths(paid, () => paid.suspense() > 0n, taken(paid.acceptExcess))).toEqual([2, 3]);
   });
 
-  test('what strangers send and nobody mines keeps a late payment from nothing', () => {
+  test('a stranger’s unconfirmed payment holds up no late payment', () => {
     const judged = lateTransaction(100_000n);
     const paid = judged.pay();
     const dust = judged.pay({ amount: 600n });
@@ -207,7 +207,7 @@ describe('how deep late payments must lie', () => {
     expect([judged.status, judged.suspense()]).toEqual(['succeeded', 600n]);
   });
 
-  test('nor what they pay for in every block: a little one needs its own R only', () => {
+  test('neither does a stranger’s payment in every block: a little one needs its own R only', () => {
     const judged = lateTransaction(100_000n, { usd: 2_000_00n });
     judged.pay();
     for (const status of ['review', 'review', 'succeeded']) {

@@ -20,7 +20,7 @@ describe('a booked payment is lost (rule 17)', () => {
     expect(judged.verdict.receivedMinor).toBe(0n);
   });
 
-  test('nowhere for ten minutes, not a second less', () => {
+  test('gone for ten minutes, not a second less', () => {
     const judged = judgedTransaction();
     judged.pay();
     judged.mine();

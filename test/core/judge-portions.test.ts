@@ -105,7 +105,7 @@ test('in portions it ends as at once: the same path, places, announcements and b
   );
 });
 
-test('of payments that are found together those on time are told first, at once and in portions', () => {
+test('of payments that are found together those on time come first, at once and in portions', () => {
   const late: Sent = { amount: 60_000n, isLate: true, isOther: false, deep: 6 };
   const found = coinsOf([late, { ...late, amount: 50_000n, isLate: false }]);
   for (const end of [judged(found), judged(found, 1)]) expect(statuses(end)).toEqual(['pending', 'confirmed', 'succeeded']);

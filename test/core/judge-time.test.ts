@@ -45,7 +45,7 @@ describe('the window (rules 7 and 8)', () => {
     expect(judged.status).toBe('timedout_checked');
   });
 
-  test('another chain’s node does not hold it up, nor speed it', () => {
+  test('another chain’s node neither delays it nor speeds it up', () => {
     const judged = judgedTransaction();
     judged.node('down', 'LTC');
     judged.until(W);
@@ -81,7 +81,7 @@ describe('withdrawn (rule 15)', () => {
     expect(judged.status).toBe('timedout_checked');
   });
 
-  test('after the window it is timed out, also when the watcher has not told yet how far it is', () => {
+  test('after the window it is timed out, also before the watcher has written how far it is', () => {
     const judged = judgedTransaction();
     judged.pay();
     judged.node('down');

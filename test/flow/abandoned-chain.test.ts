@@ -1,4 +1,4 @@
-// A coin whose node was taken out of the configuration while its transactions were open: nobody sees their payments, and that is told.
+// A coin whose node was taken out of the configuration while its transactions were open: nobody sees their payments, and the operator is told so.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';

@@ -187,7 +187,7 @@ test('a stored account key that is none is reported, and the command says all th
   expect(ran.out).toContain('INV-1 ');
 });
 
-test('what the chain has and the books do not have yet is told with its amount and the status of its transaction', async () => {
+test('the audit reports what the chain has and the ledger not yet, with the amount and the transaction’s status', async () => {
   const script = await bursar.scriptOf(ids.open);
   node.pay([{ minor: 5_000n, script }]);
   await bursar.settle(worker);

@@ -178,7 +178,7 @@ describe('the authenticator', () => {
     await authenticator.close();
   });
 
-  it('hears of a revocation in another process while the clock stands still', async () => {
+  it('refuses what another process has revoked, also while the clock stands still', async () => {
     const merchant = await newMerchant();
     const authenticator = createAuthenticator(setup.anotherProcess());
     await authenticator.listen();

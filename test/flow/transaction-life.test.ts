@@ -84,7 +84,7 @@ describe('from started to settled', () => {
     expect(await service.path(little.transactionId)).toEqual(['started', 'pending', 'declined', 'confirmed', 'succeeded']);
   });
 
-  test("the history says whose word it was: the operator's or the merchant's", async () => {
+  test('the history says who decided: the operator or the merchant', async () => {
     const mine = await service.create();
     const theirs = await service.create();
     const refused = await service.create();
@@ -147,7 +147,7 @@ describe('from started to settled', () => {
   });
 });
 
-describe('the merchant’s word', () => {
+describe('the merchant’s decisions', () => {
   test('cancel: payments in flight go to review, and then it cannot be cancelled again', async () => {
     const { transactionId } = await service.create();
     await service.pay(transactionId, 50_000n);

@@ -13,6 +13,7 @@ import { addMerchant, addUser } from '../../src/flow/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in.ts';
 import { createTransactionBatches } from '../../src/flow/transaction-batches.ts';
 import type { ConnectionLimits } from '../../src/http/connections.ts';
+import type { RequestLimits } from '../../src/http/requests-in-progress.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { SandboxForward } from '../../src/http/server-context.ts';
 import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
@@ -45,6 +46,7 @@ export type ApiOptions = {
   readonly sandbox?: SandboxForward | null;
   readonly sharedLimits?: SharedLimits;
   readonly connectionLimits?: ConnectionLimits;
+  readonly requestLimits?: RequestLimits;
 };
 
 async function context(network: Network, now: () => number) {
@@ -134,6 +136,7 @@ export async function makeApi(options: ApiOptions = {}) {
     report: ({ error }) => bugs.push(error),
     version: '0.0.0-test',
     ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
+    ...(options.requestLimits === undefined ? {} : { requestLimits: options.requestLimits }),
   });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
 

@@ -60,7 +60,7 @@ test('a connection that breaks between two statements of a transaction is a pass
   expect(await answered(db.query({ text: 'select 1' }))).toEqual(['done', true]);
 });
 
-test('a write whose commit was not answered is told as overloaded, and its key says later what became of it', async () => {
+test('a write whose commit was not answered is 503 overloaded, and its key shows later what became of it', async () => {
   // as much of the context as a key and its row take
   const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), batches: {} } as unknown as Parameters<typeof once>[0];
   await opened.direct.query({

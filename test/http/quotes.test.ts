@@ -82,7 +82,7 @@ test('a node that has gone down refuses the next create, and one that is back or
 const lookedAt = (when: string): Promise<unknown> =>
   api.sql(`update node_conditions set looked_at = ${when} where currency = 'BTC'`);
 
-test('a coin at which no worker looks any more is refused within a minute, with and without a key, told by /readyz, and sold from the next look on', async () => {
+test('a currency whose node no worker looks at is refused within a minute, with and without a key, named by /readyz, and sold again from the next look on', async () => {
   await lookedAt(`clock_timestamp() - interval '50 seconds'`);
   expect((await create()).status).toBe(200);
   await lookedAt(`clock_timestamp() - interval '61 seconds'`);
@@ -143,7 +143,7 @@ test('settings that another process has changed hold for the next create', async
   expect(stored).toEqual([{ tolerance_bps: 250 }]);
 });
 
-test('a merchant without settings is a fault of ours that is told, and no loop', async () => {
+test('a merchant without settings is reported as a fault of ours, and no loop', async () => {
   const kept = await api.sql(
     'delete from merchant_settings where merchant_id = (select id from merchants where affiliate_id = $1) returning *',
     [api.otherAffiliateId],

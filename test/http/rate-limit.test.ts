@@ -137,6 +137,68 @@ describe('X-Forwarded-For', () => {
   });
 });
 
+describe('what anybody can make the server look up', () => {
+  const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  const forged = (kid: string) => `${encoded({ alg: 'EdDSA', typ: 'at+jwt', kid })}.${encoded({})}.${'A'.repeat(86)}`;
+  const kidOf = (n: number) => `forged-${n}`.padEnd(16, '_');
+
+  /** Runs the work while nobody can read this table. */
+  async function withLocked<T>(api: ApiServer, table: string, work: () => Promise<T>): Promise<T> {
+    await api.sql('begin');
+    await api.sql(`lock table ${table} in access exclusive mode`);
+    const result = await work();
+    await api.sql('commit');
+    return result;
+  }
+  /** How many statements wait for a lock of this table. */
+  async function waitingFor(api: ApiServer, table: string): Promise<number> {
+    const [row] = await api.sql(`select count(*)::int as n from pg_locks where relation = $1::regclass and not granted`, [table]);
+    return row.n;
+  }
+
+  test('the key of a token is counted by address before the database is asked, and not again by its refusal', async () => {
+    const api = await makeApi({ rateLimitScale: 1 });
+    const call = (kid: string) => api.send('/get_account_info', { access_token: forged(kid) });
+    const calls: Promise<Reply>[] = [];
+    const refused = await withLocked(api, 'signing_keys', async () => {
+      for (let n = 0; n < 70; n++) calls.push(call(kidOf(n)));
+      const first = await Promise.all(Array.from({ length: 10 }, () => Promise.race(calls.map((one, n) => one.then(() => n)))));
+      return first.length;
+    });
+    expect(refused).toBe(10);
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(60);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(10);
+    await api.end();
+  });
+
+  test('a key that the database does not have is not asked for again at once', async () => {
+    const api = await makeApi();
+    const call = () => api.send('/get_account_info', { access_token: forged(kidOf(0)) });
+    expect((await call()).json.error).toBe('invalid_token');
+    await withLocked(api, 'signing_keys', async () => expect((await call()).json.error).toBe('invalid_token'));
+    await api.end();
+  });
+
+  test('whose a token is that must be asked now is one statement at a time, however many calls there are', async () => {
+    const api = await makeApi();
+    const body = { method: 'bitcoin', amount: '0.001', destination: 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp' };
+    const token = { access_token: await api.tokenOf('only.read'), ...body };
+    await api.send('/request_payout', token);
+    const calls = await withLocked(api, 'sign_ins', async () => {
+      const begun = Array.from({ length: 30 }, () => api.send('/request_payout', token));
+      await expect.poll(() => waitingFor(api, 'sign_ins')).toBeGreaterThan(0);
+      for (let n = 0; n < 20; n++) {
+        await api.send('/healthz', undefined, {}, 'GET');
+        expect(await waitingFor(api, 'sign_ins')).toBe(1);
+      }
+      return begun;
+    });
+    for (const reply of await Promise.all(calls)) expect(reply.json.error).toBe('insufficient_permissions');
+    await api.end();
+  });
+});
+
 describe('the buckets', () => {
   test('never allow more than burst + rate × time, and always as much, whatever the rhythm', () => {
     const pauses = fc.array(fc.integer({ min: 0, max: 5_000 }), { minLength: 1, maxLength: 300 });

@@ -199,7 +199,7 @@ test('clients that go away at any point of a call do no harm', async () => {
 });
 
 describe('TLS and proxies', () => {
-  test('outside the sandbox only a trusted proxy’s word makes a call secure; probes need none', async () => {
+  test('outside the sandbox only a trusted proxy’s header makes a call secure; probes need none', async () => {
     const open = await makeApi({ network: 'regtest' });
     const proxied = await makeApi({ network: 'regtest', trustedProxies: ['127.0.0.0/8'] });
     const https = { 'x-forwarded-proto': 'https' };

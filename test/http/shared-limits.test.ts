@@ -144,7 +144,7 @@ async function operator(text: string): Promise<void> {
   await db.close();
 }
 
-test('what another server revoked is refused by the next call, before any word of it has come', async () => {
+test('what another server revoked is refused at the next call, before its notification has come', async () => {
   const api = await makeApi({ sharedLimits: { ...NOT_SHARED, alone: false } });
   expect((await api.call('/get_account_info', {})).status).toBe(200);
   await api.sql('alter table sign_ins disable trigger announce');

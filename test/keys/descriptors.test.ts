@@ -136,7 +136,7 @@ async function ownKey(path: string): Promise<HDKey> {
   return path === 'm' ? root : root.derive(path);
 }
 
-test('what was passed over without knowing more is told apart, and nothing is too large to import', async () => {
+test('indexes that may have been given out are a range of their own, and no range is too large to import', async () => {
   await database.db.query({
     text: `with key as (update account_xpubs set next_index = 2500100 where currency = 'DASH' returning id)
            insert into skipped_addresses (account_xpub_id, first_index, end_index, cause) select id, 100, 2500050, 'journal_lost' from key`,

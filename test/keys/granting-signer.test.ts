@@ -70,7 +70,7 @@ describe('who gives', () => {
     expect(signer.reported).toEqual([expect.stringMatching(/the key that the database receives to is not of this seed/)]);
   });
 
-  it('is told from afar whether it runs, and who waits for it', async () => {
+  it('reports through the database whether it runs, and who waits for it', async () => {
     expect(await readSignerStatus(database.db)).toEqual({ runs: false, waiting: [], waitingSinceMs: null });
     const pool = poolOn(database.db);
     await expect(pool.next()).rejects.toMatchObject({

@@ -82,7 +82,7 @@ describe.each([
     await port.close();
   });
 
-  test('takes the word of an operator who knows better, and never goes back', async () => {
+  test('takes the index of an operator who knows better, and never goes back', async () => {
     expect(await importing('--start', '20000')).toMatchObject({ next_index: 20_000, asked: null });
     expect(await importing('--start', '5')).toMatchObject({ next_index: 20_000 });
     const wrong = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', 'x', '--start', '-1'], here);

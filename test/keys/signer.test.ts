@@ -242,7 +242,7 @@ describe('the signer on its socket', () => {
     expect(await client.ask({ op: 'ping' })).toMatchObject({ keys: 'present' });
   });
 
-  it('tells a signer that does not run', async () => {
+  it('reports a signer that does not run', async () => {
     const client = createSignerClient(signerSocket(folder));
     await expect(client.ask({ op: 'ping' })).rejects.toMatchObject({
       fault: 'unreachable',

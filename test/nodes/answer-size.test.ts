@@ -90,7 +90,7 @@ describe('a mempool', () => {
     expect(await node.mempool()).toHaveLength(txids.length);
   });
 
-  test('with one transaction that is larger than all that could be held is told by its size', async () => {
+  test('with one transaction that is too large to be held is reported with its size', async () => {
     const server = createServer((_, response) => {
       response.setHeader('content-length', 4_000 * MiB).write('[{"result":"00');
     });
@@ -109,7 +109,7 @@ describe('a mempool', () => {
   });
 });
 
-test('locks of payments that a node tells in a megabyte of words each are read', async () => {
+test('locks of payments are read from answers of a megabyte each', async () => {
   const txids = Array.from({ length: 120 }, (_, n) => (n + 1).toString(16).padStart(64, '0'));
   const words = 'x'.repeat(MiB);
   const { node, asked } = await nodeOf('DASH', ({ params }) => ({

@@ -162,11 +162,14 @@ describe('the mempool', () => {
     ['with a negative amount', (hex) => amountAs(owed, '00000000000000ff')(hex)],
     ['with a raised amount', (hex) => amountAs(owed, 'ffffff0000000000')(hex)],
   ];
-  test.each(damages)('a transaction with bytes %s is read by the node’s words, which its txid proves', async (_, damage) => {
-    liar.lie = ofTransaction(damage);
-    expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: true, alarms: [] });
-    expect(await chain.facts(owed)).toMatchObject([waiting]);
-  });
+  test.each(damages)(
+    'a transaction with bytes %s is read from the node’s decoded answer, which its txid proves',
+    async (_, damage) => {
+      liar.lie = ofTransaction(damage);
+      expect(await chain.watcher.pass()).toMatchObject({ state: 'ready', caughtUp: true, alarms: [] });
+      expect(await chain.facts(owed)).toMatchObject([waiting]);
+    },
+  );
   test.each(damages)(
     'a transaction with bytes %s, and a wrong decoded answer, holds up nothing and is reported',
     async (_, damage) => {

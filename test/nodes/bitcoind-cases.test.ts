@@ -82,7 +82,7 @@ describe('a bitcoind that forgets its mempool', () => {
     const owed = await chain.owe();
     let hints = 0;
     chain.watcher.onHint(() => hints++);
-    // a node publishes to nobody before its subscriber is connected: until the first block is heard, nothing can be expected
+    // a node publishes to nobody before its subscriber is connected: until the first block arrives, nothing can be expected
     const blocks = async (): Promise<number> => {
       await daemon.mine(1);
       return hints;

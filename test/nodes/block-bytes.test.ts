@@ -36,7 +36,7 @@ const read = (block: RealBlock, bytes = Buffer.from(block.bytes, 'hex'), hash = 
   readBlockBytes(bytes, hash, featuresOf(block.currency), everything);
 
 describe.each(blocks)('$currency: $what', (block) => {
-  test('every transaction and output as the daemon tells them', () => {
+  test('every transaction and output as the daemon decodes them', () => {
     const facts = read(block);
     expect(facts).toMatchObject({
       hash: block.hash,

@@ -229,7 +229,7 @@ describe.each(CODES)('a form that nobody knows yet (%s)', (code) => {
       : one?.words;
   };
 
-  test('is read by the node’s words in a block, beside what is read by its bytes', async () => {
+  test('is read from the node’s decoded answer in a block, beside what is read from its bytes', async () => {
     const [strange, stranger, plain, first] = [
       unknownForm(ours),
       unknownForm(p2pkh(randomBytes(20))),
@@ -259,7 +259,7 @@ describe.each(CODES)('a form that nobody knows yet (%s)', (code) => {
     });
   });
 
-  test('lets the chain wait when the list that is told is another one', async () => {
+  test('lets the chain wait when the node lists other transactions', async () => {
     const [strange, first] = [unknownForm(ours), coinbase()];
     const made = block([strange]);
     const node = await nodeOf(code, telling(made, [strange], first));

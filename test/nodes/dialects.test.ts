@@ -175,7 +175,7 @@ describe('bchd', () => {
     await port.close();
   });
 
-  test('does not tell when it saw a transaction, nor proofs of double spends, and we go on without', async () => {
+  test('reports neither when it saw a transaction nor proofs of double spends, and we go on without', async () => {
     const port = createUtxoNode({ currency: 'BCH', url: node.url, network: 'regtest', clock });
     const { hex, txid } = payFrom(node, await node.coinbaseOf(1), [{ script: node.key.script, minor: 1_000n }], 1_000n);
     await node.rpc('sendrawtransaction', hex);

@@ -144,7 +144,7 @@ test('one that answers a byte now and then holds nobody up while the other is he
 });
 const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
 
-test('nodes that tell different histories: nothing above the limit is booked until they agree, in the order of events', async () => {
+test('nodes with different histories: nothing above the limit is booked until they agree, in the order of events', async () => {
   const bursar = await openBursar('BTC', `m/84'/1'/0'`, [a.url, b.url]);
   try {
     const worker = bursar.worker(100);

@@ -65,7 +65,7 @@ describe('tokens (BCH)', () => {
     ]);
   });
 
-  test('the category is told in the order in which it is displayed', () => {
+  test('the category is given in the order in which it is displayed', () => {
     const one = withToken(Buffer.concat([Buffer.from([0xef]), category, Buffer.from([0x10, 1])]));
     const facts = readTransactionBytes(one.bytes, null, features('BCH'), watch);
     expect(facts?.tokenOutputs?.[0]?.category).toBe(Buffer.from(category).reverse().toString('hex'));

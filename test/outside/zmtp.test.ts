@@ -38,7 +38,7 @@ async function publish(): Promise<Publisher> {
   return publisher;
 }
 
-/** Until one of the messages is heard: a publisher drops what comes before a subscription. */
+/** Until one of the messages arrives: a publisher drops what comes before a subscription. */
 async function untilHeard(publisher: Publisher, topic: string): Promise<void> {
   const before = heard.length;
   await expect
@@ -50,7 +50,7 @@ async function untilHeard(publisher: Publisher, topic: string): Promise<void> {
 }
 
 describe('a subscriber of libzmq’s publisher', () => {
-  test('hears whole messages of its topics and no others, in their order, at any length of a part', async () => {
+  test('receives whole messages of its topics and no others, in their order, at any length of a part', async () => {
     const publisher = await publish();
     listen('rawtx', 'hashblock');
     await untilHeard(publisher, 'rawtx');
@@ -72,7 +72,7 @@ describe('a subscriber of libzmq’s publisher', () => {
     expect(gaps).toBe(0);
   });
 
-  test('hears every one of many small messages', async () => {
+  test('receives every one of many small messages', async () => {
     const publisher = await publish();
     listen('rawtx');
     await untilHeard(publisher, 'rawtx');

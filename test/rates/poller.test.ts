@@ -92,7 +92,7 @@ describe('the rates of the database', () => {
     await fresh.drop();
   });
 
-  test('what each source said of itself is kept, and why a coin that has a node has no price is told', async () => {
+  test('the state of each source is kept, and the reason why a currency with a node has no price is reported', async () => {
     const fresh = await freshDatabase();
     const own = { now };
     const ctx = (given: readonly RateFeed[]) => {

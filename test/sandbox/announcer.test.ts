@@ -1,4 +1,4 @@
-// What the sandbox's nodes announce, heard by libzmq's own subscriber: the same as bitcoind's -zmqpubrawtx and -zmqpubhashblock.
+// What the sandbox's nodes announce, as libzmq's own subscriber receives it: the same as bitcoind's -zmqpubrawtx and -zmqpubhashblock.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Subscriber } from 'zeromq';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
@@ -79,7 +79,7 @@ test('nothing of what it denies, nothing while it is cut off, and again when it 
   expect(heard.filter(({ body }) => waiting.includes(body)).map(({ body }) => body)).toEqual([rawOf(paid)]);
 });
 
-test('getzmqnotifications tells where', async () => {
+test('getzmqnotifications names the address', async () => {
   const answer = await fetch(node.url.replace(/\/\/.*@/, '//'), {
     method: 'POST',
     headers: { authorization: `Basic ${Buffer.from('bursar:simulated').toString('base64')}` },

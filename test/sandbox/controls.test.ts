@@ -195,7 +195,7 @@ describe('mine, reorg, double_spend', () => {
 });
 
 describe('the rest', () => {
-  it('gives out places of the outside world and tells what arrived there', async () => {
+  it('gives out addresses outside the service and reports what arrived there', async () => {
     const { address } = await ask('address', { currency: 'BTC' });
     const { address: other } = await ask('address', { currency: 'BTC' });
     expect(address).toMatch(/^bcrt1q/);

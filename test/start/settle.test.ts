@@ -23,7 +23,7 @@ async function ended(work: Promise<boolean>): Promise<{ readonly how: unknown; r
   return { how, tookMs: performance.now() - startedMs };
 }
 
-test('a chain that nobody reads is waited for as long as was said', async () => {
+test('a caller waits for a chain that nobody reads as long as it said', async () => {
   await opened.direct.query({
     text: `insert into node_conditions (currency, state, height, hash, checked_at) values ('BTC', 'ready', 1, repeat('0', 64), '-infinity')`,
   });
@@ -43,7 +43,7 @@ test('a frozen database ends the wait in time, and when it answers again everyth
   expect(await settle(context(), 5_000)).toBe(true);
 });
 
-test('who would wait for longer hears of a frozen database all the same', async () => {
+test('a caller that would wait longer still gets an answer when the database is frozen', async () => {
   relay.freeze();
   const { how, tookMs } = await ended(settle(context(), 150_000));
   expect(how).toBe('the database does not answer');

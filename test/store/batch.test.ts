@@ -88,7 +88,7 @@ test('whatever rows are bad, each call gets its own answer or its own error, and
   );
 });
 
-test('when the connection breaks after the commit and before its answer, nothing is sent again: each call hears of the break', async () => {
+test('when the connection breaks after the commit and before its answer, nothing is sent again: each call fails with the break', async () => {
   const { url, drop } = await freshDatabase();
   const open = () => connect({ url, role: null, maxConnections: 1, applicationName: 'test' });
   const [service, operator] = [open(), open()];

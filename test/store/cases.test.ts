@@ -198,7 +198,7 @@ test('the rate of arrival is the last one before, at most five minutes old, else
   expect((await coinsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
-test('dates of blocks are told for the heights that are asked, and of late ones the rate of their date', async () => {
+test('dates of blocks are read for the heights that are asked, and for late ones the rate of that date', async () => {
   const { rows } = await service.admin.query(
     `select height, time from blocks where currency = 'BTC' order by height desc limit 1`,
   );

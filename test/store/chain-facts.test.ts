@@ -205,7 +205,7 @@ test('the deep scan begins again where the branches part', async () => {
   expect(await readCursor(db, 'BTC')).toMatchObject({ height: 103, deepHeight: 100 });
 });
 
-test('a lock is of the txid and of the place where our node told of it: whatever leaves and comes back has none', async () => {
+test('a lock belongs to the txid and the place where our node reported it: what leaves and comes back has none', async () => {
   const { id, script } = await owe();
   const paid = facts('p', ['c'], [[script, 5n]]);
   const twin = facts('twin', ['c'], [[script, 5n]]);

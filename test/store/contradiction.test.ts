@@ -25,7 +25,11 @@ function nodesSay(accord: NodeAccord | null, atMs = ++lookMs): Promise<void> {
   return recordCondition(database.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
 }
 async function isContested(): Promise<boolean> {
-  return (await readChainFacts(database.db, [], LIMIT)).chains.get('BTC')?.contestedAboveMinor === LIMIT;
+  return (await agreedUpTo()) === -1 && (await readChainStatus(database.db))[0]?.contested != null;
+}
+/** As the judge gets it; undefined where nothing is held back. */
+async function agreedUpTo(): Promise<number | undefined> {
+  return (await readChainFacts(database.db, [], LIMIT)).chains.get('BTC')?.agreed?.height;
 }
 
 const CONTESTED: NodeAccord = { state: 'contested', reason: 'at height 12 …' };
@@ -51,6 +55,29 @@ test('it ends with the only node that is configured once its tip was read, and n
   expect(await isContested()).toBe(true);
   await nodesSay(null);
   expect(await isContested()).toBe(false);
+});
+
+test('two nodes agree up to the highest block of what we read that both held, and only while it is what we read', async () => {
+  const looks: readonly (readonly [NodeAccord | null, number | undefined])[] = [
+    [{ state: 'unknown' }, -1],
+    [{ state: 'agreed', height: 14, hash: hash('e') }, -1],
+    [{ state: 'agreed', height: 12, hash: hash('b') }, -1],
+    [{ state: 'agreed', height: 12, hash: hash('a') }, 12],
+    [{ state: 'agreed', height: 14, hash: hash('e') }, 12],
+    [{ state: 'unknown' }, 12],
+    [CONTESTED, -1],
+    [{ state: 'agreed', height: 12, hash: hash('a') }, 12],
+    [null, undefined],
+    [{ state: 'agreed', height: 12, hash: hash('a') }, 12],
+  ];
+  for (const [accord, upTo] of looks) {
+    await nodesSay(accord);
+    expect([accord, await agreedUpTo()]).toEqual([accord, upTo]);
+  }
+  await recordCondition(database.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
+  expect(await agreedUpTo()).toBe(12);
+  await database.db.query({ text: 'update blocks set hash = $1', values: [hash('b')] });
+  expect(await agreedUpTo()).toBe(-1);
 });
 
 test('the node that is read is named while there are several, also in trouble, and no longer once only one is configured', async () => {

@@ -93,7 +93,7 @@ test('hours below the height where it was last seen do not count; ten minutes fr
   expect(await status()).toBe('review');
 });
 
-test('nor does the time until a branch that is taken block by block is that high', async () => {
+test('the time until a branch that is taken block by block is that high does not count either', async () => {
   await loseBlocks(3);
   await unread(30 * MINUTE);
   await block();
@@ -126,7 +126,7 @@ test('an outage does not count, whether it begins in the pass that saw the payme
   expect(await status()).toBe('review');
 });
 
-test('nor does the time in which the node had fewer blocks than we have read', async () => {
+test('the time in which the node had fewer blocks than we have read does not count either', async () => {
   await loseBlocks(1);
   await readToTheEnd();
   await recordCondition(

@@ -69,7 +69,7 @@ test('two who want the same lock in one process are as much apart as in two', as
   await second.release();
 });
 
-test('a session that breaks loses all its locks, and each who held one is told', async () => {
+test('a session that breaks loses all its locks, and every holder is notified', async () => {
   const db = processOf('one');
   const lost: string[] = [];
   const locks = ['a', 'b', 'c'].map((name) => db.sessionLock(name, () => lost.push(name)));
@@ -88,7 +88,7 @@ test('a session that breaks loses all its locks, and each who held one is told',
   for (const lock of locks) await lock.release();
 });
 
-test('all that a process listens to comes in on one session; broken, everyone is told and heard again', async () => {
+test('everything that a process listens to comes on one session; when it breaks, every listener is notified and listens again', async () => {
   const db = processOf('one');
   const heard: string[] = [];
   const lost: string[] = [];

@@ -1,7 +1,14 @@
 // How the tests ask the judge: with a case made of the test's facts, and again with the balances where they are needed, as the store does.
 // Asking changes nothing; the caller applies the answer.
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { type Balances, BalancesNeeded, type Case, type CaseTransaction, type Payment } from '../../src/core/judge/case.ts';
+import {
+  type Balances,
+  BalancesNeeded,
+  type Case,
+  type CaseTransaction,
+  type ChainView,
+  type Payment,
+} from '../../src/core/judge/case.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';
 import { isAfterDay } from '../../src/core/judge/payments.ts';
 import type { Rate } from '../../src/core/rate.ts';
@@ -16,8 +23,8 @@ export type Facts = {
   readonly payments: readonly Payment[];
   readonly nowMs: number;
   readonly chains: ReadonlyMap<CurrencyCode, Chain>;
-  /** The limit (cents) above which nothing is booked, for each chain whose nodes contradict each other. */
-  readonly contested: ReadonlyMap<CurrencyCode, bigint>;
+  /** For each chain with several nodes: up to which block two of them agree. */
+  readonly agreed: ReadonlyMap<CurrencyCode, NonNullable<ChainView['agreed']>>;
   /** The rate of the transaction's currency at a moment, when one is known. */
   readonly rateAt: (atMs: number) => Rate | null;
   readonly books: Books;
@@ -51,15 +58,15 @@ export function askJudge(facts: Facts, word?: (it: Case) => void, room?: number)
 }
 
 function caseOf(facts: Facts, balances: Balances | null): Case {
-  const { transaction, payments, chains, contested } = facts;
+  const { transaction, payments, chains, agreed } = facts;
   return {
     transaction: { ...transaction },
     payments: payments.map((payment) => ({ ...payment })),
     nowMs: facts.nowMs,
     chains: new Map(
       [...chains].map(([code, one]) => {
-        const limit = contested.get(code);
-        return [code, limit === undefined ? one.view : { ...one.view, contestedAboveMinor: limit }];
+        const upTo = agreed.get(code);
+        return [code, upTo === undefined ? one.view : { ...one.view, agreed: upTo }];
       }),
     ),
     blocks: new Map(

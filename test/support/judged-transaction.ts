@@ -60,7 +60,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const amountDue = usdMinor * 10n;
   const chains = new Map<CurrencyCode, Chain>();
   const prices = newPrices();
-  const contested = new Map<CurrencyCode, bigint>();
+  const agreed = new Map<CurrencyCode, { height: number; limitMinor: bigint }>();
   const books: Books = newBooks();
   const terms = { feeBps: options.feeBps ?? 0, settlementMs: options.settlementMs ?? DAY };
   const steps: Step[] = [];
@@ -90,7 +90,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
   const ask = (word?: (it: Case) => void, room?: number): Asked =>
-    askJudge({ transaction, payments, nowMs, chains, contested, rateAt, books, refunding, ...terms }, word, room);
+    askJudge({ transaction, payments, nowMs, chains, agreed, rateAt, books, refunding, ...terms }, word, room);
 
   /** Asks the judge, in portions where the transaction has them, and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
@@ -257,10 +257,10 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
       chain(code).up = state === 'up';
       settle();
     },
-    /** Our nodes contradict each other (cents: the limit), or agree again (null); then the service asks the judge, as the store does. */
-    contest(limit: bigint | null, code: CurrencyCode = currency): void {
-      if (limit === null) contested.delete(code);
-      else contested.set(code, limit);
+    /** Two nodes agree up to a height only (−1: they contradict each other), or there is one (null): the judge is asked, as the store does. */
+    contest(limitMinor: bigint | null, code: CurrencyCode = currency, height = -1): void {
+      if (limitMinor === null) agreed.delete(code);
+      else agreed.set(code, { height, limitMinor });
       decide();
     },
     rate(usd: bigint | null, code: CurrencyCode = currency): void {

@@ -9,7 +9,7 @@ import type { Database } from '../../src/store/postgres/connect.ts';
 
 export type RunningSigner = {
   readonly folder: string;
-  /** What an operator was told. */
+  /** What it reported to the operator. */
   readonly reported: readonly string[];
   close(): Promise<void>;
 };

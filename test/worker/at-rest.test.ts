@@ -56,7 +56,7 @@ test('while nothing happens the database is not asked, and every pass has read t
   expect(sent).toEqual([]);
 });
 
-test('every ten seconds one statement tells the time, of the chain and of the look', async () => {
+test('every ten seconds one statement writes the chain’s time and the time of the look', async () => {
   const before = (await written()) as number;
   chain.skew += 9_000;
   await chain.watcher.pass(QUIET);
@@ -109,7 +109,7 @@ test('a payment carries the time up to which was read, though that was not writt
   expect(rows[0]?.caught_up_at.getTime()).toBeGreaterThanOrEqual(before + 5_000);
 });
 
-test('a block, or another watcher’s word, is looked at in the next pass', async () => {
+test('a block, or what another watcher wrote, is looked at in the next pass', async () => {
   const { height } = node.mine(1);
   expect(await chain.watcher.pass(QUIET)).toMatchObject({ height, blocksRead: 1, caughtUp: true });
   await chain.db.query({ text: 'update chain_cursors set epoch = epoch + 1' });

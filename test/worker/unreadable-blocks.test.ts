@@ -1,4 +1,4 @@
-// A block that a node gives only damaged is asked for again after growing pauses, at once when a caller waits, and told all the while.
+// A block that a node gives only damaged is asked for again after growing pauses, at once when a caller waits, and is reported meanwhile.
 import { expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
 import { createUnreadableBlocks } from '../../src/worker/unreadable-blocks.ts';
@@ -34,7 +34,7 @@ test('the pauses double to a minute, another block is read at once, and a block 
   expect(await patient.port.readBlock('bad', {} as never)).toEqual({ hash: 'bad' });
 });
 
-test('quiet passes leave the node alone and tell the trouble, a hurried one asks, and the chain goes on when the block can be read', async () => {
+test('quiet passes leave the node alone and report the trouble, a hurried one asks, and the chain goes on when the block can be read', async () => {
   let asked = 0;
   let isDamaged = true;
   watched.changePort((honest) => ({

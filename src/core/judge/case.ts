@@ -88,8 +88,11 @@ export type CaseTransaction = {
 export type ChainView = {
   readonly tipHeight: number;
   readonly timeMs: number;
-  /** Our nodes contradict each other: until they agree, nothing worth more than this (cents) is booked. Absent while they agree. */
-  readonly contestedAboveMinor?: bigint;
+  /**
+   * Where several nodes are configured: what is worth more than `limitMinor` (cents) is booked only at its required depth at or below
+   * `height`, the highest block of what we read that two of them hold; −1 while they contradict each other, or when there is none.
+   */
+  readonly agreed?: { readonly height: number; readonly limitMinor: bigint };
 };
 
 /** + debit, − credit. */

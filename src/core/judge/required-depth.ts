@@ -11,7 +11,7 @@ import {
 import type { CurrencyCode } from '../currency.ts';
 import { greatest } from '../money.ts';
 import { type Rate, usdForCryptoUp, usdForPartsUp, type Valued } from '../rate.ts';
-import type { Case, Payment } from './case.ts';
+import type { Case, ChainView, Payment } from './case.ts';
 import { chainOf, confirmationsOf, inQuotedCurrency, isLive, lateMinor } from './payments.ts';
 
 function hasReached(it: Case, payment: Payment, required: RequiredDepth): boolean {
@@ -80,17 +80,45 @@ export function suspenseReached(it: Case): boolean {
   });
 }
 /**
- * Those of these payments that may be booked now: on a chain over which our nodes contradict each other, none when together they are worth
- * more than the limit (or when their value is not known).
+ * Those of these payments that may be booked now: where together they are worth more than the limit (or their value is not known), only
+ * those that also have their required depth on the part of the chain that two of our nodes hold.
+ * @param reached whether a payment has the depth that its booking requires
  */
-export function undisputed(it: Case, payments: readonly Payment[]): readonly Payment[] {
-  const held = new Set(
-    [...new Set(payments.map((payment) => payment.currency))].filter((currency) => isHeld(it, payments, currency)),
-  );
-  return held.size === 0 ? payments : payments.filter((payment) => !held.has(payment.currency));
+export function undisputed(
+  it: Case,
+  payments: readonly Payment[],
+  reached: (it: Case, payment: Payment) => boolean,
+): readonly Payment[] {
+  const large = largeCurrencies(it, payments);
+  if (large.size === 0) return payments;
+  const agreed = upToAgreed(it);
+  return payments.filter((payment) => !large.has(payment.currency) || (isAgreed(it, payment) && reached(agreed, payment)));
 }
-function isHeld(it: Case, payments: readonly Payment[], currency: CurrencyCode): boolean {
-  const limit = it.chains.get(currency)?.contestedAboveMinor;
+/** Whether the payments in suspense must stay there, because two of our nodes do not hold their blocks, with their required depth. */
+export function isDisputed(it: Case): boolean {
+  const payments = it.payments.filter((payment) => payment.inSuspense > 0n);
+  const large = largeCurrencies(it, payments);
+  if (large.size === 0) return false;
+  const areAgreed = payments.every((payment) => !large.has(payment.currency) || isAgreed(it, payment));
+  return !areAgreed || !suspenseReached(upToAgreed(it));
+}
+/** A lock is our own node's word alone, so the payment's block itself must be held by two. */
+function isAgreed(it: Case, { currency, height }: Payment): boolean {
+  const agreed = it.chains.get(currency)?.agreed;
+  return agreed === undefined || (height !== null && height <= agreed.height);
+}
+/** The case with each chain cut off at the highest block that two of our nodes hold. */
+function upToAgreed(it: Case): Case {
+  const cut = (view: ChainView): ChainView =>
+    view.agreed === undefined ? view : { ...view, tipHeight: Math.min(view.tipHeight, view.agreed.height) };
+  return { ...it, chains: new Map([...it.chains].map(([currency, view]) => [currency, cut(view)])) };
+}
+function largeCurrencies(it: Case, payments: readonly Payment[]): ReadonlySet<CurrencyCode> {
+  const all = [...new Set(payments.map((payment) => payment.currency))];
+  return new Set(all.filter((currency) => isLarge(it, payments, currency)));
+}
+function isLarge(it: Case, payments: readonly Payment[], currency: CurrencyCode): boolean {
+  const limit = it.chains.get(currency)?.agreed?.limitMinor;
   if (limit === undefined) return false;
   const worth = worthOf(
     it,

@@ -6,8 +6,8 @@ import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
 import { confirmationsOf, inQuotedCurrency, isBooked, isLive, suspenseOf } from './payments.ts';
 import { acceptSuspense } from './postings.ts';
-import { suspenseReached } from './required-depth.ts';
-import { announceRest, isDisputed, waitsForBooking } from './rules.ts';
+import { isDisputed, suspenseReached } from './required-depth.ts';
+import { announceRest, waitsForBooking } from './rules.ts';
 import { applyEvent } from './steps.ts';
 
 /** Cancels a transaction that waits for payment, or whose payments have no confirmation yet. A second cancel changes nothing. */
@@ -34,7 +34,10 @@ function refuseWhileRefunding(it: Case): void {
 }
 
 function refuseWhileDisputed(it: Case): void {
-  if (isDisputed(it)) throw notResolvable('The nodes of this chain contradict each other: try again when they agree.');
+  if (isDisputed(it))
+    throw notResolvable(
+      'The nodes of this chain contradict each other, or only one has these blocks: try again when they agree.',
+    );
 }
 
 /** Who decided: the history shows it. */

@@ -30,6 +30,7 @@ import { portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
 import {
   depthForTransaction,
+  isDisputed,
   isFinal,
   reachesSuspense,
   reachesTransaction,
@@ -72,12 +73,12 @@ export const announceReorged: Rule = (it) => {
 export const moveToSuspense: Rule = (it) => {
   const before = BEFORE_BOOKING.has(it.transaction.status);
   const waiting = it.payments.filter((payment) => waitsForBooking(it, payment) && (!inQuotedCurrency(it, payment) || !before));
-  const payments = portion(it, undisputed(it, waiting));
+  const payments = portion(it, undisputed(it, waiting, reachesSuspense));
   for (const payment of payments) bookToSuspense(it, payment);
   return payments.length > 0;
 };
 
-/** A payment that is deep enough for suspense but is not booked, because our nodes contradict each other about its chain. */
+/** A payment that is deep enough for suspense but is not booked, because our nodes do not agree about its block. */
 export function waitsForBooking(it: Case, payment: Payment): boolean {
   return payment.present && isLive(payment) && !isBooked(payment) && reachesSuspense(it, payment);
 }
@@ -97,7 +98,7 @@ function deepEnough(it: Case): Deep | null {
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
-  if (deep === null || undisputed(it, deep.payments).length < deep.payments.length) return false;
+  if (deep === null || undisputed(it, deep.payments, reachesTransaction).length < deep.payments.length) return false;
   const late = lateBlock(it, deep);
   if (late === null) return applyEvent(it, 'enough_confirmed');
   if (late.rate === null) return false;
@@ -237,12 +238,6 @@ export const acceptLate: Rule = (it) => {
   announceRest(it);
   return true;
 };
-
-/** Whether the payments in suspense must stay there because our nodes contradict each other about their chain. */
-export function isDisputed(it: Case): boolean {
-  const payments = it.payments.filter((payment) => payment.inSuspense > 0n);
-  return undisputed(it, payments).length < payments.length;
-}
 
 /** Rule 17's way back: the credited payments are enough again, or all lost ones are back. */
 export const returnFromLoss: Rule = (it) => {

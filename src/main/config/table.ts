@@ -184,7 +184,7 @@ export const VARIABLES = {
     'BURSAR_CONTESTED_LIMIT_USD',
     '1000',
     dollars,
-    'while the nodes of a currency contradict each other, payments in it that are worth more dollars than this are not booked',
+    'where a currency has several nodes, payments worth more dollars than this are booked only in blocks that two of them hold',
   ),
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 

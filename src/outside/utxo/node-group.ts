@@ -172,7 +172,10 @@ function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>
   if (condition.state !== 'ready') return [`${condition.state}: ${condition.reason}`];
   const behind = chosen.condition.height - condition.height;
   const isLong = behind > 0 && behindForMs(member, nowMs) >= LAG_TOLD_MS;
-  if (behind >= LAG_BLOCKS || isLong) return [`behind: ${member.node.name}: at block ${condition.height}, ${behind} behind`];
+  if (behind >= LAG_BLOCKS || isLong)
+    return [
+      `behind: ${member.node.name}: at block ${condition.height}; ${chosen.member.node.name} is at ${chosen.condition.height}, ${behind} behind`,
+    ];
   return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
 }
 

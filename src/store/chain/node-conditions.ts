@@ -1,6 +1,7 @@
 // The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; while nodes
 // contradict each other the judge books nothing above a limit.
-import type { UtxoCode } from '../../core/currency.ts';
+import { finalDepth } from '../../core/confirmations.ts';
+import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { NodeAccord, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -13,13 +14,27 @@ export const LOOKED_RECENTLY_MS = 60_000;
 export const IS_LOOKED_AT = (row: string): string =>
   `${row}.looked_at >= clock_timestamp() - interval '${LOOKED_RECENTLY_MS} milliseconds'`;
 
+/**
+ * SQL: the height up to which two nodes hold what we read; −1 while they contradict each other, or when another branch was read since; null
+ * where only one is configured.
+ * @param row a row of node_conditions
+ */
+export function agreedHeight(row: string): string {
+  return `case when ${row}.contested is not null then -1 when ${IS_READ(row)} then ${row}.agreed_height when ${row}.agreed_height is not null then -1 end`;
+}
+/** SQL: the highest agreed block is the one that we read at its height. */
+const IS_READ = (row: string): string =>
+  `exists (select 1 from blocks b where b.currency = ${row}.currency and b.height = ${row}.agreed_height and b.hash = ${row}.agreed_hash)`;
+
 /** A chain with more unread blocks than this is reported as behind. */
 export const FAR_BEHIND = 6;
 
 /**
  * Records what the node says of itself now. A contradiction among several nodes stands until two of them agree on the very block that we
  * have read up to (or only one is configured, and that block is its tip): the branch that we are on may be the one that lost. Then every
- * transaction that may have waited for that is due again. A look that is older than the recorded one ends no contradiction.
+ * transaction that may have waited for that is due again. A look that is older than the recorded one ends no contradiction. Where several
+ * are configured, the highest block that two of them hold is recorded once it was read, and stays while only one can be asked; what may
+ * have waited for it is due again.
  * @param options.pushes its announcements (ZMQ) arrive
  * @param options.behind it is ready, but has fewer blocks than were read from it: the reason to record; the time does not count as one in
  * which it was read
@@ -35,13 +50,18 @@ export async function recordCondition(
   const behind = options.behind ?? null;
   const accord = accordOf(condition);
   const agreed = accord.state === 'agreed' ? accord : null;
+  const { final, coinbaseMaturity } = waitedDepths(currency);
   await sql.query({
     name: 'record_condition',
     text: `
-      with was as (select contested from node_conditions where currency = $1),
+      with was as (select contested, agreed_height from node_conditions where currency = $1),
+      agreed as materialized (
+        select coalesce(b.height, -1) as height, b.hash
+          from (values (1)) one left join blocks b on b.currency = $1 and b.height = $10 and b.hash = $12),
       now as (
-        insert into node_conditions (currency, state, reason, height, hash, checked_at, looked_at, node, others, contested, outage, pushes)
-          values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, $8, $9, $2 <> 'ready' or $11::boolean, $13)
+        insert into node_conditions (currency, state, reason, height, hash, checked_at, looked_at, node, others, contested, outage, pushes, agreed_height, agreed_hash)
+          select $1, $2, $3, $4, $5, $6, clock_timestamp(), $7, $8, $9, $2 <> 'ready' or $11::boolean, $13,
+                 case when $14 then a.height end, case when $14 then a.hash end from agreed a
           on conflict (currency) do update set state = excluded.state, reason = excluded.reason, height = coalesce(excluded.height, node_conditions.height),
             hash = excluded.hash, checked_at = excluded.checked_at, looked_at = excluded.looked_at,
             pushes = excluded.pushes,
@@ -50,14 +70,29 @@ export async function recordCondition(
                              when node_conditions.contested is not null and node_conditions.checked_at <= excluded.checked_at
                                   and exists (select 1 from chain_cursors c where c.currency = $1 and c.height = $10 and c.hash = $12)
                              then null else node_conditions.contested end,
-            outage = node_conditions.outage or excluded.outage
-        returning contested),
-      woken as (
-        insert into due_marks (transaction_id)
-          select distinct transaction_id from payments
-            where (select contested from was) is not null and (select contested from now) is null
-              and currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
-        returning 1)
+            outage = node_conditions.outage or excluded.outage,
+            (agreed_height, agreed_hash) = (
+              select case when h.kept then node_conditions.agreed_height else excluded.agreed_height end,
+                     case when h.kept then node_conditions.agreed_hash else excluded.agreed_hash end
+                from (select $2 <> 'ready' or (node_conditions.agreed_height >= excluded.agreed_height and ${IS_READ('node_conditions')}) as kept) h)
+        returning contested, agreed_height),
+      -- between these heights a payment may have reached a depth that two nodes hold
+      risen as materialized (
+        select least(was.agreed_height, now.agreed_height) as low, coalesce(now.agreed_height, 2147483647) as high from now cross join was
+          where now.agreed_height is distinct from was.agreed_height and was.agreed_height is not null),
+      waiting as (
+        select transaction_id from payments
+          where (select contested from was) is not null and (select contested from now) is null
+            and currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
+        union all
+        select transaction_id from payments
+          where currency = $1 and height > (select low - $15::bigint from risen) and height <= (select high from risen)
+            and ((deposit_key is null and state = 'mined') or in_suspense > 0)
+        union all
+        select transaction_id from payments
+          where currency = $1 and height > (select low - $16::bigint from risen) and height <= (select high - $16::bigint + 1 from risen)
+            and coinbase and deposit_key is null and state = 'mined'),
+      woken as (insert into due_marks (transaction_id) select distinct transaction_id from waiting returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
     values: [
       currency,
@@ -73,8 +108,16 @@ export async function recordCondition(
       behind !== null,
       agreed?.hash ?? null,
       ready !== null && options.pushes === true,
+      ready?.accord !== undefined,
+      final,
+      coinbaseMaturity,
     ],
   });
+}
+
+/** How far below the highest agreed block a payment may wait for it. */
+function waitedDepths(currency: UtxoCode): { readonly final: number; readonly coinbaseMaturity: number } {
+  return { final: finalDepth(currency).depth, coinbaseMaturity: utxoRow(currency).utxo.coinbaseMaturity };
 }
 
 /** A single node agrees with itself. */

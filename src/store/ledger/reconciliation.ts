@@ -3,6 +3,7 @@
 
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { agreedHeight } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Question } from './audit.ts';
 
@@ -85,7 +86,7 @@ export const RECONCILIATION: readonly Question[] = [
               and not (p.deposit_key is null and (
                     (t.status in ('started', 'pending', 'confirmed') and t.currency = p.currency)
                     or coalesce(t.due_at <= kt.caught_up_at, false) or exists (select 1 from due_marks m where m.transaction_id = t.id) or coalesce(p.due_height <= k.height, false)
-                    or n.contested is not null
+                    or ${agreedHeight('n')} < k.height
                     or (r.coinbase and k.height - r.height < 240)))`,
   },
   {

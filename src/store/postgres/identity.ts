@@ -92,7 +92,7 @@ function highest(before: Numbers, now: Numbers = {}): Numbers {
   return rising.length === 0 ? before : { ...before, ...Object.fromEntries(rising) };
 }
 
-/** A server that does not tell something tells nothing against being the same. */
+/** What a server does not report says nothing against its being the same. */
 function known(same: Seen['same'] = {}): Readonly<Record<string, string | null>> {
   return Object.fromEntries(Object.entries(same).filter(([, value]) => value !== null));
 }

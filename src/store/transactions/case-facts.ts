@@ -3,6 +3,7 @@
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
+import { agreedHeight } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { JUDGED_COLUMNS, type JudgedRow, judgedFields } from './judged-columns.ts';
 import { IS_UNWRITTEN } from './payment-decisions.ts';
@@ -55,11 +56,11 @@ export const PAYMENT_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vo
 export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block_time) else p.seen_at end';
 
 /**
- * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, whether it is
- * contested.
+ * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, and the height up to
+ * which two nodes agree (null: only one is configured).
  */
-export type ToldView = readonly [CurrencyCode, number, number, string, boolean];
-export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, n.contested is not null))
+export type ToldView = readonly [CurrencyCode, number, number, string, number | null];
+export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, ${agreedHeight('n')}))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
 export type ChainFacts = {
@@ -75,7 +76,7 @@ export type ChainFacts = {
 /**
  * The payments of locked transactions and how far each chain was read, at one moment: if a chain advanced, or reorganised, in between, a
  * payment would look deeper, or gone for longer, than it is.
- * @param contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ * @param contestedLimitMinor cents: the limit above which two nodes must hold a payment's block
  */
 export async function readChainFacts(
   sql: Sql,
@@ -117,9 +118,9 @@ export async function readChainFacts(
 export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Pick<ChainFacts, 'chains' | 'tips'> {
   return {
     chains: new Map(
-      views.map(([currency, tipHeight, timeMs, , contested]) => [
+      views.map(([currency, tipHeight, timeMs, , height]) => [
         currency,
-        contested ? { tipHeight, timeMs, contestedAboveMinor: contestedLimitMinor } : { tipHeight, timeMs },
+        height === null ? { tipHeight, timeMs } : { tipHeight, timeMs, agreed: { height, limitMinor: contestedLimitMinor } },
       ]),
     ),
     tips: new Map(views.map(([currency, height, , hash]) => [currency, { height, hash }])),

@@ -49,7 +49,7 @@ const CODECS = {
   counted: ['counted', BOOLEAN],
   dueAtMs: ['due_at', TIME],
 } satisfies { readonly [F in keyof Payment]?: readonly [column: string, codec: Codec<Payment[F]>] };
-export type JudgedField = keyof typeof CODECS;
+type JudgedField = keyof typeof CODECS;
 type Column = { readonly field: JudgedField; readonly column: string } & Codec<unknown>;
 
 export const JUDGED_COLUMNS: readonly Column[] = (Object.entries(CODECS) as [JudgedField, [string, Codec<unknown>]][]).map(
@@ -76,4 +76,36 @@ export function arrayText(values: readonly unknown[]): string {
 function elementText(value: unknown): string {
   if (value === null) return 'NULL';
   return value instanceof Date ? value.toISOString() : String(value as string | number | bigint | boolean);
+}
+
+/**
+ * Whether a verdict decided something of a payment: any of its fields is another one than before, except those of {@link isLookedAt}.
+ * Written out (a test compares it with the columns), because it is asked of every payment of a verdict: a loop over the fields' names takes
+ * 15 ms for 20,000, which is a third of the verdict, and this 0.2 ms.
+ */
+export function isDecided(a: Payment, b: Payment): boolean {
+  return (
+    a.classified !== b.classified ||
+    a.present !== b.present ||
+    a.onTimeMinor !== b.onTimeMinor ||
+    a.valueRate !== b.valueRate ||
+    a.judgedBlockHash !== b.judgedBlockHash ||
+    a.generation !== b.generation ||
+    a.credited !== b.credited ||
+    a.suspended !== b.suspended ||
+    a.fee !== b.fee ||
+    a.inAvailable !== b.inAvailable ||
+    a.inSuspense !== b.inSuspense ||
+    a.inRefund !== b.inRefund ||
+    a.sentBack !== b.sentBack ||
+    a.owed !== b.owed ||
+    a.owedFee !== b.owedFee ||
+    a.wasLost !== b.wasLost ||
+    a.depositEntryKey !== b.depositEntryKey
+  );
+}
+
+/** Whether the next time to look, or whether the payment is shown as counted, is another one than before. */
+export function isLookedAt(a: Payment, b: Payment): boolean {
+  return a.counted !== b.counted || a.dueHeight !== b.dueHeight || a.dueAtMs !== b.dueAtMs;
 }

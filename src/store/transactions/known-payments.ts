@@ -43,7 +43,7 @@ export class MuchChanged extends Error {}
  * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` returns them. Payments known already
  * are not read again; none are read while an earlier verdict is not written to all of them.
  * @param known what was read before; it is brought up to date
- * @param options.contestedLimitMinor cents: the limit on a chain over which our nodes contradict each other
+ * @param options.contestedLimitMinor cents: the limit above which two nodes must hold a payment's block
  * @param options.most the largest number of payments to read; absent: all that have changed
  * @throws MuchChanged when more have changed
  */

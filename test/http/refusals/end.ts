@@ -90,7 +90,7 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
     }
     await open.end();
   });
-  test('a bug is told as internal_error without a word about it, a database that is away as overloaded', async () => {
+  test('a bug is answered as internal_error without details, a database that is away as overloaded', async () => {
     const token = await calls.api.tokenOf('shop');
     const tables = [
       'public.sign_ins',

@@ -104,7 +104,7 @@ export function refusesFields(calls: RefusedCalls): void {
       }
     },
   );
-  test('a missing field is told before a wrong one', async () => {
+  test('a missing field is named before a wrong one', async () => {
     expect((await refused('createTransaction', 'missing_field', { amount: 5 })).json.param).toBe('crypto_selected');
     expect((await refused('refresh', 'missing_field', { access_token: 5 })).json.param).toBe('refresh_token');
   });

@@ -110,7 +110,7 @@ describe('accept (rule 12)', () => {
     expect(refusal(judged.accept).code).toBe('not_resolvable');
   });
 
-  test('after a cancel too: the merchant takes the word back', () => {
+  test('after a cancel too: the merchant decides anew', () => {
     const judged = REACH.cancelled!();
     judged.pay();
     judged.mine();
@@ -137,7 +137,7 @@ describe('accept (rule 12)', () => {
     expect([judged.available(), judged.available('LTC')]).toEqual([HALF, 900n]);
   });
 
-  test('does not wait for what somebody else sends and nobody mines: that is an extra when it comes', () => {
+  test('does not wait for a stranger’s unconfirmed payment: that is an extra when it comes', () => {
     const judged = late(HALF);
     judged.mine();
     const dust = judged.pay({ amount: 600n });
