@@ -198,6 +198,13 @@ describe('a fee', () => {
     const { payout } = await ready();
     await refused(requestFor([payout], [at.input(payout.amount - 1n)], { change: null }), 'fee', /more than the inputs/);
   });
+  it('is all that is left where nothing comes back', async () => {
+    for (const fee of [0n, 777n]) {
+      const { payout } = await ready();
+      const request = requestFor([payout], [at.input(payout.amount + fee)], { change: null });
+      expect(await signing.sign(request)).toMatchObject({ fee: fee.toString() });
+    }
+  });
   it('is divided among the payouts, and none pays more than its most', async () => {
     const batchId = await at.batch();
     const payouts = [await at.payout({ batchId, feeMax: 10_000n }), await at.payout({ batchId, feeMax: 9_999n })];
