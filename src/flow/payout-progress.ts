@@ -15,6 +15,7 @@ import {
 } from '../core/payouts/payout-postings.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
 import { readCursor } from '../store/chain/blocks.ts';
+import { tripBreaker } from '../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
 import { insertAttempt, readShares } from '../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../store/payouts/batch-rows.ts';
@@ -126,6 +127,7 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
       height !== null && tip.height - height + 1 >= finalDepth(batch.currency).depth;
     const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height) });
+    await stopOnForeignSpend(ctx, sql, batch);
     const taken = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));
     // what made the input was undone for good: its own loss is booked where it was received
     const isGone = batch.inputs.some((input) => deep(input.goneHeight));
@@ -151,6 +153,20 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
       ctx.ports.clock.now(),
     );
     return 'reorged';
+  });
+}
+
+/** Coins of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
+async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch): Promise<void> {
+  const foreign = batch.inputs.filter((input) => input.spentBy !== null);
+  if (foreign.length === 0 || batch.state === 'dead') return;
+  await tripBreaker(sql, {
+    name: 'payouts',
+    by: ['INV-10'],
+    findings: foreign.map(
+      ({ txid, vout, spentBy }) => `${txid}:${vout} of batch ${batch.id} is spent by ${spentBy}, which was not signed here`,
+    ),
+    atMs: ctx.ports.clock.now(),
   });
 }
 

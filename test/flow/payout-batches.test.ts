@@ -191,6 +191,7 @@ describe('a batch', () => {
     await service.mine(5);
     expect(await progress(ctx, batch.id)).toBe('waiting');
     expect((await row(id)).status).toBe('processing');
+    expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'] }]);
     // coins that nobody here has spent are gone: the audit says so at once
     await service.admin.query('update outgoing_batches set due_at = null');
     expect((await service.findings()).join()).toContain('INV-7');
