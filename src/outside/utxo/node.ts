@@ -5,7 +5,7 @@ import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction 
 import { readBlockBytes } from './block.ts';
 import { Malformed } from './bytes.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
-import { readDoubleSpendProofs, readLocks } from './locks.ts';
+import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readTransactionBytes } from './transaction.ts';
@@ -42,6 +42,10 @@ const DENIED_OFTEN = 4;
 /** A node that sends nothing for this long is down: for a request of a block or the mempool, and for one that costs it nothing. */
 const SILENCE_MS = 15_000;
 const QUICK_SILENCE_MS = 5_000;
+/** A search of many blocks' filters sends nothing until it ends. */
+const SEARCH_SILENCE_MS = 120_000;
+/** `Index is not enabled for filtertype basic` and `Unknown filtertype` of Bitcoin Core and its descendants. */
+const NO_FILTERS = /not enabled|unknown filtertype/i;
 /** `Block not available (pruned data)` of Bitcoin Core and its descendants. */
 const PRUNED = /pruned/i;
 
@@ -60,6 +64,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     connections: 2,
     mostBytes: FEW_BYTES,
   });
+  const patient = createRpc({ url: options.url, silenceMs: Math.max(silenceMs, SEARCH_SILENCE_MS), connections: 1 });
   const readCondition = createConditionReader(quick, options);
   /** Listed at the last look but not available: how often in a row. */
   let denied = new Map<string, number>();
@@ -153,9 +158,11 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     async blocksPaying(scripts, fromHeight, toHeight) {
       const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
       const most = FEW_BYTES + (toHeight - fromHeight + 1) * LISTED_BYTES;
-      const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic'], most));
-      // a method that does not exist, or an index that is not kept
-      if (answer instanceof RpcRefusal) return null;
+      const answer = await orRefusal(patient.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic'], most));
+      if (answer instanceof RpcRefusal) {
+        if (answer.code === METHOD_NOT_FOUND || NO_FILTERS.test(answer.message)) return null;
+        throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
+      }
       const { relevant_blocks: hashes } = (answer ?? {}) as { relevant_blocks?: unknown };
       if (!Array.isArray(hashes) || !hashes.every((hash) => typeof hash === 'string' && HASH.test(hash)))
         throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
@@ -163,7 +170,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     },
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
-      await Promise.all([rpc.close(), quick.close()]);
+      await Promise.all([rpc.close(), quick.close(), patient.close()]);
     },
   };
 }
