@@ -17,7 +17,7 @@ import { decideInTurns, decideOn, type Facts, type MerchantDecision, PAYMENTS_AT
 type Alone = {
   readonly merchantId?: bigint;
   /** The merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it. */
-  readonly word?: MerchantDecision;
+  readonly decision?: MerchantDecision;
 };
 
 /**
@@ -63,7 +63,7 @@ async function decideLocked(
     [facts] = await read();
   }
   if (facts === undefined) return null;
-  const decision = options.word === undefined ? {} : { decision: options.word };
+  const decision = options.decision === undefined ? {} : { decision: options.decision };
   let judged: Judged;
   try {
     judged = await decideInTurns(ctx, facts, null, decision);

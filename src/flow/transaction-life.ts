@@ -103,7 +103,7 @@ export async function cancelTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string },
 ): Promise<{ transactionId: string; status: 'cancelled'; message: string }> {
-  const after = await decide(ctx, input.transactionId, { merchantId: input.merchantId, word: cancel });
+  const after = await decide(ctx, input.transactionId, { merchantId: input.merchantId, decision: cancel });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: input.transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
 }
@@ -126,15 +126,15 @@ export async function resolveTransaction(
   if (input.action === 'decline' && input.part !== null) {
     throw new Refusal('invalid_request', { param: 'part', message: 'part goes with accept or reimburse.' });
   }
-  const word = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
+  const apply = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
   const after = await decide(ctx, input.transactionId, {
     ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
-    word: (it) => {
+    decision: (it) => {
       if (input.action === 'reimburse') {
         refuseUnreimbursable(it, input.part);
         throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
       }
-      word(it, input.merchantId === null ? 'operator' : 'merchant');
+      apply(it, input.merchantId === null ? 'operator' : 'merchant');
     },
   });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });

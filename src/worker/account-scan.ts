@@ -20,6 +20,8 @@ export type ScanOptions = {
   /** The output script of an index of the receiving chain (0) or of the change chain (1); null where BIP32 defines no key. */
   readonly scriptOf: (chain: 0 | 1, index: number) => Uint8Array | null;
   readonly fromHeight: number;
+  /** How long one answer about filters should take at most, ms (default 2 s): so many blocks are searched at once. */
+  readonly answerMs?: number;
   readonly onProgress?: (height: number, toHeight: number) => void;
 };
 
@@ -31,7 +33,10 @@ export class ScanRefused extends Error {}
  * process that ends loses up to 2,000 that lay ready.
  */
 export const GAP = 20_000;
-const FILTERED_AT_ONCE = 2_000;
+/** The first answer about filters is for few blocks: a filter of a full block takes a node many times as long as one of an empty one. */
+const FILTERED_AT_FIRST = 50;
+const FILTERED_AT_MOST = 2_000;
+const ANSWER_MS = 2_000;
 const READ_AHEAD = 4;
 const MEMPOOL_AT_ONCE = 2_000;
 
@@ -96,11 +101,15 @@ async function readChain(port: ChainPort, look: Looked, options: ScanOptions, to
   const { fromHeight, onProgress } = options;
   const filtered = await port.blocksPaying?.(look.scripts, fromHeight, Math.min(toHeight, fromHeight));
   if (filtered !== undefined && filtered !== null) {
-    for (let height = fromHeight; height <= toHeight; height += FILTERED_AT_ONCE) {
-      const end = Math.min(toHeight, height + FILTERED_AT_ONCE - 1);
+    const { answerMs = ANSWER_MS } = options;
+    let width = FILTERED_AT_FIRST;
+    for (let height = fromHeight, end = 0; height <= toHeight; height = end + 1) {
+      end = Math.min(toHeight, height + width - 1);
+      const askedMs = performance.now();
       const hashes = await port.blocksPaying?.(look.scripts, height, end);
       if (hashes === undefined || hashes === null)
         throw new ScanRefused(`the node of ${port.currency} stopped answering requests for its filters`);
+      width = Math.max(1, Math.min(FILTERED_AT_MOST, width * 2, Math.floor((width * answerMs) / (performance.now() - askedMs))));
       for (const hash of hashes) await port.readBlock(hash, look.watch);
       onProgress?.(end, toHeight);
     }

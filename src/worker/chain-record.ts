@@ -40,21 +40,21 @@ const SIGN_OF_LIFE_MS = 10_000;
 /** @param isPushed whether the announcements of the node that is read arrive; it is written along, and is no news by itself */
 export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushed: () => boolean): ChainRecord {
   /** What was written last, and when. */
-  let said: { readonly what: string; readonly atMs: number } | null = null;
+  let written: { readonly what: string; readonly atMs: number } | null = null;
   /** When the chain's time was last written, after everything else. */
   let rest: { readonly epoch: bigint; readonly caughtUpAtMs: number } | null = null;
   let dueAtMs: number | null = null;
 
   const isDue = (atMs: number): boolean => dueAtMs !== null && dueAtMs <= atMs && (rest === null || rest.caughtUpAtMs < dueAtMs);
   /** A clock that was set back counts as one that advanced. */
-  const isSilent = (atMs: number): boolean => said === null || Math.abs(atMs - said.atMs) >= SIGN_OF_LIFE_MS;
+  const isSilent = (atMs: number): boolean => written === null || Math.abs(atMs - written.atMs) >= SIGN_OF_LIFE_MS;
 
   async function condition({ condition, atMs, behind = null, quiet }: Looked): Promise<void> {
     const what = JSON.stringify([essence(condition), behind]);
-    if (quiet && said?.what === what && !isSilent(atMs)) return;
+    if (quiet && written?.what === what && !isSilent(atMs)) return;
     rest = null;
     await recordCondition(ctx.db, currency, condition, atMs, { behind, pushes: isPushed() });
-    said = { what, atMs };
+    written = { what, atMs };
   }
 
   return {
@@ -66,7 +66,7 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushe
     condition,
     async readToTheEnd(cursor, looked) {
       const { atMs, quiet } = looked;
-      const isNews = rest?.epoch !== cursor.epoch || said?.what !== JSON.stringify([essence(looked.condition), null]);
+      const isNews = rest?.epoch !== cursor.epoch || written?.what !== JSON.stringify([essence(looked.condition), null]);
       if (!isNews && quiet && !isDue(atMs) && !isSilent(atMs)) return true;
       if (isNews) {
         const done = await ctx.db.transaction(async (sql) => {
@@ -81,13 +81,13 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushe
         const { done, relation } = await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs), pushes: isPushed() });
         check({ same: { 'the table of transactions': relation } });
         if (!done) return false;
-        said = { what: said?.what ?? '', atMs };
+        written = { what: written?.what ?? '', atMs };
       }
       rest = { epoch: cursor.epoch, caughtUpAtMs: atMs };
       return true;
     },
     forget() {
-      said = null;
+      written = null;
       rest = null;
     },
   };

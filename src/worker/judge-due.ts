@@ -6,7 +6,7 @@ import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
-import { setAside } from '../store/transactions/set-aside.ts';
+import { hasMorePayments, setAside } from '../store/transactions/set-aside.ts';
 
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;
@@ -14,11 +14,25 @@ const PAYMENTS_TOGETHER = 2_000;
 /** How many payments of a large transaction one database transaction handles: fewer when that takes long. */
 const PORTION = { least: 100, most: PAYMENTS_AT_ONCE };
 const LONG_MS = 400;
+/** What of a large transaction is read at once before it is decided. */
+const READ_AHEAD = 10_000;
+/** One with more payments is not decided but set aside: nobody pays a price so, and each portion costs something for every payment. */
+const MOST_PAYMENTS = 100_000;
+/** While other work is due, a large transaction rests for so many times as long as its last portion took. */
+const REST = 4;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
-/** @param onLeft called when something is due that could not be decided just now: another session holds it */
-export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () => void = () => undefined): () => Promise<boolean> {
+/**
+ * @param onLeft called when something is due that could not be decided just now: another session holds it
+ * @param mostPayments a transaction with more payments is set aside
+ */
+export function createJudgeDue(
+  ctx: Context,
+  onTrouble: OnTrouble,
+  onLeft: () => void = () => undefined,
+  mostPayments = MOST_PAYMENTS,
+): () => Promise<boolean> {
   /** Decides these in one database transaction; returns whether any was decided. */
   async function judge(ids: readonly string[]): Promise<boolean> {
     try {
@@ -50,36 +64,43 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
     return known.of(id);
   }
 
+  async function refuseTooMany(id: string): Promise<void> {
+    if (!(await hasMorePayments(ctx.db, id, mostPayments))) return;
+    const reason = `it has more than ${mostPayments} payments, which the judge does not decide`;
+    throw new UndecidedError('not decided', { cause: new Error(reason) });
+  }
+
   /**
-   * Decides a portion of one that has very many payments; returns whether it was. Where much has changed that is read before any row is
-   * locked.
+   * Decides a portion of one that has very many payments; returns whether something was done. Where much has changed that is read before
+   * any row is locked, in a turn of its own.
    */
   async function judgePortion(id: string): Promise<boolean> {
     const check = ctx.db.identity.look();
     const payments = knownOf(id);
+    const options = { known: payments, portion, most: 2 * PORTION.most };
     try {
-      for (;;) {
-        const options = { known: payments, portion, most: 2 * PORTION.most };
-        const began = performance.now();
-        const answer = await ctx.db
-          .transaction(async (sql) => {
-            const state = await attempt(sql, (watched) => decidePortion(ctx, watched, id, options));
-            check();
-            return state !== 'busy';
-          })
-          .catch((error) => {
-            if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;
-            throw error;
-          });
-        if (answer !== null) {
-          portion =
-            performance.now() - began > LONG_MS
-              ? Math.max(PORTION.least, Math.floor(portion / 2))
-              : Math.min(PORTION.most, portion * 2);
-          return answer;
-        }
-        await readAhead(ctx.db, id, payments);
+      if (payments.size + options.most > mostPayments) await refuseTooMany(id);
+      const began = performance.now();
+      const answer = await ctx.db
+        .transaction(async (sql) => {
+          const state = await attempt(sql, (watched) => decidePortion(ctx, watched, id, options));
+          check();
+          return state !== 'busy';
+        })
+        .catch((error) => {
+          if (error instanceof UndecidedError && error.cause instanceof MuchChanged) return null;
+          throw error;
+        });
+      if (answer === null) {
+        await refuseTooMany(id);
+        await readAhead(ctx.db, id, payments, READ_AHEAD);
+        return true;
       }
+      portion =
+        performance.now() - began > LONG_MS
+          ? Math.max(PORTION.least, Math.floor(portion / 2))
+          : Math.min(PORTION.most, portion * 2);
+      return answer;
     } catch (error) {
       known.forget(id);
       if (!(error instanceof UndecidedError)) throw error;
@@ -93,16 +114,29 @@ export function createJudgeDue(ctx: Context, onTrouble: OnTrouble, onLeft: () =>
     await setAside(ctx.db, { transactionId: id, reason: reasonOf(error), atMs: ctx.ports.clock.now() });
   }
 
+  /** Until when each large transaction rests. */
+  let rests = new Map<string, number>();
+
+  /** A portion of the large transaction that has rested longest; none while all of them rest and something else is due. */
+  async function judgeLarge(ids: readonly string[], hasOthers: boolean): Promise<boolean> {
+    rests = new Map(ids.map((id) => [id, rests.get(id) ?? 0]));
+    for (const [id, until] of [...rests].sort(([, a], [, b]) => a - b)) {
+      const began = performance.now();
+      if (hasOthers && until > began) return false;
+      const isDone = await judgePortion(id);
+      const now = performance.now();
+      rests.set(id, now + REST * (now - began));
+      if (isDone) return true;
+    }
+    return false;
+  }
+
   return async () => {
     const due = await dueTransactions(ctx.db);
+    const large = due.filter(({ isLarge }) => isLarge).map(({ id }) => id);
     let progress = false;
     for (const ids of together(due.filter(({ isLarge }) => !isLarge))) progress = (await judge(ids)) || progress;
-    // one portion of each large transaction, then everything else that is due gets its turn
-    for (const { id } of due.filter(({ isLarge }) => isLarge)) {
-      if (!(await judgePortion(id))) continue;
-      progress = true;
-      break;
-    }
+    progress = (await judgeLarge(large, large.length < due.length)) || progress;
     if (due.length > 0 && !progress) onLeft();
     return progress;
   };

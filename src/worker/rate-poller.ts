@@ -40,14 +40,14 @@ async function ask(feed: RateFeed): Promise<Answer> {
 }
 
 function judged(currency: CurrencyCode, answers: readonly Answer[], nowMs: number): Judgement {
-  const said = answers.map((answer) => ({ ...answer, samples: answer.samples.filter((one) => one.currency === currency) }));
-  const fixed = said.find(({ feed }) => feed.isFixed)?.samples[0];
+  const answered = answers.map((answer) => ({ ...answer, samples: answer.samples.filter((one) => one.currency === currency) }));
+  const fixed = answered.find(({ feed }) => feed.isFixed)?.samples[0];
   if (fixed !== undefined) {
     const { source, bid: usd, atMs } = fixed;
     return { currency, usd, used: [{ source, usd, atMs }], leftOut: [] };
   }
-  const samples = said.flatMap((one) => one.samples);
-  const missing = said
+  const samples = answered.flatMap((one) => one.samples);
+  const missing = answered
     .filter((one) => one.samples.length === 0)
     .map(
       ({ status }): LeftOutSource => ({

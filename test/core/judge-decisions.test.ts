@@ -7,9 +7,9 @@ import { REACH } from '../support/reach.ts';
 const HALF = 25_000n;
 const ALL = Object.keys(REACH);
 
-function refusal(word: () => void): Refusal {
+function refusal(decide: () => void): Refusal {
   try {
-    word();
+    decide();
   } catch (error) {
     if (error instanceof Refusal) return error;
     throw error;

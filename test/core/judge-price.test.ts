@@ -159,7 +159,7 @@ describe('short (rule 6)', () => {
   });
 });
 
-test('the quote of the small judged makes a cent ten satoshi', () => {
+test('at the tests’ price a cent is ten satoshi', () => {
   expect(judgedTransaction().transaction.rate).toBe(QUOTE);
   expect(judgedTransaction().amountDue).toBe(50_000n);
 });

@@ -41,6 +41,7 @@ describe('merged mining (DOGE)', () => {
   const parent = fc.record({
     version: fc.integer(),
     prevout: fc.tuple(hash32, fc.nat(0xffffffff)),
+    nullPrevouts: fc.nat(3),
     script: bytesOf(300),
     outputs: fc.array(fc.record({ minor: amount, script: bytesOf(60) }), { maxLength: 4 }),
     witness: fc.option(fc.array(bytesOf(40), { minLength: 1, maxLength: 3 })),
@@ -49,13 +50,20 @@ describe('merged mining (DOGE)', () => {
     fc.assert(
       fc.property(parent, fc.array(hash32, { maxLength: 64 }), fc.array(hash32, { maxLength: 30 }), (one, branch, chains) => {
         const segwit = one.witness !== null;
+        const more = Array.from({ length: one.nullPrevouts }, () => [
+          Buffer.alloc(32),
+          u32(0xffffffff),
+          varBytes(one.script),
+          u32(0),
+        ]);
+        const inputs = [[one.prevout[0], u32(one.prevout[1]), varBytes(one.script), u32(0)], ...more];
         const body = Buffer.concat([
-          ...[compactSize(1), one.prevout[0], u32(one.prevout[1]), varBytes(one.script), u32(0)],
+          ...[compactSize(inputs.length), ...inputs.flat()],
           compactSize(one.outputs.length),
           ...one.outputs.map(({ minor, script }) => Buffer.concat([i64(minor), varBytes(script)])),
         ]);
         const witness = segwit
-          ? Buffer.concat([compactSize(one.witness?.length ?? 0), ...(one.witness ?? []).map(varBytes)])
+          ? Buffer.concat(inputs.flatMap(() => [compactSize(one.witness?.length ?? 0), ...(one.witness ?? []).map(varBytes)]))
           : Buffer.alloc(0);
         const proof = Buffer.concat([
           ...[i32(one.version), segwit ? Buffer.of(0, 1) : Buffer.alloc(0), body, witness, u32(0)],

@@ -275,10 +275,10 @@ test('whatever happens in whatever order, the watcher ends with what is true', a
       await chain.catchUp();
       for (const one of owed) {
         const facts = (await chain.facts(one)).filter((fact) => fact.state === 'mined' || fact.state === 'mempool');
-        const truth = node
+        const expected = node
           .received(one.script.toString('hex'))
           .map((coin) => `${coin.txid} ${coin.minor} ${coin.confirmations > 0}`);
-        expect(facts.map((fact) => `${fact.txid} ${fact.amount} ${fact.state === 'mined'}`).sort()).toEqual(truth.sort());
+        expect(facts.map((fact) => `${fact.txid} ${fact.amount} ${fact.state === 'mined'}`).sort()).toEqual(expected.sort());
       }
     }),
     { numRuns: RUNS },

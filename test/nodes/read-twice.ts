@@ -8,7 +8,7 @@ import { type TamperedNode, tamperWith } from './tampered-node.ts';
 
 export let node: ServedNode;
 /** Between the node and the service. */
-export let way: TamperedNode;
+export let proxy: TamperedNode;
 export let bursar: Awaited<ReturnType<typeof openBursar>>;
 export let worker: ChainWatcher;
 
@@ -17,14 +17,14 @@ export function eachWithReadChain(): void {
   beforeEach(async () => {
     node = await createSimulatedNode({ currency: 'BTC', folder: null, now: () => Date.now() });
     node.mine(2);
-    way = await tamperWith(node.url);
-    bursar = await openBursar('BTC', `m/84'/1'/0'`, [way.url]);
+    proxy = await tamperWith(node.url);
+    bursar = await openBursar('BTC', `m/84'/1'/0'`, [proxy.url]);
     worker = bursar.worker(200);
     await bursar.settle(worker);
   });
   afterEach(async () => {
     await bursar.close();
-    await way.stop();
+    await proxy.stop();
     await node.stop();
   });
 }

@@ -9,7 +9,7 @@ import { runReconciliation, tripIfRed } from '../../src/flow/audit.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { RescanRefused, rescan } from '../../src/worker/rescan-all.ts';
 import { askCli, runCli } from '../cli/run.ts';
-import { bursar, eachWithReadChain, forget, node, paid, readOn, way, worker } from './read-twice.ts';
+import { bursar, eachWithReadChain, forget, node, paid, proxy, readOn, worker } from './read-twice.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 eachWithReadChain();
@@ -19,10 +19,10 @@ describe('a rescan refuses by name', () => {
     const at = (fromHeight: number) => rescan(bursar.ctx, 'BTC', { fromHeight });
     await expect(rescan(bursar.ctx, 'DOGE', { fromHeight: 1 })).rejects.toThrow(/no node is configured for DOGE/);
     await expect(at(5_000)).rejects.toThrow(/was read up to block \d+: block 5000/);
-    way.lie = (call, honest) =>
+    proxy.lie = (call, honest) =>
       call.method === 'getblockchaininfo' ? { ...(honest as object), pruned: true, pruneheight: 2 } : honest;
     await expect(at(1)).rejects.toThrow(/is pruned: it has no block below 2, so 1 to 1 cannot be read; rescan from 2/);
-    way.lie = null;
+    proxy.lie = null;
     node.setTrouble({ down: true, fault: null, left: null });
     await expect(at(1)).rejects.toThrow(RescanRefused);
   });
@@ -30,7 +30,7 @@ describe('a rescan refuses by name', () => {
 
 test('the commands: a red audit stops payouts, a rescan repairs, and only a green full audit lets them go on', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-audit-'));
-  const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
+  const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: proxy.url };
   const missed = await paid(7);
   for (let i = 0; i < 5; i++) await worker.pass();
   await forget(missed.txid);

@@ -9,7 +9,7 @@ import { readChainTotals } from '../../src/store/ledger/reconciliation.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { rescan } from '../../src/worker/rescan-all.ts';
 import { askCli, runCli } from '../cli/run.ts';
-import { bursar, eachWithReadChain, forget, node, paid, readOn, run, way, worker } from './read-twice.ts';
+import { bursar, eachWithReadChain, forget, node, paid, proxy, readOn, run, worker } from './read-twice.ts';
 import { Refused } from './tampered-node.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -72,7 +72,7 @@ describe('the second reading', () => {
     for (let i = 0; i < 5; i++) await worker.pass();
     await forget(missed.txid);
     const folder = mkdtempSync(join(tmpdir(), 'bursar-lost-'));
-    const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
+    const here = { DATABASE_URL: bursar.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: proxy.url };
     const args = ['chain', 'rescan', '--currency', 'BTC', '--from', '1'];
     const answer = await askCli<{ found: object[]; lost: object[] }>(args, here, 1);
     expect(answer.found).toMatchObject([{ transaction_id: missed.id }]);
@@ -205,7 +205,7 @@ describe('the second reading', () => {
   test('a node that is down or lies: nothing is read, the reason is reported', async () => {
     await paid(8);
     await bursar.settle(worker);
-    way.lie = (call, honest) => (call.method === 'getblock' ? `ff${(honest as string).slice(2)}` : honest);
+    proxy.lie = (call, honest) => (call.method === 'getblock' ? `ff${(honest as string).slice(2)}` : honest);
     expect(await reconcile(bursar.ctx, 'BTC')).toMatchObject({ blocksRead: 0, trouble: expect.stringMatching(/hashes to/) });
     node.setTrouble({ down: true, fault: null, left: null });
     expect((await reconcile(bursar.ctx, 'BTC')).trouble).not.toBeNull();
@@ -217,11 +217,11 @@ describe('the second reading', () => {
     await readOn();
     const before = await readReconciled(bursar.ctx.db, 'BTC');
     const lost = new Set(node.state.active.slice(0, (before?.fromHeight ?? 0) + 3).map((block) => block.hash));
-    way.lie = (call, honest) =>
+    proxy.lie = (call, honest) =>
       call.method === 'getblock' && lost.has(call.params[0] as string)
         ? new Refused(-1, 'Block not available (pruned data)')
         : honest;
-    const here = { DATABASE_URL: bursar.url, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: way.url };
+    const here = { DATABASE_URL: bursar.url, BURSAR_NETWORK: 'regtest', BURSAR_BTC_RPC_URL: proxy.url };
     const full = await runCli(['audit', '--full'], here);
     expect(full).toMatchObject({ code: 1, err: expect.stringMatching(/chain of BTC cannot be read again: .*pruned/) });
     expect(await readReconciled(bursar.ctx.db, 'BTC')).toEqual(before);
@@ -232,7 +232,7 @@ describe('the second reading', () => {
     lost.add(node.state.active[(before?.height ?? 0) + 1]!.hash);
     for (let i = 0; i < 2; i++) expect(await reconcile(bursar.ctx, 'BTC')).toMatchObject({ blocksRead: 0, unread: true });
     expect(await bursar.findings()).toEqual([expect.stringMatching(/^RECON-0: BTC cannot be read on from block \d+: .*pruned/)]);
-    way.lie = null;
+    proxy.lie = null;
     await readOn();
     expect(await bursar.findings()).toEqual([]);
   });

@@ -37,7 +37,7 @@ function context(feeds: readonly RateFeed[]): Context {
 }
 const feeds = [exchange('kraken'), exchange('coinbase'), exchange('bitstamp')];
 const poll = () => pollRates(context(feeds));
-const say = (kraken: string | null, coinbase: string | null, bitstamp: string | null = null) =>
+const setPrices = (kraken: string | null, coinbase: string | null, bitstamp: string | null = null) =>
   Object.assign(bitcoin, { kraken, coinbase, bitstamp });
 
 beforeAll(async () => {
@@ -60,14 +60,14 @@ async function history(): Promise<string[]> {
 
 describe('the rates of the database', () => {
   test('before the first quorum there is none', async () => {
-    say('65000', null);
+    setPrices('65000', null);
     await poll();
     expect(await getRates(context(feeds))).toEqual({});
     expect(await history()).toEqual([]);
   });
 
   test('a quorum is stored with its sources, and who was left out and why', async () => {
-    say('65000', '65010', '650');
+    setPrices('65000', '65010', '650');
     await poll();
     expect(await getRates(context(feeds))).toEqual({
       BTC: {
@@ -108,11 +108,11 @@ describe('the rates of the database', () => {
         one.sinceMs - now,
         one.checkedAtMs - now,
       ]);
-    say(null, null, null);
+    setPrices(null, null, null);
     expect(await pollRates(ctx(feeds))).toBe(
       'no price source can be reached (kraken: connection refused; coinbase: connection refused; bitstamp: connection refused)',
     );
-    say('65000', null, null);
+    setPrices('65000', null, null);
     own.now += 5_000;
     expect(await pollRates(ctx(feeds))).toBe(
       'no price for BTC: fewer than two sources count (of BTC coinbase: unreachable, bitstamp: unreachable)',
@@ -124,7 +124,7 @@ describe('the rates of the database', () => {
     ]);
     // what has not changed is written now and then only; what is configured no more is forgotten
     own.now += 30_000;
-    say('65000', '65001', null);
+    setPrices('65000', '65001', null);
     expect(await pollRates(ctx(feeds.slice(0, 2)))).toBe('');
     expect(await stored()).toEqual([
       ['coinbase', 'answers', null, 35_000, 35_000],
@@ -137,7 +137,7 @@ describe('the rates of the database', () => {
   });
 
   test('without a quorum the last good one serves for 5 minutes, then none', async () => {
-    say('70000', null);
+    setPrices('70000', null);
     later(5 * MINUTE);
     await poll();
     expect((await latestRates(db, ['BTC', 'LTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
@@ -155,7 +155,7 @@ describe('the rates of the database', () => {
     later(60 * MINUTE);
     const from = now;
     for (const price of ['100', '100', '101', '101', '100']) {
-      say(price, price);
+      setPrices(price, price);
       await poll();
       now += 5000;
     }
@@ -173,7 +173,7 @@ describe('the rates of the database', () => {
 
   test('a reading that was asked earlier and ends later does not undo a newer one', async () => {
     later(60 * MINUTE);
-    say('300', '300');
+    setPrices('300', '300');
     let release: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -188,7 +188,7 @@ describe('the rates of the database', () => {
     }));
     const old = pollRates(context(slow));
     now += 10;
-    say('310', '310');
+    setPrices('310', '310');
     await poll();
     release();
     await old;
@@ -198,11 +198,11 @@ describe('the rates of the database', () => {
 
   test('a clock that was set back does not freeze the price', async () => {
     later(60 * MINUTE);
-    say('400', '400');
+    setPrices('400', '400');
     await poll();
     now -= 30 * MINUTE;
     expect(await latestRates(db, ['BTC'], now)).toEqual(new Map());
-    say('410', '410');
+    setPrices('410', '410');
     await poll();
     expect((await latestRates(db, ['BTC'], now)).get('BTC')?.usd).toBe(rate('410'));
     now += 30 * MINUTE;
@@ -210,7 +210,7 @@ describe('the rates of the database', () => {
 
   test('two pollers at once agree', async () => {
     later(60 * MINUTE);
-    say('500', '500');
+    setPrices('500', '500');
     await Promise.all(Array.from({ length: 8 }, poll));
     expect(await history()).toEqual(['500.00']);
   });
@@ -221,7 +221,7 @@ describe('the rates of the database', () => {
     const from = now;
     for (let second = 0; second < 120; second += 20) {
       now = from + second * 1000;
-      say(String(600 + second), String(600 + second));
+      setPrices(String(600 + second), String(600 + second));
       await poll();
     }
     now = from;

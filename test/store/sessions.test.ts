@@ -78,7 +78,7 @@ test('a session that breaks loses all its locks, and every holder is notified', 
   const other = processOf('other').sessionLock('a');
   expect(await other.acquire()).toBe(false);
   await breakSessionsOf('one');
-  await eventually('all are told', async () => (lost.length === 2 ? true : null));
+  await eventually('all are notified', async () => (lost.length === 2 ? true : null));
   expect(lost.sort()).toEqual(['a', 'b']);
   expect(await other.acquire()).toBe(true);
   // what was lost is asked for again, not believed
@@ -90,30 +90,30 @@ test('a session that breaks loses all its locks, and every holder is notified', 
 
 test('everything that a process listens to comes on one session; when it breaks, every listener is notified and listens again', async () => {
   const db = processOf('one');
-  const heard: string[] = [];
+  const received: string[] = [];
   const lost: string[] = [];
-  const hear = (who: string) => (channel: string, payload: string) => void heard.push(`${who} ${channel} ${payload}`);
+  const receive = (who: string) => (channel: string, payload: string) => void received.push(`${who} ${channel} ${payload}`);
   const stops = [
-    await db.listen(['hurry', 'judge'], hear('first'), () => lost.push('first')),
-    await db.listen(['judge'], hear('second'), () => lost.push('second')),
+    await db.listen(['hurry', 'judge'], receive('first'), () => lost.push('first')),
+    await db.listen(['judge'], receive('second'), () => lost.push('second')),
   ];
   expect(await sessionsOf('one')).toBe(1);
-  const tell = (channel: string, payload: string) =>
+  const notify = (channel: string, payload: string) =>
     database.db.query({ text: 'select pg_notify($1, $2)', values: [channel, payload] });
-  const hasHeard = (count: number) => eventually(`${count} messages`, async () => (heard.length >= count ? true : null));
-  await tell('hurry', '1');
-  await tell('judge', '2');
-  await hasHeard(3);
-  expect(heard.sort()).toEqual(['first hurry 1', 'first judge 2', 'second judge 2']);
+  const hasReceived = (count: number) => eventually(`${count} messages`, async () => (received.length >= count ? true : null));
+  await notify('hurry', '1');
+  await notify('judge', '2');
+  await hasReceived(3);
+  expect(received.sort()).toEqual(['first hurry 1', 'first judge 2', 'second judge 2']);
   await breakSessionsOf('one');
-  await eventually('told when it broke and when it is back', async () => (lost.length >= 4 ? true : null));
+  await eventually('notified when it broke and when it is back', async () => (lost.length >= 4 ? true : null));
   expect(lost.sort()).toEqual(['first', 'first', 'second', 'second']);
   await stops[0]!();
-  heard.length = 0;
-  await tell('hurry', '3');
-  await tell('judge', '4');
-  await hasHeard(1);
-  expect(heard).toEqual(['second judge 4']);
+  received.length = 0;
+  await notify('hurry', '3');
+  await notify('judge', '4');
+  await hasReceived(1);
+  expect(received).toEqual(['second judge 4']);
   await stops[1]!();
   await eventually('the session has ended', async () => ((await sessionsOf('one')) === 0 ? true : null));
   expect(lost).toHaveLength(4);

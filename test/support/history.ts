@@ -64,10 +64,10 @@ export function live(
     () => judged.node('up'),
     () => judged.rate(pick([60_000n, 98_000n, 100_000n, 140_000n, null])),
     () => judged.rate(pick([80n, null]), other),
-    () => tell(judged.cancel),
-    () => tell(judged.accept),
-    () => tell(judged.decline),
-    () => tell(judged.acceptExcess),
+    () => orRefused(judged.cancel),
+    () => orRefused(judged.accept),
+    () => orRefused(judged.decline),
+    () => orRefused(judged.acceptExcess),
     () => {
       if (judged.available() > 0n && judged.receivable() === 0n)
         judged.spend(pick([judged.available(), judged.available() / 2n + 1n]));
@@ -83,15 +83,16 @@ export function live(
   return judged;
 }
 
-function tell(word: () => void): void {
+/** A decision of the merchant, which may be refused. */
+function orRefused(decide: () => void): void {
   try {
-    word();
+    decide();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
   }
 }
 
-/** Nodes up, prices known, everything that can be mined is, and all the time in the judged: no status is a dead end, the books are the chain. */
+/** Nodes up, prices known, everything that can be mined is, and days pass: no status is a dead end, the books are the chain. */
 function rest(judged: JudgedTransaction): void {
   judged.node('up');
   judged.node('up', 'LTC');

@@ -35,19 +35,19 @@ export type Facts = {
 };
 
 /**
- * The judge's verdict; where somebody says a word about the case, the one after it.
+ * The judge's verdict; where the merchant decides something about the case, the one after it.
  * @param room of how many payments it may note something; left out: of any number
  */
-export function askJudge(facts: Facts, word?: (it: Case) => void, room?: number): Asked {
+export function askJudge(facts: Facts, decide?: (it: Case) => void, room?: number): Asked {
   const once = (balances: Balances | null): Asked => {
     const it = caseOf(facts, balances);
     if (room !== undefined) it.room = room;
-    let said = judge(it);
-    if (word !== undefined) {
-      word(it);
-      said = judge(it);
+    let verdict = judge(it);
+    if (decide !== undefined) {
+      decide(it);
+      verdict = judge(it);
     }
-    return { it, verdict: said };
+    return { it, verdict };
   };
   try {
     return once(null);

@@ -102,7 +102,7 @@ export function isDisputed(it: Case): boolean {
   const areAgreed = payments.every((payment) => !large.has(payment.currency) || isAgreed(it, payment));
   return !areAgreed || !suspenseReached(upToAgreed(it));
 }
-/** A lock is our own node's word alone, so the payment's block itself must be held by two. */
+/** Only our own node reports a lock, so two nodes must hold the payment's block itself. */
 function isAgreed(it: Case, { currency, height }: Payment): boolean {
   const agreed = it.chains.get(currency)?.agreed;
   return agreed === undefined || (height !== null && height <= agreed.height);

@@ -45,7 +45,7 @@ export async function importXpub({ json, currency, xpub, ...options }: Options):
       first_address: first,
       asked: use === null ? null : askedValue(use),
     };
-    const said = {
+    const outcomes = {
       first: 'has its first key',
       replaced: 'has a new key, running servers use it within 2 seconds',
       in_use: 'used this key already',
@@ -54,7 +54,7 @@ export async function importXpub({ json, currency, xpub, ...options }: Options):
     print(json, value, [
       ...(use === null ? [] : describeUse(currency, use)),
       ...(use === null && options.start === undefined ? [NOT_ASKED] : []),
-      `${currency} ${said[imported.outcome]}; addresses go on at index ${imported.key.nextIndex} at the lowest.`,
+      `${currency} ${outcomes[imported.outcome]}; addresses go on at index ${imported.key.nextIndex} at the lowest.`,
       `Its first address is ${first}: compare it with your wallet's (type of m/${purpose}').`,
       ...(/^[yu]pub$/.test(key.form)
         ? [`A ${key.form} wallet usually shows addresses of another type: make it watch these too.`]

@@ -83,7 +83,7 @@ function findTransactions(scan: Scan, known: KnownBlock | null): number {
   }
   const count = asUnreadable(0, () => {
     if (features.auxpow && bytes.readInt32LE(0) & AUXPOW_VERSION_BIT) {
-      const parent = newScan(cursor, PARENT_FEATURES, NOTHING);
+      const parent = newScan(cursor, PARENT_FEATURES, NOTHING, true);
       skipAuxPow(cursor, () => scanTransaction(parent));
     }
     return readCount(cursor);

@@ -2,8 +2,9 @@
 // chain.
 import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { AskedToo, Clock, NodeCondition } from '../../core/ports.ts';
-import { NodeTrouble, RpcRefusal, type TroubleState } from './node-trouble.ts';
+import { NodeTrouble, plainText, RpcRefusal, type TroubleState } from './node-trouble.ts';
 import { asHash, asTxids, type Rpc } from './rpc.ts';
+import { TooLarge } from './rpc-body.ts';
 
 export type ConditionOptions = { readonly currency: UtxoCode; readonly network: Network; readonly clock: Clock };
 
@@ -18,6 +19,18 @@ const SLOW_BLOCKS = 1.5;
 export function stuckAfterMs(blockSeconds: number): number {
   return SLOW_BLOCKS * Math.log(FALSE_ALARM_SECONDS / blockSeconds) * blockSeconds * 1000;
 }
+
+const HASH_LENGTH = 64;
+/** Far above every chain's height for centuries, and with room for what is added to a height in the database's 32 bits. */
+const HIGHEST = 1_000_000_000;
+/** The time of a header has 32 bits. */
+const LATEST = 0xffffffff;
+const MOST_PEERS_BYTES = 4 * 1024 * 1024;
+
+export const isHeight = (value: unknown): value is number => isWhole(value) && value <= HIGHEST;
+/** Seconds since 1970. */
+export const isTime = (value: unknown): value is number => isWhole(value) && value <= LATEST;
+const isWhole = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 
 /** The last known tip of the node: what was asked about it is not asked again. */
 type KnownTip = { readonly hash: string; readonly height: number; readonly timeMs: number };
@@ -47,7 +60,7 @@ async function judgeCondition(rpc: Rpc, options: ConditionOptions, question: Que
   const { info, genesis, peers, mempool } = await ask(rpc, question.asked);
   const expected = utxo.genesis[chainNetwork(network)];
   if (genesis !== expected) {
-    const reason = `${rpc.name}: its first block is ${String(genesis)}, ${network} begins with ${expected}`;
+    const reason = `${rpc.name}: its first block is ${plainText(genesis, HASH_LENGTH)}, ${network} begins with ${expected}`;
     return trouble('wrong_network', null, reason);
   }
   const own = network === 'regtest' || network === 'sandbox';
@@ -96,16 +109,26 @@ type Said = {
 /** One request; the mempool is listed first, so that it is not younger than the rest. */
 async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
   const questions = [{ method: 'getblockchaininfo' }, { method: 'getblockhash', params: [0] }, { method: 'getconnectioncount' }];
-  const answers = await rpc.batch(asked.mempool ? [{ method: 'getrawmempool' }, ...questions] : questions);
-  const [chain, genesis, connections] = asked.mempool ? answers.slice(1) : answers;
+  const first = asked.mempool ? await orTooLarge(rpc.batch([{ method: 'getrawmempool' }, ...questions])) : null;
+  const [list, chain, genesis, connections] = first ?? [null, ...(await rpc.batch(questions))];
   for (const answer of [chain, genesis]) if (answer instanceof RpcRefusal) throw answer;
-  const listed = asked.mempool && !(answers[0] instanceof RpcRefusal);
+  const listed = first !== null && !(list instanceof RpcRefusal);
   return {
     info: chainInfo(rpc, chain),
     genesis,
-    peers: typeof connections === 'number' ? connections : null,
-    mempool: listed ? asTxids(rpc, 'getrawmempool', answers[0]) : null,
+    peers: isWhole(connections) ? connections : null,
+    mempool: listed ? asTxids(rpc, 'getrawmempool', list) : null,
   };
+}
+
+/** Null for an answer that is too large: a mempool that was short has grown, and is listed by itself. */
+async function orTooLarge<T>(answers: Promise<T>): Promise<T | null> {
+  try {
+    return await answers;
+  } catch (error) {
+    if (error instanceof NodeTrouble && error.cause instanceof TooLarge) return null;
+    throw error;
+  }
 }
 
 /**
@@ -113,7 +136,7 @@ async function ask(rpc: Rpc, asked: AskedToo): Promise<Said> {
  * peers that the node has chosen itself count, if it has any; a node that does not report its peers' heights is judged by its headers.
  */
 async function manyAreAhead(rpc: Rpc, info: ChainInfo): Promise<boolean> {
-  const [answer] = await rpc.batch([{ method: 'getpeerinfo' }]);
+  const [answer] = await rpc.batch([{ method: 'getpeerinfo' }], MOST_PEERS_BYTES);
   const withHeights = (Array.isArray(answer) ? (answer as { inbound?: unknown; synced_headers?: unknown }[]) : []).filter(
     (peer) => typeof peer?.synced_headers === 'number' && peer.synced_headers >= 0,
   );
@@ -142,17 +165,17 @@ async function readTip(rpc: Rpc, options: ConditionOptions, info: ChainInfo): Pr
   for (const [index, { height, hash }] of splits.entries()) {
     const given = parted[index];
     if (given === hash || given instanceof RpcRefusal) continue;
-    const reason = `${rpc.name}: its block ${height} is ${typeof given === 'string' ? given : 'no hash'}, the one of ${options.currency} is ${hash}`;
+    const reason = `${rpc.name}: its block ${height} is ${plainText(given, HASH_LENGTH)}, the one of ${options.currency} is ${hash}`;
     return trouble('wrong_network', null, reason);
   }
   if (header instanceof RpcRefusal || last instanceof RpcRefusal || last !== info.hash) return null;
   const time = (header as { time?: unknown } | null)?.time;
-  if (typeof time !== 'number') throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
+  if (!isTime(time)) throw new NodeTrouble('bad_answer', `${rpc.name}: getblockheader did not answer a time`);
   return { hash: info.hash, height: info.blocks, timeMs: time * 1000 };
 }
 
 function trouble(state: TroubleState, height: number | null, reason: string): Judged {
-  return { condition: { state, height, reason }, tip: null };
+  return { condition: { state, height, reason: plainText(reason) }, tip: null };
 }
 
 type ChainInfo = {
@@ -166,14 +189,14 @@ type ChainInfo = {
 
 function chainInfo(rpc: Rpc, answer: unknown): ChainInfo {
   const { blocks, headers, bestblockhash, initialblockdownload, pruned, pruneheight } = (answer ?? {}) as Record<string, unknown>;
-  if (typeof blocks !== 'number' || !Number.isSafeInteger(blocks) || blocks < 0) {
+  if (!isHeight(blocks)) {
     throw new NodeTrouble('bad_answer', `${rpc.name}: getblockchaininfo did not answer a height`);
   }
   return {
     blocks,
-    headers: typeof headers === 'number' ? headers : blocks,
+    headers: isHeight(headers) ? headers : blocks,
     hash: asHash(rpc, 'getblockchaininfo', bestblockhash),
     initialBlockDownload: initialblockdownload === true,
-    pruneHeight: pruned === true && typeof pruneheight === 'number' && pruneheight > 0 ? pruneheight : null,
+    pruneHeight: pruned === true && isHeight(pruneheight) && pruneheight > 0 ? pruneheight : null,
   };
 }

@@ -4,7 +4,7 @@ import type { ChainLock } from '../../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import type { Rpc } from './rpc.ts';
 
-const METHOD_NOT_FOUND = -32601;
+export const METHOD_NOT_FOUND = -32601;
 
 /** From Dash Core 0.14 on: the locks of those that have one. A transaction unknown to the node has none. */
 export async function readLocks(rpc: Rpc, txids: readonly string[]): Promise<Map<string, ChainLock>> {

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition, SendAnswer } from '../../core/ports.ts';
 import type { UtxoNode } from './node.ts';
-import { NodeTrouble } from './node-trouble.ts';
+import { NodeTrouble, plainText } from './node-trouble.ts';
 
 export type NodeGroupOptions = {
   readonly clock: Clock;
@@ -146,10 +146,19 @@ async function lookAtAll(members: readonly Member[], inUse: Member, { patienceMs
 }
 
 function ask(member: Member, asked?: AskedToo): Promise<NodeCondition> {
-  member.asking ??= member.node.condition(asked).finally(() => {
+  member.asking ??= conditionOf(member.node, asked).finally(() => {
     member.asking = null;
   });
   return member.asking;
+}
+
+/** What an answer of one node breaks must not hold up the others. */
+async function conditionOf(node: UtxoNode, asked?: AskedToo): Promise<NodeCondition> {
+  try {
+    return await node.condition(asked);
+  } catch (error) {
+    return { state: 'bad_answer', reason: plainText(`${node.name}: ${(error as Error).message}`), height: null };
+  }
 }
 
 /** The one in use while it is ready, otherwise the first that is; one that rests after a failure only when there is no other. */

@@ -4,11 +4,20 @@ import type { NodeTroubleState } from '../../core/ports.ts';
 
 export type TroubleState = NodeTroubleState;
 
+const MOST_TEXT = 1_000;
+
+/** What a node says, as part of a message that is stored and logged: one line, printable, of bounded length. */
+export function plainText(said: unknown, most = MOST_TEXT): string {
+  if (typeof said !== 'string') return said === null || typeof said !== 'object' ? String(said) : 'an object';
+  const line = said.slice(0, most).replace(/[\p{C}\s]+/gu, ' ');
+  return said.length > most ? `${line}…` : line;
+}
+
 /** The node as a whole cannot be used: `state` is its condition, the message names the node (without its password) and the reason. */
 export class NodeTrouble extends Error {
   readonly state: TroubleState;
   constructor(state: TroubleState, message: string, options?: ErrorOptions) {
-    super(message, options);
+    super(plainText(message), options);
     this.name = 'NodeTrouble';
     this.state = state;
   }
@@ -19,7 +28,7 @@ export class RpcRefusal extends Error {
   readonly code: number;
   readonly method: string;
   constructor(method: string, code: number, message: string) {
-    super(`${method}: ${message} (${code})`);
+    super(`${method}: ${plainText(message, 300)} (${code})`);
     this.name = 'RpcRefusal';
     this.code = code;
     this.method = method;

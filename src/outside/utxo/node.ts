@@ -4,10 +4,10 @@ import { type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction } from '../../core/ports.ts';
 import { readBlockBytes } from './block.ts';
 import { Malformed } from './bytes.ts';
-import { createConditionReader } from './condition.ts';
-import { readDoubleSpendProofs, readLocks } from './locks.ts';
+import { createConditionReader, isHeight, isTime } from './condition.ts';
+import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
-import { asHash, asTxids, createRpc, fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readFeeRate, sendTransaction } from './send.ts';
 import { readTransactionBytes } from './transaction.ts';
 import { type Asked, readDecodedBlock, readDecodedTransaction } from './verbose-answers.ts';
@@ -30,6 +30,11 @@ export type UtxoNode = ChainPort & {
 };
 
 const CONNECTIONS = 4;
+/** The entry of a transaction that spends and is spent by thousands in the mempool. */
+const MOST_ENTRY_BYTES = 4 * 1024 * 1024;
+const MOST_LACKING = 100;
+/** A hash in a list. */
+const LISTED_BYTES = 70;
 const HASH = /^[0-9a-f]{64}$/;
 /** RPC_INVALID_ADDRESS_OR_KEY, also of bchd: the node has no such transaction (any more). */
 const NOT_THERE = -5;
@@ -38,6 +43,10 @@ const DENIED_OFTEN = 4;
 /** A node that sends nothing for this long is down: for a request of a block or the mempool, and for one that costs it nothing. */
 const SILENCE_MS = 15_000;
 const QUICK_SILENCE_MS = 5_000;
+/** A search of many blocks' filters sends nothing until it ends. */
+const SEARCH_SILENCE_MS = 120_000;
+/** `Index is not enabled for filtertype basic` and `Unknown filtertype` of Bitcoin Core and its descendants. */
+const NO_FILTERS = /not enabled|unknown filtertype/i;
 /** `Block not available (pruned data)` of Bitcoin Core and its descendants. */
 const PRUNED = /pruned/i;
 
@@ -50,10 +59,19 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // calls that every node answers at once: one that does not is noticed soon, also during a large answer
-  const quick = createRpc({ url: options.url, silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS), connections: 2 });
+  const quick = createRpc({
+    url: options.url,
+    silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS),
+    connections: 2,
+    mostBytes: FEW_BYTES,
+  });
+  const patient = createRpc({ url: options.url, silenceMs: Math.max(silenceMs, SEARCH_SILENCE_MS), connections: 1 });
   const readCondition = createConditionReader(quick, options);
   /** Listed at the last look but not available: how often in a row. */
   let denied = new Map<string, number>();
+  /** The height that it reported last, and how often in a row it did not have a block up to there. */
+  let claimed = -1;
+  const lacking = new Map<number, number>();
   function noteListing(listing: readonly string[]): void {
     if (denied.size > 0) denied = stillListed(denied, listing);
   }
@@ -63,13 +81,23 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     name: rpc.name,
     async condition(asked) {
       const condition = await readCondition(asked);
-      if (condition.state === 'ready' && condition.mempool !== undefined) noteListing(condition.mempool);
+      if (condition.state === 'ready') {
+        claimed = condition.height;
+        for (const height of lacking.keys()) if (height > claimed) lacking.delete(height);
+        if (condition.mempool !== undefined) noteListing(condition.mempool);
+      }
       return condition;
     },
     async hashAt(height) {
       const answer = await orRefusal(quick.call('getblockhash', [height]));
-      if (!(answer instanceof RpcRefusal)) return asHash(rpc, 'getblockhash', answer);
-      if (isBeyondTip(answer)) return null;
+      if (!(answer instanceof RpcRefusal)) {
+        lacking.delete(height);
+        return asHash(rpc, 'getblockhash', answer);
+      }
+      if (isBeyondTip(answer)) {
+        if (height <= claimed) countLack(rpc, lacking, { height, claimed });
+        return null;
+      }
       throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
     },
     async readBlock(hash, watch) {
@@ -83,7 +111,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       }
     },
     async mempool() {
-      const listing = asTxids(rpc, 'getrawmempool', await refusalAsTrouble(rpc, rpc.call('getrawmempool')));
+      const listing = asTxids(rpc, 'getrawmempool', await refusalAsTrouble(rpc, rpc.callList('getrawmempool')));
       noteListing(listing);
       return listing;
     },
@@ -120,19 +148,22 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
       }
     },
     async mempoolEntry(txid) {
-      const answer = await orRefusal(quick.call('getmempoolentry', [txid]));
+      const answer = await orRefusal(quick.call('getmempoolentry', [txid], MOST_ENTRY_BYTES));
       if (answer instanceof RpcRefusal) return null; // no longer there, or a node that does not report it
       const { time, height } = (answer ?? {}) as { time?: unknown; height?: unknown };
-      if (typeof time !== 'number' || time <= 0) return null;
-      return { atMs: time * 1000, height: typeof height === 'number' && Number.isSafeInteger(height) ? height : null };
+      if (!isTime(time) || time === 0) return null;
+      return { atMs: time * 1000, height: isHeight(height) ? height : null };
     },
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
     doubleSpendProofs: dialect.doubleSpendProofs ? (txids) => readDoubleSpendProofs(rpc, txids) : null,
     async blocksPaying(scripts, fromHeight, toHeight) {
       const wanted = scripts.map((script) => `raw(${Buffer.from(script).toString('hex')})`);
-      const answer = await orRefusal(rpc.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic']));
-      // a method that does not exist, or an index that is not kept
-      if (answer instanceof RpcRefusal) return null;
+      const most = FEW_BYTES + (toHeight - fromHeight + 1) * LISTED_BYTES;
+      const answer = await orRefusal(patient.call('scanblocks', ['start', wanted, fromHeight, toHeight, 'basic'], most));
+      if (answer instanceof RpcRefusal) {
+        if (answer.code === METHOD_NOT_FOUND || NO_FILTERS.test(answer.message)) return null;
+        throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
+      }
       const { relevant_blocks: hashes } = (answer ?? {}) as { relevant_blocks?: unknown };
       if (!Array.isArray(hashes) || !hashes.every((hash) => typeof hash === 'string' && HASH.test(hash)))
         throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
@@ -142,7 +173,7 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     feeRate: () => readFeeRate(quick),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
-      await Promise.all([rpc.close(), quick.close()]);
+      await Promise.all([rpc.close(), quick.close(), patient.close()]);
     },
   };
 }
@@ -182,6 +213,15 @@ function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void 
   throw new NodeTrouble('bad_answer', reason);
 }
 
+/** Blocks may be lost between two answers, but not again and again while the height stays. */
+function countLack(rpc: Rpc, lacking: Map<number, number>, at: { readonly height: number; readonly claimed: number }): void {
+  const times = (lacking.get(at.height) ?? 0) + 1;
+  if (lacking.size < MOST_LACKING) lacking.set(at.height, times);
+  if (times < DENIED_OFTEN) return;
+  const reason = `${rpc.name}: it claims ${at.claimed} blocks, and ${times} times in a row it said that it does not have block ${at.height}`;
+  throw new NodeTrouble('bad_answer', reason);
+}
+
 /** From its bytes; if they cannot be read, from the node's decoded answer. */
 async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise<TransactionFacts | null> {
   try {
@@ -189,7 +229,7 @@ async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
     try {
-      return await readDecodedTransaction(asked, txid);
+      return await readDecodedTransaction(asked, txid, raw.length);
     } catch (cause) {
       if (!(cause instanceof Malformed)) throw cause;
       throw new Malformed(bothReasons(error, cause), { cause });

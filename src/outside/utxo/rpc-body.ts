@@ -48,8 +48,10 @@ export async function readBody(
   }
 }
 
+export type AnswerSink = BodySink & { bytes(): Buffer; size(): number };
+
 /** Keeps everything. */
-export function bytesSink(most: number): BodySink & { bytes(): Buffer; size(): number } {
+export function bytesSink(most: number): AnswerSink {
   const parts: Buffer[] = [];
   let size = 0;
   return {

@@ -3,7 +3,7 @@
 import { errors, Pool } from 'undici';
 import { parseExact } from '../exact-json.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
-import { type BodySink, bytesSink, hexSink, readBody, TooLarge, TooSlow } from './rpc-body.ts';
+import { type AnswerSink, type BodySink, bytesSink, hexSink, readBody, TooLarge, TooSlow } from './rpc-body.ts';
 
 export type RpcOptions = {
   /** `http://user:password@host:port[/wallet/…]` */
@@ -11,6 +11,8 @@ export type RpcOptions = {
   /** No bytes from the node for this long is trouble. */
   readonly silenceMs: number;
   readonly connections: number;
+  /** The largest answer to a call that names no other limit. */
+  readonly mostBytes?: number;
 };
 export type RpcCall = { readonly method: string; readonly params?: readonly unknown[] };
 
@@ -18,11 +20,13 @@ export type Rpc = {
   /** Host and port, for messages: never the password. */
   readonly name: string;
   /** The result of one call. Whole numbers are numbers; every other number is the text that the node wrote. Throws NodeTrouble or RpcRefusal. */
-  call(method: string, params?: readonly unknown[]): Promise<unknown>;
+  call(method: string, params?: readonly unknown[], mostBytes?: number): Promise<unknown>;
+  /** The result of a call that lists hashes, however many. */
+  callList(method: string): Promise<unknown>;
   /** The bytes of a result that is one hex string, without going through JSON. */
   callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
   /** A few calls in one request, answers in the same order; a refused call has an RpcRefusal in its place. */
-  batch(calls: readonly RpcCall[]): Promise<readonly unknown[]>;
+  batch(calls: readonly RpcCall[], mostBytes?: number): Promise<readonly unknown[]>;
   /** Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls. */
   inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part>;
   close(): Promise<void>;
@@ -33,6 +37,8 @@ export type Part = { readonly from: number; readonly answers: readonly unknown[]
 
 /** The largest answer that is read as JSON: the list of two million transactions, or one of the largest transactions in decoded form. */
 const MOST_JSON_BYTES = 160 * 1024 * 1024;
+/** Many times the largest answer about a chain, a header, or a few hashes. */
+export const FEW_BYTES = 256 * 1024;
 /**
  * The largest block that is accepted, as hex: Bitcoin Cash lets its 32 MB grow with their use (CHIP-2023-04), at most to the double in a
  * year.
@@ -42,6 +48,9 @@ const MOST_HEX_BYTES = 512 * 1024 * 1024;
 const MOST_PART_BYTES = 16 * 1024 * 1024;
 /** The node holds a whole part in memory too, whatever its size. */
 const MOST_PART_CALLS = 100;
+/** A hash in a list has 64 letters, in quotes. */
+const LEAST_LISTED_BYTES = 66;
+const [COMMA, ARRAY, OBJECT] = [0x2c, 0x5b, 0x7b];
 const WARMING_UP = -28;
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -60,7 +69,7 @@ export function createRpc(options: RpcOptions): Rpc {
     bodyTimeout: options.silenceMs,
     keepAliveTimeout: 4_000,
   });
-  const { silenceMs } = options;
+  const { silenceMs, mostBytes = MOST_JSON_BYTES } = options;
   /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
 
@@ -81,13 +90,13 @@ export function createRpc(options: RpcOptions): Rpc {
     }
   }
 
-  async function call(method: string, params: readonly unknown[] = []): Promise<unknown> {
-    const sink = bytesSink(MOST_JSON_BYTES);
+  async function call(method: string, params: readonly unknown[] = [], most = mostBytes): Promise<unknown> {
+    const sink = bytesSink(most);
     const status = await post(oneCall(method, params), sink);
     return resultOf(name, method, readAnswer(name, status, sink.bytes()));
   }
 
-  async function batch(calls: readonly RpcCall[], sink = bytesSink(MOST_JSON_BYTES)): Promise<readonly unknown[]> {
+  async function batch(calls: readonly RpcCall[], sink: AnswerSink): Promise<readonly unknown[]> {
     if (calls.length === 0) return [];
     const status = await post(
       calls.map((one, id) => oneCall(one.method, one.params ?? [], id)),
@@ -129,10 +138,27 @@ export function createRpc(options: RpcOptions): Rpc {
       if (hex === null) throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a hex string`);
       return hex;
     },
-    batch: (calls) => batch(calls),
+    async callList(method) {
+      const sink = bytesSink(MOST_JSON_BYTES);
+      const status = await post(oneCall(method, []), sink);
+      const bytes = sink.bytes();
+      if (!isOfHashes(bytes)) throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a list of transactions`);
+      return resultOf(name, method, readAnswer(name, status, bytes));
+    },
+    batch: (calls, most = mostBytes) => batch(calls, bytesSink(most)),
     inParts,
     close: () => pool.destroy(),
   };
+}
+
+/**
+ * Whether a long answer can be a list of hashes: what has more parts than that takes minutes to parse, and gigabytes.
+ */
+function isOfHashes(bytes: Buffer): boolean {
+  if (bytes.length <= FEW_BYTES) return true;
+  let left = bytes.length / LEAST_LISTED_BYTES;
+  for (const byte of bytes) if ((byte === COMMA || byte === ARRAY || byte === OBJECT) && --left < 0) return false;
+  return true;
 }
 
 /** How many calls fill half of a part, given that so many took these bytes. */

@@ -3,7 +3,7 @@
 import { greatest } from '../../core/money.ts';
 import type { SendAnswer } from '../../core/ports.ts';
 import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
-import { orRefusal, type Rpc } from './rpc.ts';
+import { FEW_BYTES, orRefusal, type Rpc } from './rpc.ts';
 
 /** Codes of Bitcoin Core's rpc/protocol.h. */
 const VERIFY_ERROR = -25;
@@ -25,7 +25,7 @@ const INVALID =
  * @throws NodeTrouble when it is not known whether the node has them
  */
 export async function sendTransaction(rpc: Rpc, raw: Uint8Array): Promise<SendAnswer> {
-  const answer = await orRefusal(rpc.call('sendrawtransaction', [Buffer.from(raw).toString('hex')]));
+  const answer = await orRefusal(rpc.call('sendrawtransaction', [Buffer.from(raw).toString('hex')], FEW_BYTES));
   if (!(answer instanceof RpcRefusal)) return { state: 'accepted' };
   const { code, message } = answer;
   const reason = `${rpc.name}: ${message}`;

@@ -15,6 +15,8 @@ export type Scan = {
   readonly cursor: Cursor;
   readonly features: Features;
   readonly watch: Watched;
+  /** Of another chain, whose rules are not ours to judge: only where it ends matters. */
+  readonly foreign: boolean;
   start: number;
   /** From the count of inputs to the end of the outputs. */
   bodyStart: number;
@@ -60,11 +62,12 @@ export function readTransactionBytes(
   return scan.hit ? factsOf(scan, found) : null;
 }
 
-export function newScan(cursor: Cursor, features: Features, watch: Watched): Scan {
+export function newScan(cursor: Cursor, features: Features, watch: Watched, foreign = false): Scan {
   return {
     cursor,
     features,
     watch,
+    foreign,
     start: 0,
     bodyStart: 0,
     bodyEnd: 0,
@@ -119,7 +122,7 @@ function scanInputs(scan: Scan): number {
     const at = cursor.at;
     skip(cursor, 36);
     if (bytes.readUInt32LE(at + 32) === 0xffffffff && bytes.compare(NO_HASH, 0, 32, at, at + 32) === 0) {
-      if (count > 1) throw new Malformed(`an input that spends nothing at byte ${at}`);
+      if (count > 1 && !scan.foreign) throw new Malformed(`an input that spends nothing at byte ${at}`);
       scan.coinbase = true;
     } else if (watch.hasOutpoint(bytes, at)) scan.hit = true;
     skipBytes(cursor);

@@ -3,9 +3,14 @@
 import type { BlockFacts, Outpoint, TransactionFacts } from '../../core/ports.ts';
 import { checkHeader, type KnownBlock, readBlockBytes, Unreadable } from './block.ts';
 import { compactSize, foldMerkle, Malformed } from './bytes.ts';
-import { RpcRefusal } from './node-trouble.ts';
-import { fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { plainText, RpcRefusal } from './node-trouble.ts';
+import { FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { type Features, readTransactionBytes, type Watched } from './transaction.ts';
+
+/** A decoded transaction is at most so many times as large as its bytes: an opcode is a byte, and up to thirty letters. */
+const DECODED_SIZE = 64;
+/** The list of a block's transactions: 67 letters for each, which is at least ten bytes. */
+const LISTED_SIZE = 7;
 
 export type Asked = { readonly rpc: Rpc; readonly features: Features; readonly watch: Watched };
 
@@ -20,7 +25,7 @@ export async function readDecodedBlock(
 ): Promise<BlockFacts> {
   const { hash, bytes } = block;
   checkHeader(bytes, hash, features);
-  const txids = provenTxids(await rpc.call('getblock', [hash, block.listed]), bytes);
+  const txids = provenTxids(await rpc.call('getblock', [hash, block.listed], FEW_BYTES + bytes.length * LISTED_SIZE), bytes);
   const decoded = new Map<string, { raw: Buffer; facts: TransactionFacts | null }>();
   const known: KnownBlock = { txids, decoded };
   for (;;) {
@@ -29,23 +34,37 @@ export async function readDecodedBlock(
     } catch (error) {
       const txid = error instanceof Unreadable ? txids[error.index] : undefined;
       if (txid === undefined || decoded.has(txid)) throw error;
-      const raw = fromHex(await askFor(rpc, txid, hash, 0));
+      const raw = fromHex(await askFor(rpc, txid, { hash, verbose: false, most: FEW_BYTES + bytes.length * 2 }));
       if (raw === null) throw new Malformed(`the node does not give the bytes of transaction ${txid}`);
-      const facts = factsOfDecoded(await askFor(rpc, txid, hash, 1), txid, features, watch);
+      const most = FEW_BYTES + raw.length * DECODED_SIZE;
+      const facts = factsOfDecoded(await askFor(rpc, txid, { hash, verbose: true, most }), txid, features, watch);
       decoded.set(txid, { raw, facts });
     }
   }
 }
 
-/** A transaction of the mempool from the node's decoded answer; null when it touches nothing watched. @throws Malformed */
-export async function readDecodedTransaction({ rpc, features, watch }: Asked, txid: string): Promise<TransactionFacts | null> {
-  return factsOfDecoded(await orRefusal(rpc.call('getrawtransaction', [txid, 1])), txid, features, watch);
+/**
+ * A transaction of the mempool from the node's decoded answer; null when it touches nothing watched.
+ * @param size of its bytes
+ * @throws Malformed
+ */
+export async function readDecodedTransaction(
+  { rpc, features, watch }: Asked,
+  txid: string,
+  size: number,
+): Promise<TransactionFacts | null> {
+  const answer = await orRefusal(rpc.call('getrawtransaction', [txid, 1], FEW_BYTES + size * DECODED_SIZE));
+  return factsOfDecoded(answer, txid, features, watch);
 }
 
 /** With the block it is in, so that the node needs no index; a node that does not accept that third parameter is asked without it. */
-async function askFor(rpc: Rpc, txid: string, blockHash: string, verbose: 0 | 1): Promise<unknown> {
-  const answer = await orRefusal(rpc.call('getrawtransaction', [txid, verbose === 1, blockHash]));
-  return answer instanceof RpcRefusal ? orRefusal(rpc.call('getrawtransaction', [txid, verbose])) : answer;
+async function askFor(
+  rpc: Rpc,
+  txid: string,
+  { hash, verbose, most }: { readonly hash: string; readonly verbose: boolean; readonly most: number },
+): Promise<unknown> {
+  const answer = await orRefusal(rpc.call('getrawtransaction', [txid, verbose, hash], most));
+  return answer instanceof RpcRefusal ? orRefusal(rpc.call('getrawtransaction', [txid, verbose ? 1 : 0], most)) : answer;
 }
 
 function provenTxids(answer: unknown, bytes: Buffer): readonly string[] {
@@ -113,14 +132,14 @@ function outputOf(output: unknown): Output | null {
 
 /** An amount as the node writes it, in whole units with up to eight decimals; a JSON number where it is whole. */
 function minorOf(value: unknown): bigint {
-  const parts = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(String(value));
-  if (parts === null) throw new Malformed(`the node gives an amount of ${String(value)}`);
+  const parts = /^(-?)(\d{1,19})(?:\.(\d{1,8}))?$/.exec(plainText(value, 30));
+  if (parts === null) throw new Malformed(`the node gives an amount of ${plainText(value, 30)}`);
   const [, sign, whole, part = ''] = parts;
   return BigInt(`${sign}${whole}${part.padEnd(8, '0')}`);
 }
 
 function wholeOf(value: unknown): number {
-  if (typeof value !== 'number') throw new Malformed(`the node gives ${String(value)} instead of a number`);
+  if (typeof value !== 'number') throw new Malformed(`the node gives ${plainText(value, 30)} instead of a number`);
   return value;
 }
 

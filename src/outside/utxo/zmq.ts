@@ -2,7 +2,7 @@
 // now". Only hints: everything is read again by polling, so a lost message costs a second, never a payment.
 import type { MempoolPush, PushSubscription } from '../../core/ports.ts';
 import { RpcRefusal } from './node-trouble.ts';
-import type { Rpc } from './rpc.ts';
+import { FEW_BYTES, type Rpc } from './rpc.ts';
 import { isPublisherAddress, subscribe } from './zmtp.ts';
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
@@ -46,7 +46,7 @@ function createReader(topics: readonly string[], push: MempoolPush): (parts: rea
 async function announced(rpc: Rpc, host: string): Promise<readonly { topic: string; address: string }[]> {
   let answer: unknown;
   try {
-    answer = await rpc.call('getzmqnotifications');
+    answer = await rpc.call('getzmqnotifications', [], FEW_BYTES);
   } catch (error) {
     if (error instanceof RpcRefusal) return []; // built without ZMQ
     throw error;

@@ -67,10 +67,15 @@ export async function readKnown(
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
 
-/** Reads what is not known yet in advance, so that little is left to read under a lock. */
-export async function readAhead(sql: Sql, transactionId: string, known: KnownPayments): Promise<void> {
+/** Reads what is not known yet in advance (`most`: of so many payments at most), so that little is left to read under a lock. */
+export async function readAhead(
+  sql: Sql,
+  transactionId: string,
+  known: KnownPayments,
+  most = Number.POSITIVE_INFINITY,
+): Promise<void> {
   const { versions } = await readVersions(sql, transactionId);
-  await readChanged(sql, known, changedSince(known, versions));
+  await readChanged(sql, known, new Map([...changedSince(known, versions)].slice(0, most)));
 }
 
 /** How the versions come: of each payment the id, eight bytes, and the version, four. */

@@ -1,6 +1,7 @@
 // Transactions that the judge could not decide. Each rests after a failure, longer every time, so that it delays no other; a row means that
 // an operator must look. A verdict deletes it.
 import type { Sql } from '../postgres/connect.ts';
+import { IS_UNWRITTEN } from './payment-decisions.ts';
 
 const FIRST_REST_SECONDS = 30;
 const LONGEST_REST_SECONDS = 3_600;
@@ -42,4 +43,14 @@ export async function readSetAside(sql: Sql, limit: number): Promise<readonly Se
     reason: row.reason,
     sinceMs: row.since.getTime(),
   }));
+}
+
+/** Whether a transaction has more payments than this, and no verdict of it waits to be written to its payments (payment-decisions.ts). */
+export async function hasMorePayments(sql: Sql, transactionId: string, most: number): Promise<boolean> {
+  const { rows } = await sql.query<{ more: boolean }>({
+    name: 'has_more_payments',
+    text: `select exists (select from payments where transaction_id = $1 offset $2) and not ${IS_UNWRITTEN('$1')} as more`,
+    values: [transactionId, most],
+  });
+  return rows[0]?.more === true;
 }
