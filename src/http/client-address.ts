@@ -32,7 +32,7 @@ export function withoutPort(text: string): string {
 function groupsOf(address: string): number[] {
   const [head = [], tail] = address.split('::').map((part) => (part === '' ? [] : part.split(':').flatMap(groupOf)));
   if (tail === undefined) return [...head];
-  return [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
+  return [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => 0), ...tail];
 }
 
 /** A group in hexadecimal, or the two of an IPv4 address at the end. */
