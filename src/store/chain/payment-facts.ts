@@ -186,14 +186,14 @@ export type MissingPayment = {
   readonly entry: string | null;
 };
 
-/** The payments of a chain that are in the mempool. */
+/** The transactions of a chain's mempool that have payments to ours; one for each of ours. */
 export async function readWaiting(
   sql: Sql,
   currency: UtxoCode,
 ): Promise<readonly { readonly txid: string; readonly transactionId: string }[]> {
   const { rows } = await sql.query<{ txid: string; transactionId: string }>({
     name: 'read_waiting_payments',
-    text: `select txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by id`,
+    text: `select distinct txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by 1, 2`,
     values: [currency],
   });
   return rows;
