@@ -1,24 +1,45 @@
 // The caller's address: the key under which calls before sign-in are counted, and whether the call came over TLS. Fastify's trustProxy, set
 // in server.ts, decides which proxies may report another address.
+import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
-/** IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4. A closed connection has no address any more. */
+/**
+ * IPv4 as it is, IPv6 by its /64 (one customer's network), IPv4-mapped IPv6 as IPv4; the port that some proxies add counts for nothing, and
+ * whatever is no address is one key. A closed connection has no address any more.
+ */
 export function addressKey(ip: string | undefined): string {
   if (ip === undefined) return 'gone';
-  if (!ip.includes(':')) return ip;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
-  if (mapped !== null) return mapped[1] as string;
-  const [head = '', tail] = (ip.split('%')[0] as string).split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const after = tail === '' ? [] : tail.split(':');
-    while (groups.length + after.length < 8) groups.push('0');
-    groups.push(...after);
+  const address = withoutPort(ip);
+  const family = isIP(address);
+  if (family === 4) return address;
+  if (family === 0) return 'no address';
+  const groups = groupsOf(address.split('%')[0] as string);
+  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
+    return [groups[6], groups[7]].flatMap((group = 0) => [group >> 8, group & 0xff]).join('.');
   }
   return `${groups
     .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
+    .map((group) => group.toString(16))
     .join(':')}::/64`;
+}
+
+/** `192.0.2.1:4711`, `[2001:db8::1]:4711` and `[2001:db8::1]` without what does not belong to the address (RFC 7239 §6). */
+export function withoutPort(text: string): string {
+  return /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text;
+}
+
+/** The eight groups of an IPv6 address (RFC 4291 §2.2). */
+function groupsOf(address: string): number[] {
+  const [head = [], tail] = address.split('::').map((part) => (part === '' ? [] : part.split(':').flatMap(groupOf)));
+  if (tail === undefined) return [...head];
+  return [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => 0), ...tail];
+}
+
+/** A group in hexadecimal, or the two of an IPv4 address at the end. */
+function groupOf(text: string): number[] {
+  if (!text.includes('.')) return [Number.parseInt(text, 16)];
+  const [a = 0, b = 0, c = 0, d = 0] = text.split('.').map(Number);
+  return [a * 256 + b, c * 256 + d];
 }
 
 /** Whether the call reached us, or a trusted proxy of ours, over TLS. */

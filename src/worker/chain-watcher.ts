@@ -6,10 +6,11 @@ import type { NodeCondition } from '../core/ports.ts';
 import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../store/chain/node-conditions.ts';
 import { DatabaseReplaced } from '../store/postgres/identity.ts';
+import { createAskedInTurn } from './asked-in-turn.ts';
 import { beginChain, followBlocks } from './block-follower.ts';
 import { type ChainContext, portOf } from './chain-context.ts';
 import { createChainRecord } from './chain-record.ts';
-import { lookAtLocks, lookAtProofs } from './lock-watcher.ts';
+import { createProofLook, lookAtLocks } from './lock-watcher.ts';
 import type { MempoolReading } from './mempool-reader.ts';
 import { createMempoolWatcher, type Looked, type LookOptions } from './mempool-watcher.ts';
 import { createSubscription } from './node-pushes.ts';
@@ -76,6 +77,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   let held: ChainCursor | null = null;
   /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
   let isOpen = true;
+  const lockedInTurn = createAskedInTurn();
+  const lookAtProofs = createProofLook(ctx, port);
   let triesAgainMs = 0;
   let generation = ctx.db.identity.generation;
   /** The last pass was complete. */
@@ -151,8 +154,8 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   }
 
   async function lookAtOpen(cursor: ChainCursor): Promise<string[]> {
-    const hasLocks = await lookAtLocks(ctx, port, cursor);
-    const { waiting, alarms } = await lookAtProofs(ctx, port);
+    const hasLocks = await lookAtLocks(ctx, port, cursor, lockedInTurn);
+    const { waiting, alarms } = await lookAtProofs();
     isOpen = hasLocks || waiting;
     return alarms;
   }

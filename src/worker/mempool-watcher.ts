@@ -6,11 +6,11 @@ import type { Sighting } from '../store/chain/payment-facts.ts';
 import {
   compareWithMempool,
   type MempoolChanges,
-  readUnmined,
   recordMempoolChanges,
   recordSightings,
   wakeJudge,
 } from '../store/chain/sightings.ts';
+import { type Listing, readUnmined } from '../store/chain/unmined.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
 import { createMempoolReader, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
@@ -59,7 +59,7 @@ const SHORT_LIST = 2_000;
 const LISTING_SHARE = 20;
 const LONGEST_PAUSE_MS = 10_000;
 const GONE_COMPARED_MS = 4 * 86_400_000;
-/** An unchanged list is compared again after this time: others may have changed what it is compared with. */
+/** Everything is compared again after this time, not only what changed in the list: others may have written payments. */
 const COMPARED_AGAIN_MS = 60_000;
 
 export function createMempoolWatcher(
@@ -78,8 +78,8 @@ export function createMempoolWatcher(
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
   let nextListingMs = 0;
-  /** When the list of `seen` was last compared with what is recorded; null = something has changed since. */
-  let comparedMs: number | null = null;
+  /** The list that was last compared with what is recorded, and when everything was; null = something else has changed since. */
+  let compared: Compared | null = null;
   /** The last pass in which everything pushed was recorded: the watcher counts as caught up to there for the next push. */
   let pushedUpToMs = 0;
   let generation = ctx.db.identity.generation;
@@ -96,7 +96,7 @@ export function createMempoolWatcher(
   }
   function lookAtAll(): void {
     nextListingMs = 0;
-    comparedMs = null;
+    compared = null;
   }
 
   async function scanPushes(): Promise<void> {
@@ -160,18 +160,19 @@ export function createMempoolWatcher(
     cursor: ChainCursor,
     atMs: number,
     seenNow: readonly Sighting[],
-    listing: ReadonlySet<string> | null,
+    listing: Listing | null,
   ): Promise<boolean> {
+    const sinceMs = atMs - GONE_COMPARED_MS;
     const idle =
       listing === null ||
-      isNothing(compareWithMempool(await readUnmined(ctx.db, currency, atMs - GONE_COMPARED_MS), listing, atMs));
+      isNothing(compareWithMempool(await readUnmined(ctx.db, currency, sinceMs, listing), listing.txids, atMs));
     if (seenNow.length === 0 && idle) return false;
     await ctx.db.transaction(async (sql) => {
       await holdCursor(sql, currency, cursor);
       let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
       if (listing !== null) {
-        const unmined = await readUnmined(sql, currency, atMs - GONE_COMPARED_MS);
-        const changes = compareWithMempool(unmined, listing, atMs, cursor.height);
+        const unmined = await readUnmined(sql, currency, sinceMs, listing);
+        const changes = compareWithMempool(unmined, listing.txids, atMs, cursor.height);
         await recordMempoolChanges(sql, currency, changes);
         changed += changes.changed.length;
       }
@@ -183,7 +184,7 @@ export function createMempoolWatcher(
   /** It is the same list as compared last, and nothing of ours has changed in between. */
   function isAsCompared({ listing, read, missing }: Reading, seenNow: readonly Sighting[]): boolean {
     const isSame = listing.size === seen.size && read.size === 0 && missing.length === 0 && seenNow.length === 0;
-    return isSame && comparedMs !== null && performance.now() - comparedMs < COMPARED_AGAIN_MS;
+    return isSame && isRecent(compared);
   }
 
   return {
@@ -237,7 +238,7 @@ export function createMempoolWatcher(
           const wrote = await record(cursor, atMs, pushedNow, null);
           check();
           pushedUpToMs = atMs;
-          if (wrote) comparedMs = null;
+          if (wrote) compared = null;
           return { state: 'incomplete', wrote };
         }
       }
@@ -249,13 +250,17 @@ export function createMempoolWatcher(
       const seenNow = await sightings(facts.values(), { pushed: wanted }, ctx.ports.clock.now());
       let wrote = false;
       if (!isTip || !isAsCompared(reading, seenNow)) {
-        comparedMs = null;
-        wrote = await record(cursor, atMs, seenNow, isTip && !more ? listing : null);
+        const before = isRecent(compared) ? compared : null;
+        compared = null;
+        // what is recorded now may have left before the list came
+        const recorded = seenNow.map((one) => one.facts.txid);
+        const changed = before === null ? null : [...difference(before.listing, listing), ...recorded];
+        wrote = await record(cursor, atMs, seenNow, isTip && !more ? { txids: listing, changed } : null);
         check();
         seen.listed(readOf(reading, seen), watch.order, isTip && !more && reading.missing.length === 0);
         if (more) return { state: 'more', wrote };
         if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
-        comparedMs = beganMs;
+        compared = { listing, allMs: before?.allMs ?? beganMs };
       }
       if (isPushed) pushedUpToMs = atMs;
       const endedMs = performance.now();
@@ -263,6 +268,20 @@ export function createMempoolWatcher(
       return { state: 'complete', wrote };
     },
   };
+}
+
+type Compared = { readonly listing: ReadonlySet<string>; readonly allMs: number };
+
+function isRecent(compared: Compared | null): compared is Compared {
+  return compared !== null && performance.now() - compared.allMs < COMPARED_AGAIN_MS;
+}
+
+/** What is in one of the two lists only. */
+function difference(one: ReadonlySet<string>, other: ReadonlySet<string>): string[] {
+  const only: string[] = [];
+  for (const txid of one) if (!other.has(txid)) only.push(txid);
+  for (const txid of other) if (!one.has(txid)) only.push(txid);
+  return only;
 }
 
 function isNothing(changes: MempoolChanges): boolean {

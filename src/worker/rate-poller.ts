@@ -7,6 +7,8 @@ import { pruneRateHistory, type RateSource, recordRateSources, saveRates } from 
 
 type Answer = { readonly feed: RateFeed; readonly samples: readonly RateSample[]; readonly status: RateSource };
 
+const MOST_REASON = 300;
+
 /**
  * One reading: every feed at once, each with its own time-out, judged per currency (behaviour §3) and written. A feed that fails is left
  * out of the judgement and affects nothing else; only trouble with the database throws. Concurrent calls are allowed.
@@ -35,8 +37,17 @@ async function ask(feed: RateFeed): Promise<Answer> {
     const samples = (await feed.read()).map((sample) => ({ ...sample, source }));
     return { feed, samples, status: { source, state: samples.length === 0 ? 'silent' : 'answers', reason: null } };
   } catch (error) {
-    return { feed, samples: [], status: { source, state: 'unreachable', reason: (error as Error).message } };
+    return { feed, samples: [], status: { source, state: 'unreachable', reason: readable((error as Error).message) } };
   }
+}
+
+/** A text that may hold what a source has sent: PostgreSQL takes no NUL, and people read it as one line. */
+function readable(text: string): string {
+  return text
+    .slice(0, MOST_REASON)
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim();
 }
 
 function judged(currency: CurrencyCode, answers: readonly Answer[], nowMs: number): Judgement {

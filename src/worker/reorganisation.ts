@@ -10,14 +10,8 @@ import {
   insertBlock,
   moveCursor,
 } from '../store/chain/blocks.ts';
-import {
-  compareWithMempool,
-  readUnmined,
-  recordMempoolChanges,
-  recordSightings,
-  takeBackAbove,
-  wakeJudge,
-} from '../store/chain/sightings.ts';
+import { compareWithMempool, recordMempoolChanges, recordSightings, takeBackAbove, wakeJudge } from '../store/chain/sightings.ts';
+import { readUnmined } from '../store/chain/unmined.ts';
 import type { ChainContext } from './chain-context.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
@@ -127,7 +121,7 @@ async function takeBranch(
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }
     if (isTip) {
-      const unmined = await readUnmined(sql, port.currency, 0);
+      const unmined = await readUnmined(sql, port.currency, 0, { txids: mempool, changed: null });
       await recordMempoolChanges(sql, port.currency, compareWithMempool(unmined, mempool, atMs, cursor.height));
     }
     await wakeJudge(sql, port.currency);

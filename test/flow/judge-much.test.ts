@@ -15,9 +15,14 @@ const MINUTE = 60_000;
 const MANY = 20_000;
 const FEWER = 3_000;
 const IN_ONE = 500;
-/** Work of this process and of the database together: what a database transaction takes when nothing else runs on the machine. */
-const WORK_MS = 1_000;
+/**
+ * Work of this process and of the database together: what a database transaction takes when nothing else runs on the machine. It may take
+ * 1,000 there; on a machine that is full, the same work needs half as much again.
+ */
+const WORK_MS = 1_500;
 const LOCKED_MS = 200;
+/** The longest time that this thread works without letting anything else run. */
+const HELD_MS = 100;
 const LOCKING = new Set(['update_judged_payments', 'lock_decided_payments']);
 
 /** What one database transaction took. `locked`: from the first payment that it locked to its end. */
@@ -67,13 +72,32 @@ async function measured<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   return result;
 }
 
+/** Runs something: it never holds up this thread for long (in CPU time, so that other work on the machine does not matter). */
+async function expectTurns(work: () => Promise<unknown>): Promise<void> {
+  const cpuMs = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  };
+  let longest = 0;
+  let last = cpuMs();
+  const timer = setInterval(() => {
+    const now = cpuMs();
+    longest = Math.max(longest, now - last);
+    last = now;
+  }, 1);
+  await work();
+  clearInterval(timer);
+  expect(longest, 'milliseconds held').toBeLessThan(HELD_MS);
+}
+
 const amounts = (count: number): bigint[] => Array.from({ length: count }, (_, n) => BigInt(546 + (n % 400)));
 const total = (count: number): bigint => amounts(count).reduce((sum, one) => sum + one);
 async function payInDust(id: string, count: number): Promise<void> {
   const all = amounts(count);
   for (let n = 0; n < count; n += IN_ONE) await service.pay(id, all.slice(n, n + IN_ONE));
 }
-async function judgeAll(run = newWorker()): Promise<void> {
+async function judgeAll(): Promise<void> {
+  const run = newWorker();
   while (await run());
 }
 /** A price that is paid in so many outputs, one block before they are deep enough. */
@@ -124,7 +148,7 @@ test(`a price that is paid in ${MANY} outputs is credited at once, and no databa
   const id = await splitPrice(MANY);
   await service.mine();
   spent = [];
-  await judgeAll();
+  await expectTurns(judgeAll);
   expectBounded();
   expect(await service.path(id)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
   expect(await service.available()).toBe(total(MANY));
@@ -137,9 +161,9 @@ test(`a review of ${MANY} payments is accepted at once, and no database transact
 }, async () => {
   const id = await review(MANY);
   spent = [];
-  expect((await accept(id)).status).toBe('succeeded');
+  await expectTurns(async () => expect((await accept(id)).status).toBe('succeeded'));
   expect(await service.available()).toBe(total(MANY));
-  await judgeAll();
+  await expectTurns(judgeAll);
   expectBounded();
   expect(await places(id)).toEqual({ booked: MANY, counted: MANY, available: String(total(MANY)), suspense: '0' });
 });

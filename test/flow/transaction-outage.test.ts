@@ -6,7 +6,8 @@ import type { TransactionFacts } from '../../src/core/ports.ts';
 import { reconsider, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { checkTransaction } from '../../src/flow/transaction-reads.ts';
 import { insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
-import { compareWithMempool, readUnmined, recordMempoolChanges, recordSightings } from '../../src/store/chain/sightings.ts';
+import { compareWithMempool, recordMempoolChanges, recordSightings } from '../../src/store/chain/sightings.ts';
+import { readUnmined } from '../../src/store/chain/unmined.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const SECOND = 1000;
@@ -68,7 +69,11 @@ async function readMempool(currency: Chain, facts: readonly TransactionFacts[], 
 async function listMempool(currency: Chain, facts: readonly TransactionFacts[]): Promise<void> {
   const listed = new Set(facts.map((one) => one.txid));
   await service.db.transaction(async (sql) =>
-    recordMempoolChanges(sql, currency, compareWithMempool(await readUnmined(sql, currency, 0), listed, service.now())),
+    recordMempoolChanges(
+      sql,
+      currency,
+      compareWithMempool(await readUnmined(sql, currency, 0, { txids: listed, changed: null }), listed, service.now()),
+    ),
   );
 }
 /** Time passes while no chain is read. */

@@ -135,6 +135,39 @@ describe('X-Forwarded-For', () => {
     expect((await api.send('/nothing', {}, { 'x-forwarded-for': '203.0.113.99' })).status).toBe(429);
     await api.end();
   });
+
+  test('is one address whatever port the proxy writes with it, and what is no address is one too', async () => {
+    const api = await makeApi({ rateLimitScale: 1, trustedProxies: ['127.0.0.1'] });
+    const lastOf = async (written: (n: number) => string) => {
+      for (let n = 0; n < 60; n++) expect((await api.send('/nothing', {}, { 'x-forwarded-for': written(n) })).status).toBe(404);
+      return (await api.send('/nothing', {}, { 'x-forwarded-for': written(60) })).status;
+    };
+    expect(await lastOf((n) => `203.0.113.7:${40_000 + n}`)).toBe(429);
+    expect(await lastOf((n) => `[2001:db8::1]:${40_000 + n}`)).toBe(429);
+    expect(await lastOf((n) => `unknown${n}`)).toBe(429);
+    await api.end();
+  });
+
+  test.each([
+    ['203.0.113.7', '203.0.113.7'],
+    ['203.0.113.7:4711', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['::ffff:cb00:7107', '203.0.113.7'],
+    ['[::ffff:203.0.113.7]:4711', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:1:2::6', '2001:db8:1:2::/64'],
+    ['[2001:db8:1:2::6]:4711', '2001:db8:1:2::/64'],
+    ['[2001:db8:1:2::6]', '2001:db8:1:2::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['1::3:4:5:6:192.0.2.1', '1:0:3:4::/64'],
+    ['::', '0:0:0:0::/64'],
+    ['999.0.0.1', 'no address'],
+    ['203.0.113.7:', 'no address'],
+    ['', 'no address'],
+    [undefined, 'gone'],
+  ])('%s counts as %s', (written, key) => {
+    expect(addressKey(written)).toBe(key);
+  });
 });
 
 describe('what anybody can make the server look up', () => {

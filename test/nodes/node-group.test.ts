@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatAmount } from '../../src/core/money.ts';
 import type { ChainPort } from '../../src/core/ports.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode, type SingleNode } from '../../src/outside/utxo/node.ts';
 import { createNodeGroup } from '../../src/outside/utxo/node-group.ts';
 import { readChainStatus } from '../../src/store/chain/node-conditions.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
@@ -30,7 +30,7 @@ afterAll(() => Promise.all([a?.remove(), b?.remove()]));
 
 const clock = { now: () => Date.now() };
 const host = (daemon: CoreDaemon): string => new URL(daemon.url).host;
-const node = (daemon: CoreDaemon): UtxoNode =>
+const node = (daemon: CoreDaemon): SingleNode =>
   createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock, silenceMs: 2_000 });
 
 /** Gives the blocks that the other does not have in its best chain, as a peer would. */

@@ -92,6 +92,24 @@ describe('the rates of the database', () => {
     await fresh.drop();
   });
 
+  test('whatever a source says when it refuses is written as one line of text, and keeps nothing else from being done', async () => {
+    const own = await freshDatabase();
+    const odd = ['E\u0000bad', '\u001f\u008b\u0008\u0000 gzip', `${'x'.repeat(299)}\u{1f600}`, 'a\r\nb\u2028c\ud800'];
+    const refusing = odd.map((text, n): RateFeed => ({ source: `odd${n}`, read: () => Promise.reject(new Error(text)) }));
+    const base = context(refusing);
+    const ports = { ...base.ports, chains: new Map([['BTC', null]]) };
+    expect(await pollRates({ ...base, db: own.db, ports } as unknown as Context)).toMatch(
+      /^no price source can be reached \(odd0: E bad; /,
+    );
+    expect((await readRateSources(own.db)).map((one) => one.reason)).toEqual([
+      'E bad',
+      'gzip',
+      `${'x'.repeat(299)}\ufffd`,
+      'a b c\ufffd',
+    ]);
+    await own.drop();
+  });
+
   test('the state of each source is kept, and the reason why a currency with a node has no price is reported', async () => {
     const fresh = await freshDatabase();
     const own = { now };

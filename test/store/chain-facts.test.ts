@@ -15,13 +15,8 @@ import {
   setDeepHeight,
 } from '../../src/store/chain/blocks.ts';
 import { recordLocks } from '../../src/store/chain/payment-locks.ts';
-import {
-  compareWithMempool,
-  readUnmined,
-  recordMempoolChanges,
-  recordSightings,
-  takeBackAbove,
-} from '../../src/store/chain/sightings.ts';
+import { compareWithMempool, recordMempoolChanges, recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
+import { readUnmined } from '../../src/store/chain/unmined.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -79,7 +74,15 @@ const record = (seen: readonly TransactionFacts[], where: BlockRow | null, atMs 
   );
 const compare = (mempool: readonly string[], atMs = T0) =>
   db.transaction(async (sql) =>
-    recordMempoolChanges(sql, 'BTC', compareWithMempool(await readUnmined(sql, 'BTC', 0), new Set(mempool.map(hash)), atMs)),
+    recordMempoolChanges(
+      sql,
+      'BTC',
+      compareWithMempool(
+        await readUnmined(sql, 'BTC', 0, { txids: new Set(mempool.map(hash)), changed: null }),
+        new Set(mempool.map(hash)),
+        atMs,
+      ),
+    ),
   );
 async function payments(id: string): Promise<unknown[]> {
   const { rows } = await db.query({
@@ -252,7 +255,11 @@ test('a payment that leaves the mempool was last seen below the tip of then', as
   const { id, script } = await owe();
   await record([facts('p', ['c'], [[script, 5n]])], null);
   await db.transaction(async (sql) =>
-    recordMempoolChanges(sql, 'BTC', compareWithMempool(await readUnmined(sql, 'BTC', 0), new Set(), T0, 100)),
+    recordMempoolChanges(
+      sql,
+      'BTC',
+      compareWithMempool(await readUnmined(sql, 'BTC', 0, { txids: new Set(), changed: null }), new Set(), T0, 100),
+    ),
   );
   expect(await payments(id)).toMatchObject([{ state: 'gone', height: null }]);
   const { rows } = await db.query({ text: 'select last_height from payments' });

@@ -2,7 +2,7 @@
 // one database transaction: one statement for all of them would exceed the time limit of a statement, and be tried again for ever.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
-import { readLockable, recordLocks } from '../../src/store/chain/payment-locks.ts';
+import { readLockable, readLocksOf, recordLocks } from '../../src/store/chain/payment-locks.ts';
 import { setAlong } from '../../src/store/chain/set-along.ts';
 import { takeBackAbove } from '../../src/store/chain/sightings.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
@@ -79,7 +79,8 @@ test('a clock that was set moves the dates of all that waits once, in slices', a
 
 test('the locks of very many payments are written in slices', async () => {
   await service.admin.query(`update payments set state = 'mempool', gone_since = null`);
-  const open = await readLockable(service.db, 'BTC', 0);
+  expect(await readLockable(service.db, 'BTC', 0)).toEqual([{ txid: 'ab'.repeat(32), lock: null }]);
+  const open = await readLocksOf(service.db, 'BTC', ['ab'.repeat(32)]);
   const locked = open.map((one) => ({ ...one, lock: 'instantsend' as const }));
   expectSlices(await changed((sql) => recordLocks(sql, locked)));
   expect(await distinct('lock')).toEqual([{ lock: 'instantsend', count: COUNT }]);

@@ -30,3 +30,10 @@ export function compactSize(value: number | bigint): Buffer {
 export const varBytes = (bytes: Buffer): Buffer => Buffer.concat([compactSize(bytes.length), bytes]);
 /** Hex in display order to bytes in wire order, and back with hex. */
 export const reversed = (hex: string): Buffer => Buffer.from(hex, 'hex').reverse();
+
+/** Signed, little-endian. */
+export function i64(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64LE(value);
+  return bytes;
+}

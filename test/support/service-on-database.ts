@@ -22,13 +22,8 @@ import {
   setCaughtUp,
 } from '../../src/store/chain/blocks.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
-import {
-  compareWithMempool,
-  readUnmined,
-  recordMempoolChanges,
-  recordSightings,
-  takeBackAbove,
-} from '../../src/store/chain/sightings.ts';
+import { compareWithMempool, recordMempoolChanges, recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
+import { readUnmined } from '../../src/store/chain/unmined.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
@@ -203,7 +198,11 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
         const rivals = lost.map(({ facts }) => ({ facts: { ...facts, txid: hash(), outputs: [] }, seenAtMs: nowMs }));
         await recordSightings(sql, 'BTC', { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, rivals);
         const listed = new Set(mempool.map((sent) => sent.facts.txid));
-        await recordMempoolChanges(sql, 'BTC', compareWithMempool(await readUnmined(sql, 'BTC', 0), listed, nowMs));
+        await recordMempoolChanges(
+          sql,
+          'BTC',
+          compareWithMempool(await readUnmined(sql, 'BTC', 0, { txids: listed, changed: null }), listed, nowMs),
+        );
       });
       await this.catchUp();
     },
@@ -214,7 +213,11 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       const listed = new Set(mempool.map(({ facts }) => facts.txid));
       const { height } = await cursorOf(currency);
       await db.transaction(async (sql) =>
-        recordMempoolChanges(sql, currency, compareWithMempool(await readUnmined(sql, currency, 0), listed, nowMs, height)),
+        recordMempoolChanges(
+          sql,
+          currency,
+          compareWithMempool(await readUnmined(sql, currency, 0, { txids: listed, changed: null }), listed, nowMs, height),
+        ),
       );
     },
     /** Removes the top blocks and puts one more, all empty, in their place; their payments are in no block and no mempool. */

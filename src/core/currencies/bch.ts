@@ -34,6 +34,7 @@ export const BCH = {
       { height: 661_648, hash: '0000000000000000029e471c41818d24b8b74c911071c4ef0b4a0509f9b5a8ce' },
     ],
     blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
+    work: { hash: 'header', merged: false, limitBits: 0x1d00ffff },
     coinbaseMaturity: 100,
     blockBytes: 32_000_000,
     blockSeconds: 600,

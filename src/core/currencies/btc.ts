@@ -29,6 +29,7 @@ export const BTC = {
     },
     splits: [{ height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' }],
     blockFeatures: SEGWIT_BLOCKS,
+    work: { hash: 'header', merged: false, limitBits: 0x1d00ffff },
     coinbaseMaturity: 100,
     blockBytes: 4_000_000,
     blockSeconds: 600,

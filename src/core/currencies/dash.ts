@@ -34,6 +34,7 @@ export const DASH = {
       regtest: '000008ca1832a4baf228eb1553c03d3a2c8e02399550dd6ea8d65cec3ef23d2e',
     },
     blockFeatures: { ...PLAIN_BLOCKS, specialTransactions: true, headerHash: 'x11' },
+    work: { hash: 'header', merged: false, limitBits: 0x1e0fffff },
     coinbaseMaturity: 100,
     blockBytes: 2_000_000,
     blockSeconds: 156,

@@ -28,6 +28,7 @@ export const DOGE = {
       regtest: '3d2160a3b5dc4a9d62e7e66a295f70313ac808440ef7400d6c0772171ce973a5',
     },
     blockFeatures: { ...PLAIN_BLOCKS, auxpow: true, maxMoney: 10_000_000_000n * 10n ** 8n },
+    work: { hash: 'scrypt', merged: true, limitBits: 0x1e0fffff },
     coinbaseMaturity: 240,
     blockBytes: 2_000_000,
     blockSeconds: 60,

@@ -28,6 +28,7 @@ export const LTC = {
       regtest: '530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9',
     },
     blockFeatures: { ...SEGWIT_BLOCKS, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
+    work: { hash: 'scrypt', merged: false, limitBits: 0x1e0fffff },
     coinbaseMaturity: 100,
     blockBytes: 4_000_000,
     blockSeconds: 150,

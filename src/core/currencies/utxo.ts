@@ -73,6 +73,13 @@ export type UtxoParameters = {
     /** The hash of the 80 header bytes that identifies a block. */
     readonly headerHash: 'sha256d' | 'x11';
   };
+  /** What proves a block's work: the hash that identifies it, or scrypt (of its parent's header where it was mined with another chain's). */
+  readonly work: {
+    readonly hash: 'header' | 'scrypt';
+    readonly merged: boolean;
+    /** powLimit of mainnet, as nBits: no target is easier. */
+    readonly limitBits: number;
+  };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
   /** About the size of the largest block that its rules allow. */

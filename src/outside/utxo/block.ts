@@ -3,14 +3,13 @@
 // that cannot be read from its bytes alone is reported by its position, and can be read with the help of the node's decoded answer
 // (verbose-answers.ts).
 import type { BlockFacts, TransactionFacts } from '../../core/ports.ts';
-import { AUXPOW_VERSION_BIT, skipAuxPow } from './auxpow.ts';
+import { AUXPOW_VERSION_BIT, readAuxPow } from './auxpow.ts';
 import { type Cursor, compactSize, displayHash, doubleHash, foldMerkle, Malformed, readCount, skip } from './bytes.ts';
 import { type Features, factsOf, hashTransaction, newScan, type Scan, scanTransaction, type Watched } from './transaction.ts';
 import { x11 } from './x11.ts';
 
 const HEADER = 80;
 const SMALLEST_TRANSACTION = 10;
-const NOTHING: Watched = { hasScript: () => false, hasOutpoint: () => false };
 
 /** What the node itself reports of a block, besides its bytes. */
 export type KnownBlock = {
@@ -83,8 +82,7 @@ function findTransactions(scan: Scan, known: KnownBlock | null): number {
   }
   const count = asUnreadable(0, () => {
     if (features.auxpow && bytes.readInt32LE(0) & AUXPOW_VERSION_BIT) {
-      const parent = newScan(cursor, PARENT_FEATURES, NOTHING, true);
-      skipAuxPow(cursor, () => scanTransaction(parent));
+      readAuxPow(cursor);
     }
     return readCount(cursor);
   });
@@ -92,18 +90,6 @@ function findTransactions(scan: Scan, known: KnownBlock | null): number {
     throw new Unreadable(0, `a block of ${count} transactions in ${bytes.length} bytes`);
   return count;
 }
-
-/** A parent chain's first transaction may have a witness, or none. */
-const PARENT_FEATURES: Features = {
-  segwit: true,
-  mweb: false,
-  auxpow: false,
-  specialTransactions: false,
-  tokens: false,
-  maxMoney: 0n,
-  protectedScripts: [],
-  headerHash: 'sha256d',
-};
 
 function readOne(scan: Scan, index: number, leaves: Buffer, known: KnownBlock | null): TransactionFacts | null {
   const { cursor } = scan;

@@ -2,7 +2,8 @@
 // while it is ready, so a node that comes back changes nothing.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition, SendAnswer } from '../../core/ports.ts';
-import type { UtxoNode } from './node.ts';
+import type { SingleNode, UtxoNode } from './node.ts';
+import { createNodeProof, type NodeProof } from './node-proof.ts';
 import { NodeTrouble, plainText } from './node-trouble.ts';
 
 export type NodeGroupOptions = {
@@ -13,7 +14,8 @@ export type NodeGroupOptions = {
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 type Member = {
-  readonly node: UtxoNode;
+  readonly node: SingleNode;
+  readonly proof: NodeProof;
   /** The request in progress: a node that hangs is not asked twice. */
   asking: Promise<NodeCondition> | null;
   /** After a call in which it failed it is not chosen until this time, while another is ready. */
@@ -37,14 +39,23 @@ const OWN_PATIENCE = 5;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
 /** @param nodes at least one, in the order of preference; all of one currency */
-export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOptions): UtxoNode {
-  const members: readonly Member[] = nodes.map((node) => ({
-    node,
-    asking: null,
-    restsUntilMs: 0,
-    fault: null,
-    behindSinceMs: null,
-  }));
+export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
+  const patienceMs = options.patienceMs ?? 2_000;
+  function rest(member: Member, trouble: NodeTrouble): void {
+    member.restsUntilMs = options.clock.now() + REST_MS;
+    member.fault = trouble.message;
+  }
+  const members: readonly Member[] = nodes.map((node) => {
+    const member: Member = {
+      node,
+      proof: createNodeProof(node, patienceMs, (trouble) => rest(member, trouble)),
+      asking: null,
+      restsUntilMs: 0,
+      fault: null,
+      behindSinceMs: null,
+    };
+    return member;
+  });
   const [first] = members;
   if (first === undefined) throw new Error('a group needs at least one node');
   let inUse = first;
@@ -55,10 +66,7 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
     try {
       return await call(member.node);
     } catch (error) {
-      if (error instanceof NodeTrouble) {
-        member.restsUntilMs = options.clock.now() + REST_MS;
-        member.fault = error.message;
-      }
+      if (error instanceof NodeTrouble) rest(member, error);
       throw error;
     }
   }
@@ -66,14 +74,14 @@ export function createNodeGroup(nodes: readonly UtxoNode[], options: NodeGroupOp
   async function condition(asked?: AskedToo): Promise<NodeCondition> {
     // the answer to an earlier request lists an older mempool
     const wasAsked = inUse.asking !== null;
-    const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs: options.patienceMs ?? 2_000, asked });
+    const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs, asked });
     const all = [own as Look, ...rest];
     const nowMs = options.clock.now();
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
     const accords = await compare(ready, all);
     markBehind(ready, accords, nowMs);
-    const chosen = ahead(ready, accords, nowMs) ?? ready;
+    const chosen = (await ahead(ready, accords, nowMs)) ?? ready;
     inUse = chosen.member;
     const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
     const { mempool, ...said } = chosen.condition;
@@ -185,7 +193,10 @@ function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>
     return [
       `behind: ${member.node.name}: at block ${condition.height}; ${chosen.member.node.name} is at ${chosen.condition.height}, ${behind} behind`,
     ];
-  return member.restsUntilMs > nowMs && member.fault !== null ? [`failed: ${member.fault}`] : [];
+  if (member.restsUntilMs > nowMs && member.fault !== null) return [`failed: ${member.fault}`];
+  return behind <= -LAG_BLOCKS
+    ? [`ahead: ${member.node.name}: at block ${condition.height}, ${-behind} ahead, which it has not shown yet`]
+    : [];
 }
 
 type Compared = { readonly other: Look<Ready>; readonly accord: NodeAccord };
@@ -212,18 +223,21 @@ function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: n
     member.behindSinceMs = condition.height < top ? (member.behindSinceMs ?? nowMs) : null;
 }
 
-/** The highest node with the same history, once the chosen one has stopped following the chain: it is far behind, or has been behind for long. */
-function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): Look<Ready> | null {
+/**
+ * The highest node with the same history that has shown its blocks, once the chosen one has stopped following the chain: it is far behind, or
+ * has been behind for long.
+ */
+async function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): Promise<Look<Ready> | null> {
   const own = chosen.condition.height;
-  const [highest] = compared
-    .filter(
-      ({ other, accord }) => accord.state === 'agreed' && other.condition.height > own && other.member.restsUntilMs <= nowMs,
-    )
-    .map(({ other }) => other)
-    .sort((a, b) => b.condition.height - a.condition.height);
-  if (highest === undefined) return null;
-  const isFar = highest.condition.height >= own + LAG_BLOCKS;
-  return isFar || behindForMs(chosen.member, nowMs) >= LAG_MS ? highest : null;
+  const isLate = behindForMs(chosen.member, nowMs) >= LAG_MS;
+  const higher = compared
+    .filter(({ other }) => other.condition.height >= own + (isLate ? 1 : LAG_BLOCKS) && other.member.restsUntilMs <= nowMs)
+    .sort((a, b) => b.other.condition.height - a.other.condition.height);
+  for (const { other, accord } of higher) {
+    if (accord.state !== 'agreed') continue;
+    if (await other.member.proof.isShown(accord, other.condition, chosen.member.node)) return other;
+  }
+  return null;
 }
 
 function behindForMs({ behindSinceMs }: Member, nowMs: number): number {

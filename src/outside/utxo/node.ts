@@ -1,16 +1,17 @@
 // One full node of Bitcoin's family behind ChainPort: its condition, blocks and mempool as raw bytes read with our own scanner, ZMQ as a
 // hint where it has it.
 import { type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
-import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction } from '../../core/ports.ts';
-import { readBlockBytes } from './block.ts';
-import { Malformed } from './bytes.ts';
+import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction, WatchList } from '../../core/ports.ts';
+import { checkHeader, readBlockBytes } from './block.ts';
+import { displayHash, Malformed } from './bytes.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
 import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks.ts';
+import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './node-reading.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readFeeRate, sendTransaction } from './send.ts';
 import { readTransactionBytes } from './transaction.ts';
-import { type Asked, readDecodedBlock, readDecodedTransaction } from './verbose-answers.ts';
+import { checkHeaderWork, checkWork, targetIn, targetOf } from './work.ts';
 import { subscribeZmq } from './zmq.ts';
 
 export type UtxoNodeOptions = {
@@ -27,6 +28,18 @@ export type UtxoNode = ChainPort & {
   /** Host and port, for messages. */
   readonly name: string;
   close(): Promise<void>;
+};
+
+/** One node by itself, which can be asked to show what it claims. */
+export type SingleNode = UtxoNode & {
+  /**
+   * Reads a whole block and checks it as `readBlock` does, and its proof of work.
+   * @param easiest the easiest target that is accepted; null: its work is not looked at
+   * @returns the hash of the block before it
+   */
+  proveBlock(hash: string, easiest: bigint | null): Promise<string>;
+  /** The target of a block, and the block before it; null on networks whose blocks prove nothing. */
+  targetAt(hash: string): Promise<{ readonly target: bigint; readonly previousHash: string } | null>;
 };
 
 const CONNECTIONS = 4;
@@ -47,15 +60,14 @@ const QUICK_SILENCE_MS = 5_000;
 const SEARCH_SILENCE_MS = 120_000;
 /** `Index is not enabled for filtertype basic` and `Unknown filtertype` of Bitcoin Core and its descendants. */
 const NO_FILTERS = /not enabled|unknown filtertype/i;
-/** `Block not available (pruned data)` of Bitcoin Core and its descendants. */
-const PRUNED = /pruned/i;
 
 /** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
-export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
+export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
   const { currency } = options;
   const row = utxoRow(currency);
   const features = row.utxo.blockFeatures;
   const { dialect } = row.utxo;
+  const provesWork = options.network === 'mainnet';
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // calls that every node answers at once: one that does not is noticed soon, also during a large answer
@@ -74,6 +86,23 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
   const lacking = new Map<number, number>();
   function noteListing(listing: readonly string[]): void {
     if (denied.size > 0) denied = stillListed(denied, listing);
+  }
+
+  async function readBlockOf(
+    bytes: Buffer,
+    hash: string,
+    list: Pick<WatchList, 'hasScript' | 'hasOutpoint'>,
+  ): Promise<BlockFacts> {
+    // where the work is the hash that we compute anyway; scrypt takes too long for every block
+    if (provesWork && row.utxo.work.hash === 'header')
+      await asTrouble(rpc, hash, () => checkHeaderWork(bytes, hash, targetOf(row.utxo.work.limitBits)));
+    try {
+      return readBlockBytes(bytes, hash, features, list);
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      const asked = { rpc, features, watch: list };
+      return decodedBlock(error, asked, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
+    }
   }
 
   return {
@@ -103,12 +132,22 @@ export function createUtxoNode(options: UtxoNodeOptions): UtxoNode {
     async readBlock(hash, watch) {
       const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
       await watch.fresh();
-      try {
-        return readBlockBytes(bytes, hash, features, watch);
-      } catch (error) {
-        if (!(error instanceof Malformed)) throw error;
-        return await decodedBlock(error, { rpc, features, watch }, { hash, bytes, listed: dialect.rawBlock === 0 ? 1 : true });
-      }
+      return readBlockOf(bytes, hash, watch);
+    },
+    async proveBlock(hash, easiest) {
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
+      const { previousHash } = await readBlockOf(bytes, hash, NOTHING);
+      if (easiest !== null) await asTrouble(rpc, hash, () => checkWork(bytes, hash, row.utxo.work, easiest));
+      return previousHash;
+    },
+    async targetAt(hash) {
+      if (!provesWork) return null;
+      const answer = fromHex(await refusalAsTrouble(rpc, quick.call('getblockheader', [hash, false]), `header ${hash}`));
+      return asTrouble(rpc, hash, () => {
+        if (answer === null) throw new Malformed('its header is no hex');
+        checkHeader(answer, hash, features);
+        return { target: targetIn(answer), previousHash: displayHash(answer, 4) };
+      });
     },
     async mempool() {
       const listing = asTxids(rpc, 'getrawmempool', await refusalAsTrouble(rpc, rpc.callList('getrawmempool')));
@@ -213,6 +252,8 @@ function countDenial(rpc: Rpc, denied: Map<string, number>, txid: string): void 
   throw new NodeTrouble('bad_answer', reason);
 }
 
+const NOTHING = { hasScript: () => false, hasOutpoint: () => false };
+
 /** Blocks may be lost between two answers, but not again and again while the height stays. */
 function countLack(rpc: Rpc, lacking: Map<number, number>, at: { readonly height: number; readonly claimed: number }): void {
   const times = (lacking.get(at.height) ?? 0) + 1;
@@ -220,53 +261,4 @@ function countLack(rpc: Rpc, lacking: Map<number, number>, at: { readonly height
   if (times < DENIED_OFTEN) return;
   const reason = `${rpc.name}: it claims ${at.claimed} blocks, and ${times} times in a row it said that it does not have block ${at.height}`;
   throw new NodeTrouble('bad_answer', reason);
-}
-
-/** From its bytes; if they cannot be read, from the node's decoded answer. */
-async function readTransaction(asked: Asked, txid: string, raw: Buffer): Promise<TransactionFacts | null> {
-  try {
-    return readTransactionBytes(raw, txid, asked.features, asked.watch);
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error;
-    try {
-      return await readDecodedTransaction(asked, txid, raw.length);
-    } catch (cause) {
-      if (!(cause instanceof Malformed)) throw cause;
-      throw new Malformed(bothReasons(error, cause), { cause });
-    }
-  }
-}
-
-/** What neither the bytes nor the decoded answer prove is the node's trouble: nothing is booked from it, and it is requested again. */
-async function decodedBlock(
-  unread: Malformed,
-  asked: Asked,
-  block: { readonly hash: string; readonly bytes: Buffer; readonly listed: 1 | true },
-): Promise<BlockFacts> {
-  try {
-    return await readDecodedBlock(asked, block);
-  } catch (cause) {
-    if (!(cause instanceof Malformed || cause instanceof RpcRefusal)) throw cause;
-    const reason = `${asked.rpc.name}: block ${block.hash} cannot be read: ${bothReasons(unread, cause)}`;
-    throw new NodeTrouble('bad_answer', reason, { cause });
-  }
-}
-
-/** Why the bytes could not be read, and why the node's decoded answer did not help. */
-function bothReasons(bytes: Error, decoded: Error): string {
-  return decoded.message === bytes.message ? decoded.message : `${bytes.message}; from its decoded answer: ${decoded.message}`;
-}
-
-async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {
-  try {
-    return await call;
-  } catch (cause) {
-    if (!(cause instanceof RpcRefusal)) throw cause;
-    const about = what === '' ? '' : ` (${what})`;
-    if (PRUNED.test(cause.message)) {
-      const reason = `${rpc.name}: it is pruned and no longer has what we need${about}; give it more space (prune=…), or another node`;
-      throw new NodeTrouble('pruned', reason, { cause });
-    }
-    throw new NodeTrouble('bad_answer', `${rpc.name}: ${cause.message}${about}`, { cause });
-  }
 }

@@ -55,7 +55,7 @@ export type KnownFacts = {
   readonly spenders: ReadonlyMap<string, readonly string[]>;
 };
 
-type RawFacts = {
+export type RawFacts = {
   id: bigint;
   transaction_id: string;
   txid: string;
@@ -70,11 +70,11 @@ type RawFacts = {
   conflict_txid: string | null;
   rival_mined: boolean;
 };
-const COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
+export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
   p.gone_since, p.last_height, p.conflict_txid,
   exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as rival_mined`;
 
-function paymentFacts(row: RawFacts): PaymentFacts {
+export function paymentFacts(row: RawFacts): PaymentFacts {
   const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
   return {
     id: row.id,
@@ -130,7 +130,7 @@ export async function readFacts(
     await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
       const { rows } = await sql.query<RawFacts>({
         text: `select q.* from unnest($2::text[]) as k(key)
-                cross join lateral (select ${COLUMNS} from (select * from payments t where ${wanted} offset 0) p where p.currency = $1 offset 0) q`,
+                cross join lateral (select ${FACT_COLUMNS} from (select * from payments t where ${wanted} offset 0) p where p.currency = $1 offset 0) q`,
         values: [currency, part],
       });
       for (const row of rows) found.set(row.id, row);
@@ -138,20 +138,6 @@ export async function readFacts(
   }
   const rows = [...found.values()].sort((a, b) => (a.txid === b.txid ? a.vout - b.vout : a.txid < b.txid ? -1 : 1));
   return { owners: seen.owners, payments: rows.map(paymentFacts), spenders };
-}
-
-/** The payments of a chain that are not in a block: in the mempool, gone since a time, or conflicted by a rival that is not mined either. */
-export async function readUnminedPayments(sql: Sql, currency: UtxoCode, goneSinceMs: number): Promise<readonly PaymentFacts[]> {
-  const { rows } = await sql.query<RawFacts>({
-    name: 'read_unmined_payments',
-    text: `select ${COLUMNS} from payments p
-             where p.currency = $1 and p.state in ('mempool', 'gone') and (p.state = 'mempool' or p.gone_since >= $2)
-           union all
-           select ${COLUMNS} from rivals r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
-             where r.currency = $1 and r.height is null`,
-    values: [currency, new Date(goneSinceMs)],
-  });
-  return rows.map(paymentFacts);
 }
 
 /**
@@ -200,14 +186,14 @@ export type MissingPayment = {
   readonly entry: string | null;
 };
 
-/** The payments of a chain that are in the mempool. */
+/** The transactions of a chain's mempool that have payments to ours; one for each of ours. */
 export async function readWaiting(
   sql: Sql,
   currency: UtxoCode,
 ): Promise<readonly { readonly txid: string; readonly transactionId: string }[]> {
   const { rows } = await sql.query<{ txid: string; transactionId: string }>({
     name: 'read_waiting_payments',
-    text: `select txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by id`,
+    text: `select distinct txid, transaction_id as "transactionId" from payments where currency = $1 and state = 'mempool' order by 1, 2`,
     values: [currency],
   });
   return rows;

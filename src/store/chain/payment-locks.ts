@@ -14,14 +14,32 @@ export type LockFact = {
   readonly lock: ChainLock | null;
 };
 
-/** Payments whose lock can still change something: in the mempool, or above a height and without the lock of their block. */
-export async function readLockable(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<LockFact[]> {
-  const { rows } = await sql.query<{ id: bigint; transaction_id: string; txid: string; lock: ChainLock | null }>({
+/**
+ * The transactions whose lock can still change something, with the locks that their payments have: in the mempool, or above a height and
+ * without the lock of their block.
+ */
+export async function readLockable(
+  sql: Sql,
+  currency: UtxoCode,
+  aboveHeight: number,
+): Promise<readonly Pick<LockFact, 'txid' | 'lock'>[]> {
+  const { rows } = await sql.query<Pick<LockFact, 'txid' | 'lock'>>({
     name: 'read_lockable',
-    text: `select id, transaction_id, txid, lock from payments where currency = $1 and state = 'mempool'
-             union all
-           select id, transaction_id, txid, lock from payments where currency = $1 and height > $2 and lock is distinct from 'chainlock'`,
+    text: `select txid, lock from payments where currency = $1 and state = 'mempool'
+             union
+           select txid, lock from payments where currency = $1 and height > $2 and lock is distinct from 'chainlock'`,
     values: [currency, aboveHeight],
+  });
+  return rows;
+}
+
+/** The payments of these transactions that are in the mempool or in a block, with their locks. */
+export async function readLocksOf(sql: Sql, currency: UtxoCode, txids: readonly string[]): Promise<readonly LockFact[]> {
+  const { rows } = await sql.query<{ id: bigint; transaction_id: string; txid: string; lock: ChainLock | null }>({
+    name: 'read_locks_of',
+    text: `select id, transaction_id, txid, lock from payments
+            where currency = $1 and txid = any ($2) and state in ('mempool', 'mined') order by id`,
+    values: [currency, txids],
   });
   return rows.map((row) => ({ id: row.id, transactionId: row.transaction_id, txid: row.txid, lock: row.lock }));
 }

@@ -6,17 +6,11 @@ import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-coins.ts';
-import {
-  type KnownFacts,
-  type PaymentFacts,
-  readFacts,
-  readUnminedPayments,
-  type Sighting,
-  type SightingsContext,
-} from './payment-facts.ts';
+import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
 import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
+import type { UnminedFacts } from './unmined.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 
 /** Records the payments that one block, or the mempool, shows. Returns how many payments changed. */
@@ -145,22 +139,6 @@ export async function takeBackAbove(
 }
 /** No rule needs more confirmations than the longest coinbase maturity. */
 const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));
-
-/** Our payments that are not in a block, and their rivals. */
-export type UnminedFacts = {
-  readonly payments: readonly PaymentFacts[];
-  readonly rivals: readonly string[];
-};
-
-/** `sinceMs`: payments that have been gone for longer come back only as new sightings. */
-export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number): Promise<UnminedFacts> {
-  const rivals = await sql.query<{ txid: string }>({
-    name: 'read_unmined_rivals',
-    text: 'select txid from rivals where currency = $1 and height is null',
-    values: [currency],
-  });
-  return { payments: await readUnminedPayments(sql, currency, sinceMs), rivals: rivals.rows.map((row) => row.txid) };
-}
 
 /**
  * Compares the payments that are not in a block with the whole mempool of a node whose tip is our cursor: one that is missing is gone, one

@@ -2,6 +2,7 @@
 // service's own accounts.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Balances, Entry, Part } from '../../core/judge/case.ts';
+import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 
@@ -48,10 +49,10 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
 
 function columnsOf(parts: readonly (Part & { readonly entryKey: string })[]): unknown[] {
   return [
-    parts.map((part) => part.entryKey),
-    parts.map((part) => part.key),
-    parts.map((part) => part.amount),
-    parts.map((part) => part.reversesKey),
+    arrayText(parts.map((part) => part.entryKey)),
+    arrayText(parts.map((part) => part.key)),
+    arrayText(parts.map((part) => part.amount)),
+    arrayText(parts.map((part) => part.reversesKey)),
   ];
 }
 

@@ -2,9 +2,10 @@
 // them, and written to the rows afterwards in portions (db: payment_decisions). Until all are written nothing else is decided about the
 // transaction.
 import type { Payment } from '../../core/judge/case.ts';
+import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
-import { arrayText, JUDGED_COLUMNS } from './judged-columns.ts';
+import { JUDGED_COLUMNS } from './judged-columns.ts';
 
 /** The largest number of rows in one statement: more would occupy this process for long. */
 const ROWS_AT_ONCE = 2_000;
@@ -23,7 +24,7 @@ export function keepDecisions(sql: Sql, decisions: readonly PaymentDecision[]): 
                select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::boolean[],
                                     ${JUDGED_COLUMNS.map(({ type }, n) => `$${n + 5}::${type}[]`).join(', ')})`,
       values: [
-        part.map(({ transactionId }) => transactionId),
+        arrayText(part.map(({ transactionId }) => transactionId)),
         arrayText(part.map(({ payment }) => payment.id)),
         arrayText(part.map(({ nowMs }) => new Date(nowMs))),
         arrayText(part.map(({ payment }) => payment.classified)),

@@ -4,10 +4,11 @@ import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { postEntries } from '../ledger/ledger.ts';
+import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { LockedTransaction } from './cases.ts';
-import { arrayText, JUDGED_COLUMNS } from './judged-columns.ts';
+import { JUDGED_COLUMNS } from './judged-columns.ts';
 import { keepDecisions } from './payment-decisions.ts';
 
 /** The largest number of rows in one statement: more would occupy this process, and whoever waits for the statement, for long. */

@@ -1,0 +1,86 @@
+// The payments of a chain that are not in a block, for the comparison with a node's mempool. Anybody can make hundreds of thousands of them
+// with a few transactions: so they are compared by txid, and only those are read for which the mempool says something else.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+import { FACT_COLUMNS, type PaymentFacts, paymentFacts, type RawFacts } from './payment-facts.ts';
+
+/** Payments that are not in a block, and the rivals of payments that are in none. */
+export type UnminedFacts = {
+  readonly payments: readonly PaymentFacts[];
+  readonly rivals: readonly string[];
+};
+
+/** What a node lists as its mempool. */
+export type Listing = {
+  readonly txids: ReadonlySet<string>;
+  /** The txids that came or left since everything was last compared; null = everything is compared. */
+  readonly changed: readonly string[] | null;
+};
+
+/**
+ * The payments in the mempool, gone since a time, or conflicted by a rival that is not mined either, for which this mempool may say
+ * something else.
+ * @param sinceMs payments that have been gone for longer come back only as new sightings
+ */
+export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number, mempool: Listing): Promise<UnminedFacts> {
+  const since = new Date(sinceMs);
+  const rivals = await unminedRivals(sql, currency, mempool.changed);
+  const departed = rivals.filter((txid) => !mempool.txids.has(txid));
+  const txids = mempool.changed ?? (await differing(sql, currency, since, mempool.txids));
+  const found = new Map<bigint, RawFacts>();
+  for (const [name, wanted, keys] of [
+    ['read_unmined_payments', `t.txid = k.key and t.state in ('mempool', 'gone', 'conflicted')`, txids],
+    ['read_rivals_payments', `t.conflict_txid = k.key and t.state = 'conflicted'`, departed],
+  ] as const) {
+    await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
+      const { rows } = await sql.query<RawFacts>({
+        name,
+        text: `select ${FACT_COLUMNS} from unnest($2::text[]) as k(key)
+                cross join lateral (select * from payments t where t.currency = $1 and ${wanted} offset 0) p
+                where case p.state when 'mempool' then true when 'gone' then p.gone_since >= $3
+                        else exists (select 1 from rivals r where r.currency = $1 and r.txid = p.conflict_txid and r.height is null) end`,
+        values: [currency, part, since],
+      });
+      for (const row of rows) found.set(row.id, row);
+    });
+  }
+  return { payments: [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).map(paymentFacts), rivals };
+}
+
+/** The rivals that are not in a block: all of them, or those among some txids. */
+async function unminedRivals(sql: Sql, currency: UtxoCode, among: readonly string[] | null): Promise<readonly string[]> {
+  if (among === null) {
+    const { rows } = await sql.query<{ txid: string }>({
+      name: 'read_unmined_rivals',
+      text: 'select txid from rivals where currency = $1 and height is null',
+      values: [currency],
+    });
+    return rows.map(({ txid }) => txid);
+  }
+  const found: string[] = [];
+  await inParts(among, CHOSEN_AT_ONCE, async (part) => {
+    const { rows } = await sql.query<{ txid: string }>({
+      name: 'read_some_unmined_rivals',
+      text: `select r.txid from unnest($2::text[]) as k(txid)
+              cross join lateral (select txid from rivals where currency = $1 and txid = k.txid and height is null offset 0) r`,
+      values: [currency, part],
+    });
+    for (const { txid } of rows) found.push(txid);
+  });
+  return found;
+}
+
+/** The txids of payments in no block for which the mempool says something else; conflicted ones that came back are among them. */
+async function differing(sql: Sql, currency: UtxoCode, since: Date, listed: ReadonlySet<string>): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ txid: string; state: PaymentFacts['state'] }>({
+    name: 'read_unmined_txids',
+    text: `select distinct txid, state from payments
+             where currency = $1 and state in ('mempool', 'gone') and (state = 'mempool' or gone_since >= $2)
+           union
+           select p.txid, p.state from rivals r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
+             where r.currency = $1 and r.height is null`,
+    values: [currency, since],
+  });
+  return [...new Set(rows.filter(({ txid, state }) => listed.has(txid) !== (state === 'mempool')).map(({ txid }) => txid))];
+}
