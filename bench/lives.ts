@@ -7,7 +7,13 @@ import { loadWell } from './measure.ts';
 import { commandLine, cpuMicros, postgresCpuMicros, treeOf } from './processes.ts';
 import type { Figure } from './report.ts';
 
-export type LivesSize = { readonly unpaid: number; readonly rounds: number; readonly restSeconds: number };
+export type LivesSize = {
+  readonly unpaid: number;
+  readonly rounds: number;
+  /** How long the start may go on (caches, collected garbage) before the idle instance is measured, and how long it is. */
+  readonly afterSeconds: number;
+  readonly restSeconds: number;
+};
 
 const AT_ONCE = 16;
 const MINUTE = 60;
@@ -156,7 +162,8 @@ async function paidLives(instance: Instance, rest: Spent, rounds: number): Promi
 /** The lives on a running instance of the sandbox; moves its clock by days. */
 export async function measureLives(instance: Instance, size: LivesSize): Promise<Figure[]> {
   await post(instance, '/auth', { username: 'demo', password: PASSWORD });
-  const rest = await spend(instance, () => new Promise((resolve) => setTimeout(resolve, size.restSeconds * 1000)));
+  await delay(size.afterSeconds * 1000);
+  const rest = await spend(instance, () => delay(size.restSeconds * 1000));
   const total = [...rest.cpu.values()].reduce((sum, micros) => sum + micros, 0);
   const restFigure = {
     work: 'at rest, every process (taken off the lives)',

@@ -113,11 +113,7 @@ export function createRpc(options: RpcOptions): Rpc {
     return inOrder(name, calls, answer);
   }
 
-  async function* inParts(
-    method: string,
-    params: readonly (readonly unknown[])[],
-    most = MOST_JSON_BYTES,
-  ): AsyncGenerator<Part> {
+  async function* inParts(method: string, params: readonly (readonly unknown[])[], most = MOST_JSON_BYTES): AsyncGenerator<Part> {
     for (let from = 0; from < params.length; ) {
       const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from);
       const sink = bytesSink(width === 1 ? most : Math.min(MOST_PART_BYTES, most));
