@@ -47,8 +47,8 @@ export const FEW_BYTES = 256 * 1024;
  * year.
  */
 const MOST_HEX_BYTES = 512 * 1024 * 1024;
-/** The largest answer to a part of many calls: what would exceed it is requested again in smaller parts. */
-const MOST_PART_BYTES = 16 * 1024 * 1024;
+/** The largest answer to a part of many calls, parsed in some 70 ms; what would exceed it is requested again in smaller parts. */
+const MOST_PART_BYTES = 4 * 1024 * 1024;
 /** The node holds a whole part in memory too, whatever its size. */
 const MOST_PART_CALLS = 100;
 /** A hash in a list has 64 letters, in quotes. */
