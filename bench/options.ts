@@ -86,7 +86,7 @@ export const SIZE = options.quick
       behind: 20,
       waiting: 2_000,
       dust: 1_500,
-      lives: { unpaid: 100, rounds: 1, restSeconds: 1 },
+      lives: { unpaid: 100, rounds: 1, afterSeconds: 0, restSeconds: 1 },
     }
   : {
       rounds: 5,
@@ -99,5 +99,5 @@ export const SIZE = options.quick
       behind: 600,
       waiting: 100_000,
       dust: 20_000,
-      lives: { unpaid: 3_000, rounds: 30, restSeconds: 6 },
+      lives: { unpaid: 3_000, rounds: 30, afterSeconds: 12, restSeconds: 10 },
     };

@@ -146,10 +146,10 @@ export type WatchList = {
 export type ChainLock = 'instantsend' | 'chainlock';
 
 export type MempoolPush = {
-  /** A block or transaction arrived: look now. */
+  /** A block arrived, or an announcement was lost: look now, at the whole mempool too. */
   readonly onHint: () => void;
-  /** A raw transaction entered the mempool. */
-  readonly onTransaction: (raw: Uint8Array) => void;
+  /** Raw transactions entered the mempool, or are in a new block; some that came just before a hint may be left out. */
+  readonly onTransactions: (raws: readonly Uint8Array[]) => void;
 };
 
 export type AskedToo = { readonly mempool: boolean };
@@ -190,8 +190,11 @@ export type ChainPort = {
   }>;
   /** Facts of a raw transaction that a push brought; null when it touches nothing watched or cannot be read. `watch` must be fresh. */
   readRaw(raw: Uint8Array, watch: WatchList): TransactionFacts | null;
-  /** What our node says of a transaction's entry into its mempool (the node is an observer too); null when it does not say. */
-  mempoolEntry(txid: string): Promise<MempoolEntry | null>;
+  /**
+   * What our node says of the entry of these transactions into its mempool (the node is an observer too), by txid; without those that are
+   * no longer there, or of which it does not say.
+   */
+  mempoolEntries(txids: readonly string[]): Promise<ReadonlyMap<string, MempoolEntry>>;
   /** Those of the transactions that our own node reports as locked (DASH), in the mempool or in a block; empty on every other chain. */
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
   /** Those in the mempool for which our node has a double-spend proof (BCH); empty where the node has none, null where the chain has none. */

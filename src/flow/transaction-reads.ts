@@ -3,8 +3,9 @@ import type { CurrencyCode } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import { type BalanceEntryRow, balanceEntries } from '../store/ledger/ledger.ts';
+import { type Expansion, readExpansion } from '../store/transactions/expansion.ts';
 import { type ListedTransaction, type ListFilter, listTransactionRows } from '../store/transactions/lists.ts';
-import { type CheckRow, type Expansion, readExpansion } from '../store/transactions/transactions.ts';
+import type { CheckRow } from '../store/transactions/transactions.ts';
 import type { Context } from './context.ts';
 
 export type TransactionView = {
@@ -91,12 +92,12 @@ export async function listTransactions(ctx: Context, filter: ListFilter): Promis
   return { data, hasMore: rows.length > filter.limit };
 }
 
-/** What `expand` shows. @throws Refusal transaction_not_found */
+/** What `expand` shows, its lists where `names` has them. @throws Refusal transaction_not_found */
 export async function expandTransaction(
   ctx: Context,
-  input: { readonly merchantId: bigint; readonly transactionId: string },
+  input: { readonly merchantId: bigint; readonly transactionId: string; readonly names: readonly string[] },
 ): Promise<Expansion> {
-  const expansion = await readExpansion(ctx.db, input.transactionId);
+  const expansion = await readExpansion(ctx.db, input.transactionId, new Set(input.names));
   if (expansion === null || expansion.merchantId !== input.merchantId)
     throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return expansion;

@@ -33,8 +33,9 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return pairReply(await refresh(ctx, { accessToken: body.access_token, refreshToken: body.refresh_token }));
   },
 
-  async createTransaction({ ctx, caller }, body) {
-    const { merchantId } = caller;
+  async createTransaction(call, body) {
+    const { ctx } = call;
+    const { merchantId } = call.caller;
     const made = await createTransaction(ctx, {
       merchantId,
       usdMinor: body.amount,
@@ -42,7 +43,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
       label: body.label,
       email: body.email,
     });
-    const more = await expansion(ctx, { merchantId, transactionId: made.transactionId }, body.expand);
+    const more = await expansion(call, { merchantId, transactionId: made.transactionId }, body.expand);
     return { ...createdReply(made), ...more };
   },
 
@@ -54,13 +55,13 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
         ? await checkTransaction(call.ctx, of)
         : await waitForAnswer(call, of, { seconds, statusWas: body.status_was });
     const reply = checkedReply(view);
-    return body.expand === null ? reply : { ...reply, ...(await expansion(call.ctx, of, body.expand)) };
+    return body.expand === null ? reply : { ...reply, ...(await expansion(call, of, body.expand)) };
   },
 
-  async cancelTransaction({ ctx, caller }, body) {
-    const of = { merchantId: caller.merchantId, transactionId: body.transaction_id };
-    const { transactionId, status, message } = await cancelTransaction(ctx, of);
-    return { transaction_id: transactionId, status, message, ...(await expansion(ctx, of, body.expand)) };
+  async cancelTransaction(call, body) {
+    const of = { merchantId: call.caller.merchantId, transactionId: body.transaction_id };
+    const { transactionId, status, message } = await cancelTransaction(call.ctx, of);
+    return { transaction_id: transactionId, status, message, ...(await expansion(call, of, body.expand)) };
   },
 
   ...PAYOUT_HANDLERS,
@@ -99,7 +100,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
       createdGteMs: body.created_gte,
       createdLtMs: body.created_lt,
     };
-    return listReply(await context.lists(merchantId, () => listTransactions(ctx, filter)));
+    return context.lists(merchantId, async () => listReply(await listTransactions(ctx, filter)));
   },
 
   async resolveTransaction({ ctx, caller }, body) {

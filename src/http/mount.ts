@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Access, Endpoint } from '../contract/endpoint.ts';
 import { type BodyOf, readFields } from '../contract/fields.ts';
 import type { MerchantApi } from '../contract/merchant-api.ts';
+import { withRawJson } from '../contract/raw-json.ts';
 import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import type { Context } from '../flow/context.ts';
 import { type Answer, once } from '../flow/once.ts';
@@ -130,7 +131,7 @@ function checkedFields(endpoint: Endpoint, body: JsonObject): Fields {
 
 /** As the operation's row describes the reply. */
 function serialized(reply: FastifyReply, value: unknown): string {
-  return reply.serialize(value as object) as string;
+  return withRawJson(value as object, (one) => reply.serialize(one) as string);
 }
 
 type TokenCall = { readonly request: FastifyRequest; readonly body: JsonObject; readonly caller: Caller };

@@ -1,4 +1,5 @@
 // Results as replies (behaviour §1: decimal strings, UTC with milliseconds).
+import { rawJson } from '../contract/raw-json.ts';
 import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
 import type { TypeOf } from '../contract/shapes.ts';
 import { formatAmount, formatMinor } from '../core/money.ts';
@@ -13,6 +14,7 @@ import {
   type TransactionView,
 } from '../flow/transaction-reads.ts';
 import { qrDataUri } from './qr/data-uri.ts';
+import type { ServerContext } from './server-context.ts';
 
 /** UTC, ISO 8601 with milliseconds and Z. */
 export function isoTime(ms: number): string {
@@ -69,10 +71,15 @@ const SENTENCES: Readonly<Record<TransactionStatus, string>> = {
   timedout_checked: 'No payment within 24 hours.',
 };
 
-export function listReply(list: TransactionList): TypeOf<typeof transactionList> {
-  return {
-    success: true,
-    data: list.data.map((item) => ({
+/** How many QR codes are drawn before other calls have their turn: some 4 ms. */
+const DRAWN_AT_ONCE = 10;
+
+/** A page of a list. Codes that were drawn before are kept (qr/data-uri.ts); the others take time, which other calls must not wait for. */
+export async function listReply(list: TransactionList): Promise<TypeOf<typeof transactionList>> {
+  const data: TypeOf<typeof transactionList>['data'][number][] = [];
+  for (const item of list.data) {
+    if (data.length % DRAWN_AT_ONCE === DRAWN_AT_ONCE - 1) await new Promise(setImmediate);
+    data.push({
       ...checkedReply(item),
       wallet_address: item.address,
       qr_code: qrDataUri(paymentUri(item.currency, item.address, item.cryptoMinor)),
@@ -81,9 +88,9 @@ export function listReply(list: TransactionList): TypeOf<typeof transactionList>
       message: SENTENCES[item.status],
       crypto_selected: item.currency,
       label: item.label,
-    })),
-    has_more: list.hasMore,
-  };
+    });
+  }
+  return { success: true, data, has_more: list.hasMore };
 }
 
 export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntries>>): TypeOf<typeof entryList> {
@@ -105,25 +112,22 @@ export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntri
 
 type Name = 'payments' | 'events' | 'refund' | 'rate';
 
-/** The fields that `expand` names; nothing is read when it names none. */
+type Expanded = Pick<TypeOf<typeof checkedTransaction>, Name>;
+
+/** The fields that `expand` names; nothing is read when it names none. What may be long waits for its turn among the merchant's lists. */
 export async function expansion(
-  ctx: Context,
+  { ctx, context }: { readonly ctx: Context; readonly context: ServerContext },
   of: { readonly merchantId: bigint; readonly transactionId: string },
   names: readonly Name[] | null,
-): Promise<Pick<TypeOf<typeof checkedTransaction>, Name>> {
+): Promise<Expanded> {
   if (names === null || names.length === 0) return {};
-  const found = await expandTransaction(ctx, of);
-  const all = {
-    payments: () =>
-      found.payments.map((payment) => ({
-        txid: payment.txid,
-        amount: formatAmount(payment.amount, payment.currency),
-        confirmations: payment.confirmations,
-        seen_at: isoTime(payment.seenAtMs),
-        counted: payment.counted,
-      })),
-    events: () =>
-      found.events.map((event) => ({ status: event.status as TransactionStatus, at: isoTime(event.atMs), reason: event.reason })),
+  const read = () => expandTransaction(ctx, { ...of, names });
+  const isLong = names.includes('payments') || names.includes('events');
+  // inside a keyed write a connection is held already, and may not wait for others that hold some
+  const found = await (isLong && ctx.afterwards === undefined ? context.lists(of.merchantId, read) : read());
+  const all: { readonly [N in Name]: () => Expanded[N] } = {
+    payments: () => rawJson<Expanded['payments']>(found.payments ?? '[]'),
+    events: () => rawJson<Expanded['events']>(found.events ?? '[]'),
     // nothing sends money back yet
     refund: () => null,
     rate: () => rateReply(found.rate),

@@ -7,7 +7,8 @@ import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
-import { findPayable } from '../store/transactions/payable.ts';
+import { createBatch } from '../store/postgres/batch.ts';
+import { findPayables } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
 import { type Opened, open } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
@@ -78,7 +79,7 @@ async function start(): Promise<Running> {
 function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
   let prices: Promise<readonly RateFeed[]> | null = null;
   return {
-    findTransaction: (id) => findPayable(ctx.db, id),
+    findTransaction: createBatch(2, (ids: readonly string[]) => findPayables(ctx.db, ids)),
     async addMerchant({ username, password, email, businessName }) {
       const given = { email: email ?? 'merchant@example.com', businessName: businessName ?? 'Sandbox Shop' };
       return unlessTaken(async () => {
@@ -92,7 +93,7 @@ function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
         return { affiliate_id: affiliateId, username, scopes };
       });
     },
-    untilRead: (currencies, timeoutMs) => untilRead(ctx, currencies, timeoutMs),
+    untilRead: (...asked) => untilRead(ctx, ...asked),
     settle: (timeoutMs) => settle(ctx, timeoutMs),
     async refreshRates() {
       // loaded by the first control that needs them: the exchanges' clients are a good part of this process

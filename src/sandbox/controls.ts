@@ -45,16 +45,16 @@ const isReadable = ({ state }: SimulatedNode): boolean => !state.trouble.down &&
 /** After a payment or another move on a chain: answers when the service has seen it, unless the service cannot reach the node. */
 async function seen(
   context: ControlContext,
-  { answer, node }: { readonly answer: unknown; readonly node: SimulatedNode },
+  { answer, node, isBlock = false }: { readonly answer: unknown; readonly node: SimulatedNode; readonly isBlock?: boolean },
 ): Promise<unknown> {
-  if (isReadable(node)) await context.nudge(node.dialect.code);
+  if (isReadable(node)) await context.nudge(node.dialect.code, isBlock);
   return answer;
 }
 
 async function mine(context: ControlContext, body: Body): Promise<unknown> {
   const node = requiredNode(context.nodes, body);
   const { height, hash } = node.mine(requiredWhole(body, 'blocks', 1, MOST_BLOCKS));
-  return seen(context, { answer: { height, hash }, node });
+  return seen(context, { answer: { height, hash }, node, isBlock: true });
 }
 
 async function reorg(context: ControlContext, body: Body): Promise<unknown> {

@@ -19,6 +19,8 @@ const { createServer } = process.getBuiltinModule('node:http');
 const PREDECESSOR_MS = 6_000;
 /** How long a control waits until the service has seen its effect. */
 const NUDGE_MS = 10_000;
+/** Controls that come within this time wait for one look of the service together. */
+const GATHER_MS = 10;
 
 type Endpoint = { readonly url: string; readonly secret: string };
 
@@ -42,8 +44,16 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const nodes = openNodes(options);
     const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
-    const look = coalesced((currency: UtxoCode) => service.untilRead([currency], NUDGE_MS).catch(logged(log)));
-    const nudge = (currency: UtxoCode) => atMost(NUDGE_MS, look(currency));
+    const asked = new Map<UtxoCode, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
+    const look = coalesced((currency: UtxoCode) => {
+      const since = asked.get(currency);
+      asked.delete(currency);
+      return service.untilRead([currency], NUDGE_MS, since).catch(logged(log));
+    });
+    const nudge = (currency: UtxoCode, isAnnounced = false): Promise<void> => {
+      asked.set(currency, { sinceMs: clock.now(), isAnnounced: isAnnounced && asked.get(currency)?.isAnnounced !== false });
+      return atMost(NUDGE_MS, look(currency));
+    };
     handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
@@ -154,26 +164,24 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
   }
 }
 
-/** Runs one at a time for each key; callers that come meanwhile wait for one more run, which all of them share. */
+/**
+ * Runs one at a time for each key, a moment after it was first called for; callers that come after it began wait for one more run, which all
+ * of them share.
+ */
 function coalesced<K>(run: (key: K) => Promise<unknown>): (key: K) => Promise<void> {
   const running = new Map<K, Promise<void>>();
   const next = new Map<K, Promise<void>>();
-  function start(key: K): Promise<void> {
+  async function start(key: K): Promise<void> {
+    await Promise.all([running.get(key), delay(GATHER_MS)]);
     const current = run(key).then(() => {
       if (running.get(key) === current) running.delete(key);
     });
     running.set(key, current);
-    return current;
+    next.delete(key);
+    await current;
   }
   return (key) => {
-    const before = running.get(key);
-    if (before === undefined) return start(key);
-    const waiting =
-      next.get(key) ??
-      before.then(() => {
-        next.delete(key);
-        return start(key);
-      });
+    const waiting = next.get(key) ?? start(key);
     next.set(key, waiting);
     return waiting;
   };

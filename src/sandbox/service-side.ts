@@ -34,8 +34,14 @@ export type SandboxService = {
   /**
    * Waits until the service has read these chains after now and judged the results, at most this long; returns whether it has. A chain that
    * it cannot read counts as read.
+   * @param since.sinceMs instead of after now, after this time of the clock
+   * @param since.isAnnounced the nodes have announced what is to be read: the service is hurried only when that was not enough
    */
-  untilRead(currencies: readonly UtxoCode[], timeoutMs: number): Promise<boolean>;
+  untilRead(
+    currencies: readonly UtxoCode[],
+    timeoutMs: number,
+    since?: { readonly sinceMs: number; readonly isAnnounced: boolean },
+  ): Promise<boolean>;
   /** Waits until everything that is due on the current clock has been done once, at most this long; returns whether it was. */
   settle(timeoutMs: number): Promise<boolean>;
   /** Asks all rate sources now, so that the next quote uses their answers. */
@@ -76,5 +82,5 @@ export type ControlContext = {
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
   /** Makes the service look at a chain now, and waits until it has; not for ever. */
-  readonly nudge: (currency: UtxoCode) => Promise<void>;
+  readonly nudge: (currency: UtxoCode, isAnnounced?: boolean) => Promise<void>;
 };

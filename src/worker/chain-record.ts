@@ -4,7 +4,7 @@ import type { UtxoCode } from '../core/currency.ts';
 import type { NodeCondition } from '../core/ports.ts';
 import { type ChainCursor, goOn, setCaughtUp } from '../store/chain/blocks.ts';
 import { recordCondition } from '../store/chain/node-conditions.ts';
-import { wakeJudge } from '../store/chain/sightings.ts';
+import type { Sql } from '../store/postgres/connect.ts';
 import type { ChainContext } from './chain-context.ts';
 
 export type Looked = {
@@ -49,12 +49,15 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushe
   /** A clock that was set back counts as one that advanced. */
   const isSilent = (atMs: number): boolean => written === null || Math.abs(atMs - written.atMs) >= SIGN_OF_LIFE_MS;
 
-  async function condition({ condition, atMs, behind = null, quiet }: Looked): Promise<void> {
-    const what = JSON.stringify([essence(condition), behind]);
-    if (quiet && written?.what === what && !isSilent(atMs)) return;
+  function record(sql: Sql, { condition, atMs, behind = null }: Looked): Promise<void> {
+    return recordCondition(sql, currency, condition, atMs, { behind, pushes: isPushed() });
+  }
+  async function condition(looked: Looked): Promise<void> {
+    const what = whatOf(looked);
+    if (looked.quiet && written?.what === what && !isSilent(looked.atMs)) return;
     rest = null;
-    await recordCondition(ctx.db, currency, condition, atMs, { behind, pushes: isPushed() });
-    written = { what, atMs };
+    await record(ctx.db, looked);
+    written = { what, atMs: looked.atMs };
   }
 
   return {
@@ -66,16 +69,16 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushe
     condition,
     async readToTheEnd(cursor, looked) {
       const { atMs, quiet } = looked;
-      const isNews = rest?.epoch !== cursor.epoch || written?.what !== JSON.stringify([essence(looked.condition), null]);
+      const isNews = rest?.epoch !== cursor.epoch || written?.what !== whatOf({ ...looked, behind: null });
       if (!isNews && quiet && !isDue(atMs) && !isSilent(atMs)) return true;
       if (isNews) {
         const done = await ctx.db.transaction(async (sql) => {
-          const isOurs = await setCaughtUp(sql, currency, cursor, atMs);
-          if (isOurs) await wakeJudge(sql, currency);
-          return isOurs;
+          if (!(await setCaughtUp(sql, currency, cursor, atMs))) return false;
+          await record(sql, looked);
+          return true;
         });
         if (!done) return false;
-        await condition({ ...looked, quiet: false });
+        written = { what: whatOf(looked), atMs };
       } else {
         const check = ctx.db.identity.look();
         const { done, relation } = await goOn(ctx.db, currency, cursor, atMs, { wakesJudge: isDue(atMs), pushes: isPushed() });
@@ -91,6 +94,11 @@ export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushe
       rest = null;
     },
   };
+}
+
+/** What is stored of a look, to notice a change. */
+function whatOf({ condition, behind = null }: Looked): string {
+  return JSON.stringify([essence(condition), behind]);
 }
 
 /** The part of a condition that is stored. */

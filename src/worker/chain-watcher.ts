@@ -101,7 +101,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
         mempool.lookAtAll();
         hint();
       },
-      onTransaction: (raw) => mempool.take(raw),
+      onTransactions: mempool.take,
     });
     const before = held ?? (await takeCursor(condition, pass));
     held = null;

@@ -7,14 +7,25 @@ import type { ChainWatcher } from './chain-watcher.ts';
 import type { Job } from './loop.ts';
 
 const LOOK_MS = 2_000;
+/** Every decision of the judge makes a look useful: those that come within this time share one, unless a caller waits. */
+const GATHER_MS = 200;
 export const DUE_JOB = 'what is due';
 
 export function createDueJob(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>): Job {
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  let restMs = LOOK_MS;
   return {
     name: DUE_JOB,
-    everyMs: LOOK_MS,
+    everyMs: () => restMs,
     urgent: true,
-    async run(_hurried, wake = () => undefined) {
+    async run(hurried = false, wake = () => undefined) {
+      const gatheredMs = performance.now() - lookedMs;
+      restMs = LOOK_MS;
+      if (!hurried && gatheredMs < GATHER_MS) {
+        restMs = GATHER_MS - gatheredMs;
+        return false;
+      }
+      lookedMs = performance.now();
       const { isDue, chains, jobs } = await readOutlook(ctx.db, ctx.ports.clock.now());
       for (const [currency, watcher] of watchers) watcher.expect(chains.get(currency)?.nextDueMs ?? null);
       if (isDue) wake('judge');

@@ -120,22 +120,26 @@ function priced(ctx: Context, report: Report): () => Promise<boolean> {
 /** The judge; a decision may soon make something else due, and transactions that another session holds are tried again. */
 function judging(ctx: Context, report: Report): Job {
   let isLeft = false;
+  let isAll = false;
   let decided = false;
-  const judgeDue = createJudgeDue(
-    ctx,
-    (id, error) => report(`judge ${id}`, error),
-    () => {
+  const judgeDue = createJudgeDue(ctx, (id, error) => report(`judge ${id}`, error), {
+    onLeft() {
       isLeft = true;
     },
-  );
+    onAll() {
+      isAll = true;
+    },
+  });
   return {
     name: 'judge',
     everyMs: () => (isLeft ? SECOND_MS / 4 : Number.POSITIVE_INFINITY),
     urgent: true,
     async run(_hurried, wake) {
       isLeft = false;
-      const more = await judgeDue();
-      if (!more && decided) for (const job of [DUE_JOB, CREDITED_JOB]) wake?.(job);
+      isAll = false;
+      const isDecided = await judgeDue();
+      const more = isDecided && !isAll;
+      if (!more && (decided || isDecided)) for (const job of [DUE_JOB, CREDITED_JOB]) wake?.(job);
       decided = more;
       return more;
     },

@@ -4,7 +4,7 @@ import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
 import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { type DueTransaction, dueTransactions } from '../store/transactions/due.ts';
+import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
 import { hasMorePayments, setAside } from '../store/transactions/set-aside.ts';
 
@@ -23,33 +23,40 @@ const REST = 4;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;
 
+type Outcome = {
+  /** Something is due that could not be decided just now: another session holds it. */
+  onLeft?(): void;
+  /** All that was due has been decided: looking again at once would find only what was announced anyway. */
+  onAll?(): void;
+};
+
 /**
- * @param onLeft called when something is due that could not be decided just now: another session holds it
  * @param mostPayments a transaction with more payments is set aside
+ * @returns the function that decides what is due; it returns whether anything was decided: there may be more
  */
 export function createJudgeDue(
   ctx: Context,
   onTrouble: OnTrouble,
-  onLeft: () => void = () => undefined,
+  outcome: Outcome = {},
   mostPayments = MOST_PAYMENTS,
 ): () => Promise<boolean> {
-  /** Decides these in one database transaction; returns whether any was decided. */
-  async function judge(ids: readonly string[]): Promise<boolean> {
+  /** Decides these in one database transaction; returns how many were decided. */
+  async function judge(ids: readonly string[]): Promise<number> {
     try {
       const { decided, failed } = await ctx.db.transaction((sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)));
       for (const { id, error } of failed) await putAside(id, error);
-      return decided.length > 0;
+      return decided.length;
     } catch (error) {
       if (!(error instanceof UndecidedError)) throw error;
       const [id, another] = ids;
       if (another === undefined) {
         await putAside(id as string, error.cause);
-        return false;
+        return 0;
       }
       // one of them cannot be written: halving finds it, and the others go on without it
       const half = Math.ceil(ids.length / 2);
       const first = await judge(ids.slice(0, half));
-      return (await judge(ids.slice(half))) || first;
+      return first + (await judge(ids.slice(half)));
     }
   }
 
@@ -134,10 +141,12 @@ export function createJudgeDue(
   return async () => {
     const due = await dueTransactions(ctx.db);
     const large = due.filter(({ isLarge }) => isLarge).map(({ id }) => id);
-    let progress = false;
-    for (const ids of together(due.filter(({ isLarge }) => !isLarge))) progress = (await judge(ids)) || progress;
-    progress = (await judgeLarge(large, large.length < due.length)) || progress;
-    if (due.length > 0 && !progress) onLeft();
+    let decided = 0;
+    for (const ids of together(due.filter(({ isLarge }) => !isLarge))) decided += await judge(ids);
+    if (decided > 0 && decided === due.length && decided < MOST_DUE) outcome.onAll?.();
+    const isPortion = await judgeLarge(large, large.length < due.length);
+    const progress = decided > 0 || isPortion;
+    if (due.length > 0 && !progress) outcome.onLeft?.();
     return progress;
   };
 }

@@ -32,6 +32,14 @@ export function readOf({ listing, read }: Reading, before: Known): ReadonlySet<s
   return known;
 }
 
+/** What is in one of the two lists only. */
+export function difference(one: ReadonlySet<string>, other: ReadonlySet<string>): string[] {
+  const only: string[] = [];
+  for (const txid of one) if (!other.has(txid)) only.push(txid);
+  for (const txid of other) if (!one.has(txid)) only.push(txid);
+  return only;
+}
+
 export type MempoolReader = {
   /** What of the last list could not be read, and why. */
   alarms(): readonly string[];

@@ -13,12 +13,12 @@ import {
 import { type Listing, readUnmined } from '../store/chain/unmined.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
-import { createMempoolReader, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
+import { createMempoolReader, difference, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
-  /** Accepts a pushed raw transaction; calls `onHit` when it touches something of ours. */
-  take(raw: Uint8Array): void;
+  /** Accepts pushed raw transactions; calls `onHit` when one touches something of ours that is not recorded yet. */
+  take(raws: readonly Uint8Array[]): void;
   /** What of the last list could not be read, and why. */
   alarms(): readonly string[];
   /** Something was lost, or the chain changed: the next look compares the whole list. */
@@ -78,6 +78,8 @@ export function createMempoolWatcher(
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
   let nextListingMs = 0;
+  /** Something was recorded since `seen` was listed: what is in it may have been replaced, and come back. */
+  let wroteSince = false;
   /** The list that was last compared with what is recorded, and when everything was; null = something else has changed since. */
   let compared: Compared | null = null;
   /** The last pass in which everything pushed was recorded: the watcher counts as caught up to there for the next push. */
@@ -99,6 +101,12 @@ export function createMempoolWatcher(
     compared = null;
   }
 
+  /** A node announces the transactions of a new block once more: the block brings them. */
+  function isRecorded(txid: string): boolean {
+    forgetIfReplaced();
+    return !wroteSince && seen.has(txid);
+  }
+
   async function scanPushes(): Promise<void> {
     if (scanning) return;
     scanning = true;
@@ -109,7 +117,7 @@ export function createMempoolWatcher(
         await watch.fresh();
         for (const raw of batch) {
           const facts = port.readRaw(raw, watch);
-          if (facts !== null) hits.set(facts.txid, facts);
+          if (facts !== null && !isRecorded(facts.txid)) hits.set(facts.txid, facts);
         }
         if (hits.size > 0) options.onHit();
       }
@@ -129,16 +137,17 @@ export function createMempoolWatcher(
     { pushed, isBehind = false }: { readonly pushed: ReadonlyMap<string, unknown>; readonly isBehind?: boolean },
     nowMs: number,
   ): Promise<Sighting[]> {
-    const all: Sighting[] = [];
-    for (const one of facts) {
-      const entry = one.outputs.length > 0 ? await port.mempoolEntry(one.txid) : null;
+    const all = [...facts];
+    const paying = all.filter((one) => one.outputs.length > 0);
+    const entries = await port.mempoolEntries(paying.map((one) => one.txid));
+    return all.map((one) => {
+      const entry = entries.get(one.txid) ?? null;
       const seenAtMs = Math.min(entry?.atMs ?? nowMs, nowMs);
       // once the whole list was read, what is new in it has just come, whatever clocks say
       const entered = isBehind || seen.isWhole ? null : entry;
       const sighting = { facts: one, seenAtMs, seenOrder: seen.firstSeen(one.txid), entered };
-      all.push(pushed.has(one.txid) ? { ...sighting, caughtUpAtMs: pushedUpToMs } : sighting);
-    }
-    return all;
+      return pushed.has(one.txid) ? { ...sighting, caughtUpAtMs: pushedUpToMs } : sighting;
+    });
   }
 
   /**
@@ -147,9 +156,11 @@ export function createMempoolWatcher(
    */
   async function pushedSightings(facts: Iterable<TransactionFacts>, nowMs: number): Promise<Sighting[] | null> {
     const all: Sighting[] = [];
-    for (const one of facts) {
-      const entry = await port.mempoolEntry(one.txid);
-      if (entry === null) return null;
+    const pushedNow = [...facts];
+    const entries = await port.mempoolEntries(pushedNow.map((one) => one.txid));
+    for (const one of pushedNow) {
+      const entry = entries.get(one.txid);
+      if (entry === undefined) return null;
       const seenAtMs = Math.min(entry.atMs, nowMs);
       all.push({ facts: one, seenAtMs, caughtUpAtMs: pushedUpToMs, seenOrder: seen.firstSeen(one.txid) });
     }
@@ -163,10 +174,11 @@ export function createMempoolWatcher(
     listing: Listing | null,
   ): Promise<boolean> {
     const sinceMs = atMs - GONE_COMPARED_MS;
-    const idle =
-      listing === null ||
-      isNothing(compareWithMempool(await readUnmined(ctx.db, currency, sinceMs, listing), listing.txids, atMs));
-    if (seenNow.length === 0 && idle) return false;
+    if (seenNow.length === 0) {
+      if (listing === null) return false;
+      const unmined = await readUnmined(ctx.db, currency, sinceMs, listing);
+      if (isNothing(compareWithMempool(unmined, listing.txids, atMs))) return false;
+    }
     await ctx.db.transaction(async (sql) => {
       await holdCursor(sql, currency, cursor);
       let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
@@ -189,12 +201,12 @@ export function createMempoolWatcher(
 
   return {
     alarms: reader.alarms,
-    take(raw) {
-      if (pushed.length >= MOST_PUSHES) {
+    take(raws) {
+      if (pushed.length + raws.length > MOST_PUSHES) {
         pushed = [];
         nextListingMs = 0;
       }
-      pushed.push(raw);
+      pushed = [...pushed, ...raws];
       void scanPushes();
     },
     lookAtAll,
@@ -229,7 +241,7 @@ export function createMempoolWatcher(
       forgetIfReplaced();
       const check = ctx.db.identity.look();
       const beganMs = performance.now();
-      const wanted = hits;
+      const wanted = new Map([...hits].filter(([txid]) => !isRecorded(txid)));
       hits = new Map();
       const isPushed = options.isPushed();
       if (isPushed && beganMs < nextListingMs) {
@@ -238,7 +250,10 @@ export function createMempoolWatcher(
           const wrote = await record(cursor, atMs, pushedNow, null);
           check();
           pushedUpToMs = atMs;
-          if (wrote) compared = null;
+          if (wrote) {
+            compared = null;
+            wroteSince = true;
+          }
           return { state: 'incomplete', wrote };
         }
       }
@@ -258,6 +273,7 @@ export function createMempoolWatcher(
         wrote = await record(cursor, atMs, seenNow, isTip && !more ? { txids: listing, changed } : null);
         check();
         seen.listed(readOf(reading, seen), watch.order, isTip && !more && reading.missing.length === 0);
+        wroteSince = !isTip || more;
         if (more) return { state: 'more', wrote };
         if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
         compared = { listing, allMs: before?.allMs ?? beganMs };
@@ -274,14 +290,6 @@ type Compared = { readonly listing: ReadonlySet<string>; readonly allMs: number 
 
 function isRecent(compared: Compared | null): compared is Compared {
   return compared !== null && performance.now() - compared.allMs < COMPARED_AGAIN_MS;
-}
-
-/** What is in one of the two lists only. */
-function difference(one: ReadonlySet<string>, other: ReadonlySet<string>): string[] {
-  const only: string[] = [];
-  for (const txid of one) if (!other.has(txid)) only.push(txid);
-  for (const txid of other) if (!one.has(txid)) only.push(txid);
-  return only;
 }
 
 function isNothing(changes: MempoolChanges): boolean {

@@ -201,14 +201,15 @@ async function lookAtMempool(
     touched.push(...(await port.readMempoolTransactions(listed.slice(from, from + MEMPOOL_AT_ONCE), watch)).touched);
   }
   if (touched.length === 0) return true;
-  const sightings: Sighting[] = [];
   // reading took time: what has been replaced meanwhile is no longer there
   const listing = new Set(await port.mempool());
-  for (const facts of touched.filter(({ txid }) => listing.has(txid))) {
-    const nowMs = ctx.ports.clock.now();
-    const entered = await port.mempoolEntry(facts.txid);
-    sightings.push({ facts, seenAtMs: Math.min(entered?.atMs ?? nowMs, nowMs), seenOrder: firstSeen(facts.txid), entered });
-  }
+  const waiting = touched.filter(({ txid }) => listing.has(txid));
+  const nowMs = ctx.ports.clock.now();
+  const entries = await port.mempoolEntries(waiting.map(({ txid }) => txid));
+  const sightings = waiting.map((facts): Sighting => {
+    const entered = entries.get(facts.txid) ?? null;
+    return { facts, seenAtMs: Math.min(entered?.atMs ?? nowMs, nowMs), seenOrder: firstSeen(facts.txid), entered };
+  });
   if (sightings.length > 0) await record(ctx, port, sightings, async () => null);
   return true;
 }

@@ -7,7 +7,7 @@ import { requiredDepth } from '../../src/core/confirmations.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { resolveTransaction } from '../../src/flow/transaction-life.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
-import { readExpansion } from '../../src/store/transactions/transactions.ts';
+import { readExpansion } from '../../src/store/transactions/expansion.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
@@ -173,8 +173,9 @@ async function expectDecided(id: string, count: number): Promise<void> {
   expect((await service.path(id)).at(-1)).toBe('succeeded');
   expect(await service.available()).toBe(total(count));
   expect(await service.balance(`suspense:${id}:BTC`)).toBe(0n);
-  const expansion = await readExpansion(service.db, id);
-  expect([expansion?.payments.length, expansion?.payments.every((payment) => payment.counted)]).toEqual([count, true]);
+  const expansion = await readExpansion(service.db, id, new Set(['payments']));
+  const payments = JSON.parse(expansion?.payments ?? '[]') as { counted: boolean }[];
+  expect([payments.length, payments.every((payment) => payment.counted)]).toEqual([count, true]);
   expect(await service.findings()).toEqual([]);
 }
 

@@ -96,6 +96,18 @@ describe('together', () => {
     expect(await service.findings()).toEqual([]);
   });
 
+  test('when all that was due is decided, nothing must be looked for again; not while another session holds some', async () => {
+    const ids = await made(5);
+    const all: string[] = [];
+    const run = createJudgeDue(service.ctx, (id) => troubles.push(id), { onAll: () => all.push('all') });
+    await service.wait(16 * MINUTE);
+    const release = await stranger('select 1 from transactions where id = $1 for update', [ids[0]]);
+    expect([await run(), [...all]]).toEqual([true, []]);
+    await release();
+    expect([await run(), [...all], await run()]).toEqual([true, ['all'], false]);
+    expect(await allLast(ids)).toEqual(['timedout']);
+  });
+
   test('two workers at once: each transaction is decided once', async () => {
     const ids = await made(30);
     for (const id of ids) await service.pay(id, 50_000n);

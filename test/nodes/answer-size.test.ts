@@ -120,7 +120,8 @@ test('locks of payments are read from answers of a megabyte each', async () => {
     instantlock_internal: params[0] !== txids[0],
   }));
   expect([...(await node.locks(txids)).keys()]).toEqual(txids.slice(1));
-  expect(asked.filter(({ bytes }) => bytes > 16 * MiB)).toHaveLength(1);
+  // an answer that is parsed at once holds up everything else of this process
+  expect(asked.filter(({ bytes }) => bytes > 4 * MiB)).toHaveLength(1);
 });
 
 test('a block that has grown above 32 MB is read', async () => {

@@ -29,7 +29,7 @@ describe('a real bitcoind', () => {
     const node = createUtxoNode({ currency: 'BTC', url: daemon.url, network: 'regtest', clock });
     let hints = 0;
     let transactions = 0;
-    const subscription = await node.subscribe({ onHint: () => hints++, onTransaction: () => transactions++ });
+    const subscription = await node.subscribe({ onHint: () => hints++, onTransactions: (raws) => (transactions += raws.length) });
     expect(subscription).not.toBeNull();
     await expect
       .poll(

@@ -171,7 +171,7 @@ describe('bchd', () => {
     const port = createUtxoNode({ currency: 'BCH', url: node.url, network: 'regtest', clock });
     expect(await port.hashAt(9999)).toBeNull();
     expect(await port.condition()).toMatchObject({ state: 'ready', height: 110 });
-    expect(await port.subscribe({ onHint: () => undefined, onTransaction: () => undefined })).toBeNull();
+    expect(await port.subscribe({ onHint: () => undefined, onTransactions: () => undefined })).toBeNull();
     await port.close();
   });
 
@@ -179,7 +179,7 @@ describe('bchd', () => {
     const port = createUtxoNode({ currency: 'BCH', url: node.url, network: 'regtest', clock });
     const { hex, txid } = payFrom(node, await node.coinbaseOf(1), [{ script: node.key.script, minor: 1_000n }], 1_000n);
     await node.rpc('sendrawtransaction', hex);
-    expect(await port.mempoolEntry(txid)).toBeNull();
+    expect(await port.mempoolEntries([txid])).toEqual(new Map());
     expect(await port.doubleSpendProofs?.([txid])).toEqual(new Set());
     expect(await port.mempool()).toEqual([txid]);
     await port.close();

@@ -224,7 +224,7 @@ describe('what the node pushes', () => {
   /** Waits until the watcher has understood it. */
   async function pushed(tx: Transaction | null): Promise<void> {
     const understood = new Promise<void>((resolve) => chain.watcher.onHint(resolve));
-    push?.onTransaction(raw(tx));
+    push?.onTransactions([raw(tx)]);
     await understood;
   }
 

@@ -9,7 +9,7 @@ import { readBlockBytes } from '../../src/outside/utxo/block.ts';
 import { blockBytes, blockHash, genesisBlock, merkleRoot } from '../../src/sandbox/utxo/block.ts';
 import { hash256, shown, wire } from '../../src/sandbox/utxo/bytes.ts';
 import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
-import { faucetScript } from '../../src/sandbox/utxo/faucet-key.ts';
+import { faucetScript, nativeSigner, nobleSigner } from '../../src/sandbox/utxo/faucet-key.ts';
 import { openSimulatedNode } from '../../src/sandbox/utxo/simulated-node.ts';
 import { readTransaction } from '../../src/sandbox/utxo/transaction.ts';
 
@@ -143,4 +143,13 @@ describe('reading a transaction', () => {
     expect(readTransaction(`${raw}00`)).toBeNull();
     expect(readTransaction(raw.slice(0, -2))).toBeNull();
   });
+});
+
+it('signs with the addon as without it, byte for byte', () => {
+  const native = nativeSigner();
+  expect(native).not.toBeNull();
+  for (let n = 0; n < 50; n++) {
+    const [digest, secret] = [hash256(Buffer.from(`digest ${n}`)), hash256(Buffer.from(`secret ${n}`))];
+    expect(Buffer.from(native?.sign(digest, secret) ?? []).toString('hex')).toBe(hex.encode(nobleSigner.sign(digest, secret)));
+  }
 });

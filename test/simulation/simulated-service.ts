@@ -14,6 +14,7 @@ import { accountsOf } from '../../src/signer/accounts.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { insertMerchant } from '../../src/store/merchants/merchants.ts';
 import type { Database, Sql } from '../../src/store/postgres/connect.ts';
+import { isJudged } from '../../src/store/transactions/due.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
@@ -140,13 +141,13 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     },
     /** Judges until nothing is due, and looks up what rule 8 wants. */
     async judge(): Promise<void> {
-      for (let round = 0, busy = true; busy; round++) {
-        if (round > 50) throw new Error('the judge does not come to rest');
-        busy = false;
+      let round = 0;
+      do {
+        if (round++ > 50) throw new Error('the judge does not come to rest');
         // a worker that died of it leaves work behind
-        for (let more = await run(0, 'judge'); more !== false; more = await run(0, 'judge')) busy = true;
+        while ((await run(0, 'judge')) !== false);
         for (const coin of COINS) await run(0, `look-up ${coin}`);
-      }
+      } while (!(await isJudged(db)));
     },
     judgeBoth: () => Promise.all([run(0, 'judge'), run(1, 'judge')]),
     run,

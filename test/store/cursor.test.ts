@@ -1,7 +1,7 @@
 // The row of a chain's cursor is the chain's lock: whoever records facts without moving it holds it until they are written.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { CursorMoved, holdCursor, moveCursor, readCursor } from '../../src/store/chain/blocks.ts';
+import { CursorMoved, holdCursor, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 let service: ServiceOnDatabase;
@@ -26,4 +26,28 @@ test('while facts are recorded at a cursor nobody moves it, and afterwards it mo
   });
   await move();
   await expect(service.db.transaction((sql) => holdCursor(sql, 'BTC', cursor))).rejects.toBeInstanceOf(CursorMoved);
+});
+
+test('the judge is woken when the chain was read past the time of something, and only then', async () => {
+  const told: string[] = [];
+  const stop = await service.db.listen(
+    ['judge'],
+    (_channel, payload) => told.push(payload),
+    () => undefined,
+  );
+  const caughtUp = async (atMs: number) => setCaughtUp(service.db, 'BTC', (await readCursor(service.db, 'BTC'))!, atMs);
+  const heard = async (): Promise<string[]> => {
+    await service.db.query({ text: `select pg_notify('judge', 'end')` });
+    await expect.poll(() => told.at(-1)).toBe('end');
+    return told.splice(0).slice(0, -1);
+  };
+  await service.create(50_00n, 'BTC');
+  expect(await caughtUp(service.now() + 60_000)).toBe(true);
+  expect(await heard()).toEqual([]);
+  expect(await caughtUp(service.now() + 16 * 60_000)).toBe(true);
+  expect(await heard()).toEqual(['BTC']);
+  const cursor = (await readCursor(service.db, 'BTC'))!;
+  expect(await setCaughtUp(service.db, 'BTC', { ...cursor, epoch: cursor.epoch - 1n }, service.now() + 17 * 60_000)).toBe(false);
+  expect(await heard()).toEqual([]);
+  await stop();
 });

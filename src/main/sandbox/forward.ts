@@ -6,10 +6,12 @@ import type { SandboxForward } from '../../http/server-context.ts';
 import type { SandboxEndpoint } from './place.ts';
 
 // not by an import: see http/server.ts
-const { request } = process.getBuiltinModule('node:http');
+const { Agent, request } = process.getBuiltinModule('node:http');
 
 /** Longer than any control takes: the clock's control gives up earlier. */
 const ANSWER_WITHIN_MS = 270_000;
+/** A sandbox that ends closes its connections, and the next one is reached over new ones. */
+const kept = new Agent({ keepAlive: true });
 
 /**
  * Posts a control's body to the sandbox; its answer is the answer. 503 while it is not there (it is being restarted) or not open yet, and
@@ -34,8 +36,7 @@ async function post(
   signal: AbortSignal,
 ): Promise<{ readonly httpStatus: number; readonly json: string }> {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-  // a new connection for each: a kept one may have ended with an earlier sandbox
-  const sent = request(url, { method: 'POST', headers, agent: false, signal });
+  const sent = request(url, { method: 'POST', headers, agent: kept, signal });
   sent.end(body);
   const [answer] = (await once(sent, 'response', { signal })) as [IncomingMessage];
   const parts: Buffer[] = [];

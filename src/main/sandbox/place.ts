@@ -11,11 +11,12 @@ import { StartRefused } from '../start-refused.ts';
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
 export type SandboxEndpoint = { readonly url: string; readonly secret: string };
 
+const FOLDER = 'sandbox';
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 15;
 
 export function sandboxFolder(dataFolder: string): string {
-  const folder = join(dataFolder, 'sandbox');
+  const folder = join(dataFolder, FOLDER);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
@@ -26,7 +27,7 @@ export function clockFile(dataFolder: string): string {
 
 /** Waits until the sandbox of this data folder has written its address (at a first start it is being created meanwhile). */
 export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHIN_MS): Promise<SandboxEndpoint> {
-  const file = join(sandboxFolder(dataFolder), 'endpoints.json');
+  const file = join(dataFolder, FOLDER, 'endpoints.json');
   const until = performance.now() + withinMs;
   for (;;) {
     try {

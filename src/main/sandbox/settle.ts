@@ -9,11 +9,15 @@ import { type AskedReading, areRead, hurry, isJudged, isSettled } from '../../st
 /** How long a database that is there but does not answer may delay a caller. */
 export const SILENT_MS = 10_000;
 const LOOK_EVERY_MS = 15;
+/** The longer something takes, the less often it is looked for: after this share of the time so far. */
+const LOOK_SHARE = 0.3;
 const HURRY_EVERY_MS = 500;
 /** The last check of all gets this much time too. */
 const LEAST_MS = 500;
 /** Transactions that the judge cannot decide, or that others keep it busy with, delay nobody for longer than this. */
 const JUDGE_WITHIN_MS = 2_000;
+/** A new block wakes its chain's watcher, and whoever records something the judge: they are hurried only where that was not enough. */
+const HURRIED_AFTER_MS = 60;
 
 type Waiting = Pick<Context, 'db' | 'ports'>;
 
@@ -39,32 +43,50 @@ export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
 /**
  * Waits until these chains were read after this moment, as far as they can be, and a short time until the results were judged.
  * @param timeoutMs real time after which it gives up
+ * @param since.sinceMs instead of after this moment, after this time
+ * @param since.isAnnounced their nodes have announced what is to be read
  * @returns whether they were read
  * @throws as settle
  */
-export async function untilRead(ctx: Waiting, currencies: readonly UtxoCode[], timeoutMs: number): Promise<boolean> {
+export async function untilRead(
+  ctx: Waiting,
+  currencies: readonly UtxoCode[],
+  timeoutMs: number,
+  since = { sinceMs: ctx.ports.clock.now(), isAnnounced: false },
+): Promise<boolean> {
   // a pass of this very millisecond may have begun before what is waited for
-  const sinceMs = ctx.ports.clock.now() + 1;
-  const jobs = [...currencies.map((currency) => `chain ${currency}`), 'judge'];
-  if (!(await until(ctx, () => isRead(ctx.db, { currencies, sinceMs }), { timeoutMs, jobs }))) return false;
-  await until(ctx, () => isJudged(ctx.db), { timeoutMs: JUDGE_WITHIN_MS, jobs: ['judge'] });
+  const sinceMs = since.sinceMs + 1;
+  const jobs = currencies.map((currency) => `chain ${currency}`);
+  const reading = { timeoutMs, jobs, hurryAfterMs: since.isAnnounced ? HURRIED_AFTER_MS : 0 };
+  if (!(await until(ctx, () => isRead(ctx.db, { currencies, sinceMs }), reading))) return false;
+  const judge = { timeoutMs: JUDGE_WITHIN_MS, jobs: ['judge'], hurryAfterMs: HURRIED_AFTER_MS };
+  await until(ctx, () => isJudged(ctx.db), judge);
   return true;
 }
 
-/** @param how.jobs which of the workers' jobs to hurry; every urgent one when absent */
+type Patience = {
+  readonly timeoutMs: number;
+  /** Which of the workers' jobs to hurry; every urgent one when absent. */
+  readonly jobs?: readonly string[];
+  /** How long to wait before they are hurried (default 0). */
+  readonly hurryAfterMs?: number;
+};
+
 async function until(
   ctx: Waiting,
   isSo: () => Promise<boolean>,
-  { timeoutMs, jobs = [] }: { readonly timeoutMs: number; readonly jobs?: readonly string[] },
+  { timeoutMs, jobs = [], hurryAfterMs = 0 }: Patience,
 ): Promise<boolean> {
-  const deadline = performance.now() + timeoutMs;
+  const beganMs = performance.now();
+  const deadline = beganMs + timeoutMs;
   let answeredAt = performance.now();
-  for (let hurried = Number.NEGATIVE_INFINITY; ; ) {
+  for (let hurried = performance.now() + hurryAfterMs - HURRY_EVERY_MS; ; ) {
     const patience = Math.min(deadline, answeredAt + SILENT_MS);
     try {
       if (performance.now() - hurried >= HURRY_EVERY_MS) {
         await answered(hurry(ctx.db, jobs), patience);
         hurried = performance.now();
+        await pause(LOOK_EVERY_MS);
       }
       if (await answered(isSo(), patience)) return true;
       answeredAt = performance.now();
@@ -73,9 +95,11 @@ async function until(
       // a database that refuses for a moment (it is being restarted) is asked again
       if (performance.now() >= patience) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    await pause(Math.max(LOOK_EVERY_MS, (performance.now() - beganMs) * LOOK_SHARE));
   }
 }
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The database's answer, if it comes by then. */
 async function answered<T>(asking: Promise<T>, byMs: number): Promise<T> {

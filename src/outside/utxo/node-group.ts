@@ -103,7 +103,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     mempool: () => use((node) => node.mempool()),
     readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
     readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
-    mempoolEntry: (txid) => use((node) => node.mempoolEntry(txid)),
+    mempoolEntries: (txids) => use((node) => node.mempoolEntries(txids)),
     locks: (txids) => use((node) => node.locks(txids)),
     doubleSpendProofs:
       first.node.doubleSpendProofs === null

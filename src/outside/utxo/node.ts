@@ -1,7 +1,15 @@
 // One full node of Bitcoin's family behind ChainPort: its condition, blocks and mempool as raw bytes read with our own scanner, ZMQ as a
 // hint where it has it.
 import { type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
-import type { BlockFacts, ChainPort, Clock, TransactionFacts, UnreadTransaction, WatchList } from '../../core/ports.ts';
+import type {
+  BlockFacts,
+  ChainPort,
+  Clock,
+  MempoolEntry,
+  TransactionFacts,
+  UnreadTransaction,
+  WatchList,
+} from '../../core/ports.ts';
 import { checkHeader, readBlockBytes } from './block.ts';
 import { displayHash, Malformed } from './bytes.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
@@ -186,13 +194,7 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
         throw error;
       }
     },
-    async mempoolEntry(txid) {
-      const answer = await orRefusal(quick.call('getmempoolentry', [txid], MOST_ENTRY_BYTES));
-      if (answer instanceof RpcRefusal) return null; // no longer there, or a node that does not report it
-      const { time, height } = (answer ?? {}) as { time?: unknown; height?: unknown };
-      if (!isTime(time) || time === 0) return null;
-      return { atMs: time * 1000, height: isHeight(height) ? height : null };
-    },
+    mempoolEntries: (txids) => readEntries(quick, txids),
     locks: async (txids) => (dialect.locks ? readLocks(rpc, txids) : new Map()),
     doubleSpendProofs: dialect.doubleSpendProofs ? (txids) => readDoubleSpendProofs(rpc, txids) : null,
     async blocksPaying(scripts, fromHeight, toHeight) {
@@ -237,6 +239,20 @@ function rawTransaction(rpc: Rpc, txid: string, answer: unknown): Buffer | null 
   const bytes = fromHex(answer);
   if (bytes === null) throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
   return bytes;
+}
+
+async function readEntries(rpc: Rpc, txids: readonly string[]): Promise<Map<string, MempoolEntry>> {
+  const entries = new Map<string, MempoolEntry>();
+  const params = txids.map((txid) => [txid]);
+  for await (const { from, answers } of rpc.inParts('getmempoolentry', params, MOST_ENTRY_BYTES)) {
+    for (const [i, answer] of answers.entries()) {
+      if (answer instanceof RpcRefusal) continue; // no longer there, or a node that does not report it
+      const { time, height } = (answer ?? {}) as { time?: unknown; height?: unknown };
+      if (!isTime(time) || time === 0) continue;
+      entries.set(txids[from + i] as string, { atMs: time * 1000, height: isHeight(height) ? height : null });
+    }
+  }
+  return entries;
 }
 
 function stillListed(denied: ReadonlyMap<string, number>, listing: readonly string[]): Map<string, number> {

@@ -27,8 +27,11 @@ export type Rpc = {
   callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
   /** A few calls in one request, answers in the same order; a refused call has an RpcRefusal in its place. */
   batch(calls: readonly RpcCall[], mostBytes?: number): Promise<readonly unknown[]>;
-  /** Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls. */
-  inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part>;
+  /**
+   * Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls.
+   * @param most the most bytes of one call's answer
+   */
+  inParts(method: string, params: readonly (readonly unknown[])[], most?: number): AsyncGenerator<Part>;
   close(): Promise<void>;
 };
 
@@ -44,8 +47,8 @@ export const FEW_BYTES = 256 * 1024;
  * year.
  */
 const MOST_HEX_BYTES = 512 * 1024 * 1024;
-/** The largest answer to a part of many calls: what would exceed it is requested again in smaller parts. */
-const MOST_PART_BYTES = 16 * 1024 * 1024;
+/** The largest answer to a part of many calls, parsed in some 70 ms; what would exceed it is requested again in smaller parts. */
+const MOST_PART_BYTES = 4 * 1024 * 1024;
 /** The node holds a whole part in memory too, whatever its size. */
 const MOST_PART_CALLS = 100;
 /** A hash in a list has 64 letters, in quotes. */
@@ -110,10 +113,10 @@ export function createRpc(options: RpcOptions): Rpc {
     return inOrder(name, calls, answer);
   }
 
-  async function* inParts(method: string, params: readonly (readonly unknown[])[]): AsyncGenerator<Part> {
+  async function* inParts(method: string, params: readonly (readonly unknown[])[], most = MOST_JSON_BYTES): AsyncGenerator<Part> {
     for (let from = 0; from < params.length; ) {
       const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from);
-      const sink = bytesSink(width === 1 ? MOST_JSON_BYTES : MOST_PART_BYTES);
+      const sink = bytesSink(width === 1 ? most : Math.min(MOST_PART_BYTES, most));
       const part = params.slice(from, from + width).map((one) => ({ method, params: one }));
       try {
         const answers = await batch(part, sink);

@@ -5,6 +5,10 @@ import { RpcRefusal } from './node-trouble.ts';
 import { FEW_BYTES, type Rpc } from './rpc.ts';
 import { isPublisherAddress, subscribe } from './zmtp.ts';
 
+/** Transactions that are announced within this time are handed over together: looking at them costs about as much as looking at one. */
+const GATHER_MS = 20;
+/** As many are handed over at once. */
+const MOST_GATHERED = 500;
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 const ANYWHERE = new Set(['0.0.0.0', '::', '*']);
 
@@ -13,22 +17,52 @@ export async function subscribeZmq(rpc: Rpc, host: string, push: MempoolPush): P
   const topics = await announced(rpc, host);
   if (topics.length === 0) return null;
   const addresses = new Set(topics.map(({ address }) => address));
+  const gathered = createGathering(push.onTransactions);
+  // after a hint the whole mempool is listed: that finds what has just come, and most of it is in the new block
+  const onHint = (): void => {
+    gathered.drop();
+    push.onHint();
+  };
   const subscribers = [...addresses].map((address) => {
     const here = topics.filter((one) => one.address === address).map(({ topic }) => topic);
-    const read = createReader(here, push);
+    const onMessage = createReader(here, { onHint, onTransaction: gathered.add });
     // what was announced while we were not connected must be searched for
-    return subscribe({ address, topics: here, onMessage: read, onGap: push.onHint });
+    return subscribe({ address, topics: here, onMessage, onGap: onHint });
   });
   return {
     isLive: () => subscribers.every((one) => one.isLive()),
     async close() {
       for (const subscriber of subscribers) subscriber.close();
+      gathered.drop();
     },
   };
 }
 
+/** Hands over what came, once {@link GATHER_MS} have passed since the first of it. */
+function createGathering(handOver: MempoolPush['onTransactions']) {
+  let raws: Buffer[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  function drop(): readonly Buffer[] {
+    clearTimeout(timer);
+    timer = undefined;
+    const all = raws;
+    raws = [];
+    return all;
+  }
+  return {
+    drop,
+    add(raw: Buffer): void {
+      raws.push(raw);
+      if (raws.length >= MOST_GATHERED) handOver(drop());
+      else timer ??= setTimeout(() => handOver(drop()), GATHER_MS);
+    },
+  };
+}
+
+type Reading = { readonly onHint: () => void; readonly onTransaction: (raw: Buffer) => void };
+
 /** Reads published messages; a gap in the counter of a topic is a lost message. */
-function createReader(topics: readonly string[], push: MempoolPush): (parts: readonly Buffer[]) => void {
+function createReader(topics: readonly string[], push: Reading): (parts: readonly Buffer[]) => void {
   const expected = new Map<string, number>();
   return ([name, body, counter]) => {
     const topic = name?.toString('latin1') ?? '';

@@ -88,7 +88,8 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
 /**
  * Everything that the node knew at this time has been read; false when the cursor has moved meanwhile. The time since the chain was last
  * read to its end (as the cursor says, which may be later than what was written) does not count as time for which a payment was gone if, at
- * some moment of it, the node was not usable or was below the height where that payment was last seen.
+ * some moment of it, the node was not usable or was below the height where that payment was last seen. Wakes the judge where something has
+ * fallen due by the chain's time.
  */
 export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ before: Date; waited: RowIds | null }>({
@@ -103,7 +104,10 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
       select b.caught_up_at as before, ${packedIds(`
         select p.id from payments p
           where p.currency = $1 and p.state = 'gone' and greatest(p.gone_since, b.caught_up_at) < $3
-            and (exists (select 1 from over) or b.low_height < p.last_height)`)} as waited
+            and (exists (select 1 from over) or b.low_height < p.last_height)`)} as waited,
+             (select pg_notify('judge', $1)
+               where exists (select 1 from transactions where currency = $1 and due_at <= $3)
+                  or exists (select 1 from payments where currency = $1 and due_at <= $3)) as woken
         from before b cross join moved`,
     values: [currency, at.epoch, new Date(atMs), new Date(at.caughtUpAtMs)],
   });

@@ -31,7 +31,7 @@ function reached(name: string, column: 'due_height' | 'due_at', reach: 'height' 
 }
 
 /** How many of each kind of due transaction are returned at once. */
-const MOST = 400;
+export const MOST_DUE = 400;
 const FREE = (id: string): string => `${id} <> all ((select ids from resting)::text[])`;
 
 /**
@@ -46,17 +46,17 @@ export async function dueTransactions(sql: Sql): Promise<readonly DueTransaction
       with recursive resting as materialized (
         select coalesce(array_agg(transaction_id), '{}') as ids from set_aside where rests_until > clock_timestamp()),
       ${reached('deep', 'due_height', 'height')}, ${reached('gone', 'due_at', 'caught_up_at')},
-      marked as (select m.id as n, m.transaction_id as id from due_marks m where ${FREE('m.transaction_id')} order by m.id limit ${MOST}),
+      marked as (select m.id as n, m.transaction_id as id from due_marks m where ${FREE('m.transaction_id')} order by m.id limit ${MOST_DUE}),
       timed as (
         select t.due_at, t.id from chain_cursors c cross join lateral (
           select t.id, t.due_at from transactions t where t.currency = c.currency and t.due_at <= c.caught_up_at and ${FREE('t.id')}
-           order by t.due_at limit ${MOST}) t
-         order by t.due_at limit ${MOST}),
+           order by t.due_at limit ${MOST_DUE}) t
+         order by t.due_at limit ${MOST_DUE}),
       due as (
         select 1 as kind, n, id from marked union all
         select 2, row_number() over (order by due_at), id from timed union all
-        select 3, row_number() over (), id from (select id from deep where ${FREE('deep.id')} limit ${MOST}) d union all
-        select 3, row_number() over (), id from (select id from gone where ${FREE('gone.id')} limit ${MOST}) g)
+        select 3, row_number() over (), id from (select id from deep where ${FREE('deep.id')} limit ${MOST_DUE}) d union all
+        select 3, row_number() over (), id from (select id from gone where ${FREE('gone.id')} limit ${MOST_DUE}) g)
       select d.id, (select count(*)::int from (select 1 from payments p where p.transaction_id = d.id limit ${LARGE + 1}) q) as payments
         from (select distinct on (id) id, kind, n from due order by id, kind, n) d order by d.kind, d.n`,
     values: [],

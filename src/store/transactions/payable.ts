@@ -11,22 +11,26 @@ export type Payable = {
   readonly receivedMinor: bigint;
 };
 
-/** The transaction with this id; null when there is none, or it is not paid by an on-chain output. */
-export async function findPayable(sql: Sql, id: string): Promise<Payable | null> {
+/** The transactions with these ids, in their order; null for one that does not exist, or is not paid by an on-chain output. */
+export async function findPayables(sql: Sql, ids: readonly string[]): Promise<readonly (Payable | null)[]> {
   const { rows } = await sql.query<{
+    id: string;
     currency: CurrencyCode;
     script: string;
     address: string;
     amount_due: string;
     received: string;
   }>({
-    name: 'find_payable',
-    text: `select currency, encode(script, 'hex') as script, address, amount_due, crypto_received as received
-             from transactions where id = $1 and script is not null`,
-    values: [id.replaceAll('\0', '?')],
+    name: 'find_payables',
+    text: `select id, currency, encode(script, 'hex') as script, address, amount_due, crypto_received as received
+             from transactions where id = any ($1) and script is not null`,
+    values: [ids.map((id) => id.replaceAll('\0', '?'))],
   });
-  const row = rows[0];
-  if (row === undefined) return null;
-  const { currency, script, address, amount_due: amountDue, received } = row;
-  return { currency, script, address, amountDue: BigInt(amountDue), receivedMinor: BigInt(received) };
+  const found = new Map(
+    rows.map(({ id, currency, script, address, amount_due: amountDue, received }) => [
+      id,
+      { currency, script, address, amountDue: BigInt(amountDue), receivedMinor: BigInt(received) },
+    ]),
+  );
+  return ids.map((id) => found.get(id) ?? null);
 }
