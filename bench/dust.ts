@@ -59,6 +59,7 @@ async function openDust(db: Database) {
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 100_000_00n,
+    unfinalPayoutMinor: null,
     batches: createTransactionBatches(db, async () => null),
   };
   const createdAt = new Date(nowMs);

@@ -28,6 +28,14 @@ const AREAS = [
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
     tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
+  {
+    code: /^src\/signer\/(rules|limits|previous-outputs|signature-index)\.ts$/,
+    tests: ['test/signer/rules', 'test/signer/replacements', 'test/signer/amounts', 'test/signer/attacks'],
+  },
+  {
+    code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,
+    tests: ['test/signer/signature-journal', 'test/signer/intent-key'],
+  },
 ];
 const SWAPS = {
   '<': '<=',

@@ -264,6 +264,14 @@ create table public.failed_sign_ins (
   constraint failed_sign_ins_key_check CHECK ((octet_length(key) = 32))
 ) with (fillfactor=70);
 
+create table public.fee_rates (
+  currency text not null,
+  fee_rate bigint not null,
+  asked_at timestamp with time zone not null,
+  constraint fee_rates_pkey PRIMARY KEY (currency),
+  constraint fee_rates_fee_rate_check CHECK ((fee_rate > 0))
+);
+
 create table public.idempotency_keys (
   merchant_id bigint not null,
   operation text collate "C" not null,
@@ -332,6 +340,105 @@ create table public.node_conditions (
   agreed_height integer,
   agreed_hash text,
   constraint node_conditions_pkey PRIMARY KEY (currency)
+);
+
+create table public.outgoing_attempts (
+  id bigint generated always as identity not null,
+  batch_id text collate "C" not null,
+  number integer not null,
+  currency text not null,
+  txid text collate "C" not null,
+  raw bytea not null,
+  fee units not null,
+  vbytes integer not null,
+  change_vout integer,
+  change_amount units,
+  lease_epoch bigint not null,
+  sequence bigint not null,
+  signed_at timestamp with time zone not null,
+  sent_at timestamp with time zone,
+  height integer,
+  block_hash text,
+  constraint outgoing_attempts_batch_id_number_key UNIQUE (batch_id, number),
+  constraint outgoing_attempts_currency_txid_key UNIQUE (currency, txid),
+  constraint outgoing_attempts_pkey PRIMARY KEY (id),
+  constraint outgoing_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
+  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric > (0)::numeric))
+);
+
+create table public.outgoing_batches (
+  id text collate "C" not null,
+  currency text not null,
+  state text not null,
+  fee_rate bigint not null,
+  change_index bigint,
+  lease_owner text,
+  lease_epoch bigint default 0 not null,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone,
+  mined_attempt bigint,
+  trouble text,
+  created_at timestamp with time zone not null,
+  constraint outgoing_batches_pkey PRIMARY KEY (id),
+  constraint outgoing_batches_fee_rate_check CHECK ((fee_rate > 0)),
+  constraint outgoing_batches_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'signed'::text, 'mined'::text, 'final'::text, 'dead'::text])))
+);
+
+create table public.outgoing_inputs (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  batch_id text collate "C" not null,
+  amount units not null,
+  script bytea not null,
+  account_xpub_id bigint not null,
+  chain smallint not null,
+  address_index bigint not null,
+  spent_by text collate "C",
+  spent_height integer,
+  made_in xid8 default pg_current_xact_id() not null,
+  constraint outgoing_inputs_pkey PRIMARY KEY (currency, txid, vout),
+  constraint outgoing_inputs_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id),
+  constraint outgoing_inputs_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
+  constraint outgoing_inputs_amount_check CHECK (((amount)::numeric > (0)::numeric)),
+  constraint outgoing_inputs_chain_check CHECK ((chain = ANY (ARRAY[0, 1])))
+);
+
+create table public.outgoing_shares (
+  attempt_id bigint not null,
+  payout_id text collate "C" not null,
+  vout integer not null,
+  fee units not null,
+  constraint outgoing_shares_pkey PRIMARY KEY (attempt_id, payout_id),
+  constraint outgoing_shares_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES outgoing_attempts(id),
+  constraint outgoing_shares_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
+  constraint outgoing_shares_fee_check CHECK (((fee)::numeric >= (0)::numeric))
+);
+
+create table public.own_addresses (
+  account_xpub_id bigint not null,
+  address_index bigint not null,
+  currency text not null,
+  script bytea not null,
+  made_in xid8 default pg_current_xact_id() not null,
+  constraint own_addresses_script_key UNIQUE (script),
+  constraint own_addresses_pkey PRIMARY KEY (account_xpub_id, address_index),
+  constraint own_addresses_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id)
+);
+
+create table public.own_coins (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  amount units not null,
+  script bytea not null,
+  height integer,
+  block_hash text,
+  booked boolean default false not null,
+  spent boolean default false not null,
+  constraint own_coins_pkey PRIMARY KEY (currency, txid, vout),
+  constraint own_coins_script_fkey FOREIGN KEY (script) REFERENCES own_addresses(script),
+  constraint own_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
 create table public.payment_decisions (
@@ -412,6 +519,7 @@ create table public.payments (
   owed_fee units default 0 not null,
   due_height integer,
   due_at timestamp with time zone,
+  spent boolean default false not null,
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
   constraint payments_deposit_key_key UNIQUE (deposit_key),
   constraint payments_pkey PRIMARY KEY (id),
@@ -430,6 +538,69 @@ create table public.payments (
   constraint payments_state_check CHECK ((state = ANY (ARRAY['mempool'::text, 'mined'::text, 'gone'::text, 'conflicted'::text]))),
   constraint payments_suspended_check CHECK (((suspended)::numeric >= (0)::numeric)),
   constraint payments_value_rate_check CHECK ((value_rate > (0)::numeric))
+);
+
+create table public.payout_settings (
+  merchant_id bigint not null,
+  enabled boolean not null,
+  method text,
+  destination text,
+  threshold text,
+  leave text default '0'::text not null,
+  source_currency text,
+  usable_at timestamp with time zone,
+  changed_at timestamp with time zone not null,
+  refused integer default 0 not null,
+  paused_at timestamp with time zone,
+  paused_reason text,
+  intent_key text not null,
+  intent bytea not null,
+  constraint payout_settings_pkey PRIMARY KEY (merchant_id),
+  constraint payout_settings_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
+  constraint payout_settings_check CHECK (((paused_at IS NULL) = (paused_reason IS NULL))),
+  constraint payout_settings_check1 CHECK (((NOT enabled) OR ((method IS NOT NULL) AND (destination IS NOT NULL) AND (threshold IS NOT NULL) AND (usable_at IS NOT NULL)))),
+  constraint payout_settings_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text])))
+);
+
+create table public.payouts (
+  id text collate "C" not null,
+  merchant_id bigint not null,
+  method text not null,
+  amount_text text not null,
+  currency text not null,
+  amount units not null,
+  fee_max units not null,
+  fee units,
+  destination text not null,
+  script bytea,
+  status text not null,
+  step text not null,
+  held_reason text,
+  usd_minor bigint,
+  needs_approval boolean default false not null,
+  approved_at timestamp with time zone,
+  approved_by text,
+  automatic boolean default false not null,
+  batch_id text collate "C",
+  batch_position integer,
+  intent_key text not null,
+  intent bytea not null,
+  error text,
+  created_at timestamp with time zone not null,
+  completed_at timestamp with time zone,
+  sequence integer default 1 not null,
+  constraint payouts_pkey PRIMARY KEY (id),
+  constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
+  constraint payouts_amount_check CHECK (((amount)::numeric > (0)::numeric)),
+  constraint payouts_check CHECK ((((fee)::numeric >= (0)::numeric) AND ((fee)::numeric <= (fee_max)::numeric))),
+  constraint payouts_check1 CHECK (((status = ANY (ARRAY['completed'::text, 'failed'::text])) = (step = 'ended'::text))),
+  constraint payouts_check2 CHECK (((status = 'failed'::text) = (error IS NOT NULL))),
+  constraint payouts_check3 CHECK (((status = 'pending'::text) <= (step = 'held'::text))),
+  constraint payouts_fee_max_check CHECK (((fee_max)::numeric >= (0)::numeric)),
+  constraint payouts_held_reason_check CHECK ((held_reason = ANY (ARRAY['approval'::text, 'cool_down'::text, 'breaker'::text, 'receivable'::text, 'not_final'::text, 'unknown_outcome'::text]))),
+  constraint payouts_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text]))),
+  constraint payouts_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text]))),
+  constraint payouts_step_check CHECK ((step = ANY (ARRAY['held'::text, 'queued'::text, 'batched'::text, 'ended'::text])))
 );
 
 create table public.rate_history (
@@ -640,6 +811,26 @@ CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at
 
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
+
+CREATE INDEX outgoing_batches_due ON public.outgoing_batches USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX outgoing_inputs_batch ON public.outgoing_inputs USING btree (batch_id);
+
+CREATE INDEX outgoing_inputs_made ON public.outgoing_inputs USING btree (made_in);
+
+CREATE INDEX outgoing_inputs_spent ON public.outgoing_inputs USING btree (currency, spent_height) WHERE (spent_height IS NOT NULL);
+
+CREATE INDEX outgoing_shares_payout ON public.outgoing_shares USING btree (payout_id);
+
+CREATE INDEX own_addresses_made ON public.own_addresses USING btree (made_in);
+
+CREATE INDEX own_coins_height ON public.own_coins USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX own_coins_unbooked ON public.own_coins USING btree (currency) WHERE (NOT booked);
+
 CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
 
 CREATE INDEX payment_inputs_txid ON public.payment_inputs USING btree (currency, txid);
@@ -652,11 +843,29 @@ CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at, t
 
 CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
 
+CREATE INDEX payments_spendable ON public.payments USING btree (currency, height) WHERE ((deposit_key IS NOT NULL) AND (NOT spent) AND (height IS NOT NULL));
+
 CREATE INDEX payments_transaction ON public.payments USING btree (transaction_id);
 
 CREATE INDEX payments_twin ON public.payments USING btree (twin_key);
 
 CREATE INDEX payments_unmined ON public.payments USING btree (currency) WHERE (state = ANY (ARRAY['mempool'::text, 'gone'::text]));
+
+CREATE INDEX payout_settings_on ON public.payout_settings USING btree (usable_at) WHERE (enabled AND (paused_at IS NULL));
+
+CREATE INDEX payouts_automatic ON public.payouts USING btree (merchant_id, created_at) WHERE automatic;
+
+CREATE UNIQUE INDEX payouts_automatic_open ON public.payouts USING btree (merchant_id, method) WHERE (automatic AND (step <> 'ended'::text));
+
+CREATE INDEX payouts_batch ON public.payouts USING btree (batch_id) WHERE (batch_id IS NOT NULL);
+
+CREATE INDEX payouts_held ON public.payouts USING btree (merchant_id) WHERE (step = 'held'::text);
+
+CREATE INDEX payouts_kind ON public.payouts USING btree (merchant_id, status, method, created_at, id);
+
+CREATE INDEX payouts_merchant ON public.payouts USING btree (merchant_id, created_at, id);
+
+CREATE INDEX payouts_waiting ON public.payouts USING btree (created_at) WHERE (step = ANY (ARRAY['held'::text, 'queued'::text]));
 
 CREATE INDEX rivals_height ON public.rivals USING btree (currency, height) WHERE (height IS NOT NULL);
 
@@ -1110,6 +1319,8 @@ grant insert, select on public.events to bursar_app;
 
 grant delete, insert, select, update on public.failed_sign_ins to bursar_app;
 
+grant delete, insert, select, update on public.fee_rates to bursar_app;
+
 grant delete, insert, select, update on public.idempotency_keys to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
@@ -1120,11 +1331,27 @@ grant select on public.network to bursar_app;
 
 grant delete, insert, select, update on public.node_conditions to bursar_app;
 
+grant delete, insert, select, update on public.outgoing_attempts to bursar_app;
+
+grant delete, insert, select, update on public.outgoing_batches to bursar_app;
+
+grant delete, insert, select, update on public.outgoing_inputs to bursar_app;
+
+grant delete, insert, select, update on public.outgoing_shares to bursar_app;
+
+grant delete, insert, select, update on public.own_addresses to bursar_app;
+
+grant delete, insert, select, update on public.own_coins to bursar_app;
+
 grant delete, insert, select, update on public.payment_decisions to bursar_app;
 
 grant delete, insert, select, update on public.payment_inputs to bursar_app;
 
 grant delete, insert, select, update on public.payments to bursar_app;
+
+grant delete, insert, select, update on public.payout_settings to bursar_app;
+
+grant delete, insert, select, update on public.payouts to bursar_app;
 
 grant delete, insert, select, update on public.rate_history to bursar_app;
 

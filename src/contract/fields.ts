@@ -172,6 +172,20 @@ export function integer(about: string, minimum: number, maximum: number): Field<
   };
 }
 
+/** true or false. */
+export function flag(about: string): Field<boolean, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_request',
+    schema: { type: 'boolean', examples: [true] },
+    read(value, name) {
+      if (typeof value !== 'boolean') throw wrong('invalid_request', name, 'true or false');
+      return value;
+    },
+  };
+}
+
 const LOCAL = '[^\\s@"(),:;<>\\[\\]\\\\.\\u0000-\\u001f\\u007f-\\u009f]+';
 const EMAIL = new RegExp(
   `^(?=.{1,64}@)${LOCAL}(?:\\.${LOCAL})*@(?:[\\p{L}\\p{N}](?:[\\p{L}\\p{N}-]{0,61}[\\p{L}\\p{N}])?\\.)+[\\p{L}\\p{N}-]{2,63}$`,

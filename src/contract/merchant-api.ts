@@ -4,6 +4,7 @@ import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
+import { PAYOUT_API } from './payout-api.ts';
 import * as payout from './payout-fields.ts';
 import * as reply from './replies.ts';
 
@@ -119,23 +120,7 @@ export const MERCHANT_API = {
     reply: reply.cancelledTransaction,
     refusals: ['transaction_not_found', 'transaction_not_cancellable'],
   },
-  requestPayout: {
-    path: '/request_payout',
-    subject: 'payouts',
-    summary: 'Request a payout',
-    about: 'Payouts are not built in this version: well-formed requests are answered 503 currency_unavailable.',
-    access: needs('payouts'),
-    limit: { perMinute: 20 },
-    keyKept: 'for ever',
-    fields: {
-      method: field.choice('How the money leaves.', ['lightning', 'bitcoin', 'ach', 'usdt'], 'invalid_method'),
-      amount: payout.payoutAmount('In BTC for lightning and bitcoin, USD for ach, USDT for usdt; or `all`.'),
-      destination: payout.destination('Wallet address, Lightning invoice or bank account.'),
-      source_currency: field.optional(money.balanceCurrency('For ach: the balance it is paid from.')),
-    },
-    reply: reply.payoutReply,
-    refusals: ['payout_below_minimum', 'currency_unavailable'],
-  },
+  ...PAYOUT_API,
   getAccountInfo: {
     path: '/get_account_info',
     subject: 'account',

@@ -7,16 +7,8 @@ import {
   type PaymentMethod,
   paymentMethod,
 } from '../core/currency.ts';
-import { parseAmount } from '../core/money.ts';
+import { amountForm, parseAmount } from '../core/money.ts';
 import { type Field, outcome, wrong } from './fields.ts';
-
-/** The form of an amount, in words and as a pattern. */
-export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
-  return {
-    accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
-    pattern: `^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,${decimals}})?$`,
-  };
-}
 
 /** Reads an amount of a unit into minor units; refused with invalid_amount (behaviour §1). */
 export function readAmount(value: unknown, name: string, decimals: number): bigint {

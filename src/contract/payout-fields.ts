@@ -1,24 +1,9 @@
 // The fields of payouts and of the settings that guard them.
 import { parseAmount } from '../core/money.ts';
-import type { Destinations, PayoutMethod } from '../core/ports.ts';
-import { Refusal } from '../core/refusal.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
 
-/** The unit of a payout's amount: its decimals, its code, and the minimum in minor units (behaviour §5). */
-export const PAYOUT_UNITS: Readonly<
-  Record<
-    PayoutMethod,
-    { readonly code: string; readonly decimals: number; readonly minimumMinor: bigint; readonly minimum: string }
-  >
-> = {
-  lightning: { code: 'BTC', decimals: 8, minimumMinor: 1n, minimum: '0.00000001' },
-  bitcoin: { code: 'BTC', decimals: 8, minimumMinor: 100_000n, minimum: '0.001' },
-  ach: { code: 'USD', decimals: 2, minimumMinor: 100_00n, minimum: '100' },
-  usdt: { code: 'USDT', decimals: 6, minimumMinor: 50_000_000n, minimum: '50' },
-};
-
-/** A payout's amount as it was sent, its unit still unknown; {@link checkPayout} reads it once the method is known. */
+/** A payout's amount as it was sent, its unit still unknown; core/payouts/payout-form reads it once the method is known. */
 export function payoutAmount(about: string): Field<string, true> {
   return {
     required: true,
@@ -44,7 +29,7 @@ const destinationSchema = {
   examples: ['bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'],
 };
 
-/** Where money goes: an address, an invoice, a bank account. {@link checkPayout} checks it for its method. */
+/** Where money goes: an address, an invoice, a bank account. core/payouts/payout-form checks it for its method. */
 export function destination(about: string): Field<string, true> {
   return {
     required: true,
@@ -64,43 +49,18 @@ export function destination(about: string): Field<string, true> {
   };
 }
 
-/**
- * Checks a payout's fields against each other: the decimals of the amount, the form of the destination, the minimum (inclusive).
- * Refused: invalid_amount, invalid_destination, payout_below_minimum.
- */
-export function checkPayout(
-  payout: { readonly method: PayoutMethod; readonly amount: string; readonly destination: string },
-  destinations: Destinations,
-): void {
-  const { method, amount, destination } = payout;
-  const unit = PAYOUT_UNITS[method];
-  const minor = amount === 'all' ? null : readAmount(amount, 'amount', unit.decimals);
-  const problem = method === 'ach' ? bankProblem(destination) : destinations.problem(method, destination);
-  if (problem !== null) {
-    throw new Refusal('invalid_destination', {
-      message: `destination does not fit ${method}: ${problem}.`,
-      param: 'destination',
-    });
-  }
-  if (minor !== null && minor < unit.minimumMinor) {
-    throw new Refusal('payout_below_minimum', {
-      message: `The minimum of ${method} is ${unit.minimum} ${unit.code}.`,
-      param: 'amount',
-    });
-  }
-}
-
-function bankProblem(destination: string): string | null {
-  if (/^ba_[0-9A-Za-z]+$/.test(destination)) return null;
-  const routing = /^ach:(\d{9}):[0-9A-Za-z-]{1,17}(?::checking|:savings)?$/.exec(destination)?.[1];
-  if (routing === undefined) return 'it takes a saved bank account ba_… or ach:<routing>:<account>[:checking|savings]';
-  return isRouting(routing) ? null : 'the check digit of the routing number is wrong';
-}
-
-/** The check digit of an ABA routing number. */
-function isRouting(digits: string): boolean {
-  const weights = [3, 7, 1, 3, 7, 1, 3, 7, 1];
-  return weights.reduce((total, weight, index) => total + weight * Number(digits[index]), 0) % 10 === 0;
+/** An amount as it was sent, its unit still unknown. */
+export function plainAmount(about: string): Field<string, true> {
+  return {
+    required: true,
+    about,
+    refusal: 'invalid_amount',
+    schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?$', examples: ['0.01'] },
+    read(value, name) {
+      readAmount(value, name, 18);
+      return value as string;
+    },
+  };
 }
 
 const LONGEST_LIST = 100;

@@ -3,14 +3,17 @@ import { CURRENCY_CODES, type CurrencyCode, PAYMENT_METHODS } from '../core/curr
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';
 
-const amount = (about: string, example: string) => shape.string(about, example, { pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$' });
-const time = (about: string, example = '2026-11-22T10:00:00.000Z') => shape.string(about, example, { format: 'date-time' });
+export const amount = (about: string, example: string) =>
+  shape.string(about, example, { pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$' });
+export const time = (about: string, example = '2026-11-22T10:00:00.000Z') =>
+  shape.string(about, example, { format: 'date-time' });
 const status = shape.named('TransactionStatus', shape.word('Status of the transaction.', TRANSACTION_STATUSES));
 const ID = 'txn_0351dYxk0d1Jt8vTgkN1AM';
-const ADDRESS = 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4';
+export const PAYOUT_ID = 'payout_0351dYxk0d1Jt8vTgkN1AM';
+export const ADDRESS = 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4';
 const transactionId = shape.string('Identifier, prefix `txn_`.', ID, { pattern: '^txn_' });
-const success = shape.constant(true);
-const currency = shape.named('Currency', shape.word('Code of a currency that has a balance.', CURRENCY_CODES));
+export const success = shape.constant(true);
+export const currency = shape.named('Currency', shape.word('Code of a currency that has a balance.', CURRENCY_CODES));
 
 const rateInfo = shape.named(
   'Rate',
@@ -123,7 +126,7 @@ export const cancelledTransaction = shape.named(
   shape.object({ transaction_id: transactionId, status: shape.constant('cancelled'), message, ...expansions }),
 );
 
-const hasMore = shape.flag('Whether older items follow; pass the last id as starting_after.', false);
+export const hasMore = shape.flag('Whether older items follow; pass the last id as starting_after.', false);
 const transaction = shape.named(
   'Transaction',
   shape.object({
@@ -139,20 +142,6 @@ export const transactionList = shape.object({ success, data: shape.list('Newest 
 export const resolvedTransaction = shape.object({
   success,
   transaction: shape.object({ transaction_id: transactionId, status }),
-});
-
-export const payoutReply = shape.object({
-  success,
-  payout: shape.named(
-    'Payout',
-    shape.object({
-      id: shape.string('Identifier, prefix `payout_`.', 'payout_0351dYxk0d1Jt8vTgkN1AM'),
-      method: shape.word('How the money leaves.', ['lightning', 'bitcoin', 'ach', 'usdt']),
-      amount: amount('Amount requested, as it was sent.', '150.00'),
-      status: shape.word('How far it is.', ['pending', 'processing', 'completed', 'failed'], 'processing'),
-      created_at: time('Creation time.'),
-    }),
-  ),
 });
 
 const balance = amount('Available for payout.', '0.00038462');
@@ -197,7 +186,7 @@ const balanceEntry = shape.named(
     balance_after: amount('The available balance after it.', '0.00038462'),
     kind: shape.string('What was booked.', 'deposit'),
     transaction_id: shape.optional(transactionId),
-    payout_id: shape.optional(shape.string('The payout it belongs to.', 'payout_0351dYxk0d1Jt8vTgkN1AM')),
+    payout_id: shape.optional(shape.string('The payout it belongs to.', PAYOUT_ID)),
     created_at: time('When it was booked.'),
   }),
 );

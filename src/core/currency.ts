@@ -29,6 +29,8 @@ export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fr
   (ROWS as readonly CurrencyRow[]).map((row) => [row.code, row]),
 ) as Record<CurrencyCode, CurrencyRow>;
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
+/** What an amount of the ledger can be in. */
+export const LEDGER_CODES: readonly LedgerCurrency[] = [...CURRENCY_CODES, 'USD'];
 /** The currencies whose chain this version reads; the others are known codes that are not available yet (503). */
 export const WATCHED_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [row.code] : []));
 /** What a customer can be asked to pay with, by `crypto_selected`'s main name. */

@@ -5,6 +5,14 @@ import { CURRENCIES, decimalsOf, type LedgerCurrency } from './currency.ts';
 /** The form of every amount in requests and answers (behaviour §1). */
 const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
 
+/** The form of an amount, in words and as a pattern. */
+export function amountForm(decimals: number): { readonly accepted: string; readonly pattern: string } {
+  return {
+    accepted: `a decimal string with at most 18 digits before the point and at most ${decimals} behind it, such as "25.00"; no sign, exponent, space or leading zero`,
+    pattern: `^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,${decimals}})?$`,
+  };
+}
+
 export type ParsedAmount = { readonly minor: bigint } | { readonly problem: 'malformed' | 'too-many-decimals' };
 
 /**

@@ -1,6 +1,8 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
 import type { UtxoCode } from './currency.ts';
+import type { IntentKey } from './payouts/intent.ts';
+import type { Destinations } from './payouts/payout-form.ts';
 import type { RateFeed } from './rate-feed.ts';
 
 export type Clock = {
@@ -202,9 +204,22 @@ export type ChainPort = {
    * when the node has no such filters.
    */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
+  /** Sends a signed transaction, to every node where there are several. Throws when it is unknown whether a node has it. */
+  send(raw: Uint8Array): Promise<SendAnswer>;
+  /** What a transaction must pay to be mined soon: minor units per 1,000 virtual bytes; null when the node does not say. */
+  feeRate(): Promise<bigint | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
   subscribe(push: MempoolPush): Promise<PushSubscription | null>;
 };
+
+/**
+ * What a node says of a transaction that it was sent. `accepted`: it has it, now or already; `mined`: it is in a block. The others are
+ * refusals, and none proves that the transaction can never be mined: `conflict` and `inputs_missing` (another transaction spends an input,
+ * or it was mined and its outputs are spent), `policy` (for example the fee), `invalid` (no node will take these bytes).
+ */
+export type SendAnswer =
+  | { readonly state: 'accepted' | 'mined' }
+  | { readonly state: 'conflict' | 'inputs_missing' | 'policy' | 'invalid'; readonly reason: string };
 
 export type PushSubscription = {
   /** Whether we are receiving what the node announces now. */
@@ -212,13 +227,15 @@ export type PushSubscription = {
   close(): Promise<void>;
 };
 
-/** One of our addresses, its output script, and the index it was derived at (chain 0 of its account). */
+/** One of our addresses, its output script, and the index it was derived at. */
 export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };
 /** Derives the receiving addresses of one account; `derive` throws UnderivableIndex for an index without a key (chance 2⁻¹²⁷). */
 export type AddressDeriver = { readonly currency: UtxoCode; derive(index: number): DerivedAddress };
 export type AddressDerivers = {
   /** The deriver of an account-level public key; throws AccountKeyProblem for a key that is not of this currency and network. */
   of(currency: UtxoCode, xpub: string): AddressDeriver;
+  /** The deriver of the account's own addresses (chain 1): change, and the service's capital. */
+  ownOf(currency: UtxoCode, xpub: string): AddressDeriver;
   /** The same derivation by other libraries: slow, for audits. */
   rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
 };
@@ -268,13 +285,6 @@ export type Tokens = {
   ): TokenClaims | { readonly unknownKid: string };
 };
 
-export type PayoutMethod = 'lightning' | 'bitcoin' | 'ach' | 'usdt';
-/** What a payout's destination shows by its text alone. */
-export type Destinations = {
-  /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
-  problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
-};
-
 export type Ports = {
   readonly clock: Clock;
   readonly rng: Rng;
@@ -284,4 +294,6 @@ export type Ports = {
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
   readonly destinations: Destinations;
+  /** The API's; every other process has one that refuses. */
+  readonly intentKey: IntentKey;
 };

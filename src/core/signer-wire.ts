@@ -15,16 +15,61 @@ export type SignerAccount = {
 export type SignerRequest =
   | { readonly op: 'ping' }
   | { readonly op: 'xpubs' }
-  | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string };
+  | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string }
+  | ({ readonly op: 'sign' } & TransactionToSign)
+  /** With a batch: only what was signed for it. Answered after every signature that was asked for before. */
+  | { readonly op: 'signed'; readonly after: number; readonly batchId?: string };
+
+/** Amounts are minor units as decimal text. */
+export type TransactionToSign = {
+  readonly currency: string;
+  readonly batchId: string;
+  /** 1 for the first transaction of a batch, then one more for each replacement. The same number again gets the same bytes. */
+  readonly number: number;
+  readonly leaseEpoch: string;
+  readonly inputs: readonly {
+    readonly txid: string;
+    readonly vout: number;
+    readonly amount: string;
+    /** The account key, 0 for its receiving or 1 for its change chain, and the index of the key that can spend it. */
+    readonly xpub: string;
+    readonly chain: 0 | 1;
+    readonly index: number;
+  }[];
+  /** In the order of the transaction; the change comes after them. */
+  readonly outputs: readonly { readonly payoutId: string; readonly script: string; readonly amount: string }[];
+  readonly change: { readonly index: number; readonly amount: string } | null;
+  /**
+   * The raw transactions (hex) that made the inputs, in any order: for currencies whose signatures do not cover the amounts of inputs (P2PKH
+   * before BIP143). The signer keeps none of them.
+   */
+  readonly previous?: readonly string[];
+};
+
+/** A transaction that the signer has signed. */
+export type SignedTransaction = {
+  /** Rises by one with each signature of this signer. */
+  readonly sequence: number;
+  readonly request: Omit<TransactionToSign, 'previous'>;
+  readonly txid: string;
+  readonly raw: string;
+  readonly fee: string;
+  readonly vbytes: number;
+  readonly signedAtMs: number;
+};
 
 export type SignerReplies = {
   readonly ping: { readonly network: Network; readonly keys: 'present' | 'absent' };
   readonly xpubs: { readonly accounts: readonly SignerAccount[] };
   /** Whether the signer's own account of this currency has exactly this key. */
   readonly confirm_xpub: { readonly confirmed: boolean; readonly path: string | null };
+  readonly sign: SignedTransaction;
+  /** What was signed after a sequence number, oldest first; `more` when there is more. */
+  readonly signed: { readonly transactions: readonly SignedTransaction[]; readonly more: boolean };
 };
 
-export type SignerError = 'bad_request' | 'no_keys' | 'failed';
+/** `refused`: a rule of the signer forbids the signature, whoever asks; the message names the rule. */
+export type SignerError = 'bad_request' | 'no_keys' | 'refused' | 'failed';
 
 /** Every request has its own number on its connection; answers carry it and may come in any order. */
 export type SignerRequestFrame = SignerRequest & { readonly id: number };
@@ -32,7 +77,8 @@ export type SignerReplyFrame =
   | { readonly id: number; readonly ok: true; readonly reply: SignerReplies[keyof SignerReplies] }
   | { readonly id: number | null; readonly ok: false; readonly error: SignerError; readonly message: string };
 
-export const MAX_FRAME_BYTES = 65_536;
+/** A transaction of 200 inputs and as many payees, with the transactions that made the inputs. */
+export const MAX_FRAME_BYTES = 8_388_608;
 const PREFIX_BYTES = 4;
 
 /** A message as one frame. */

@@ -4,6 +4,7 @@ import { TRANSITIONS } from '../core/transaction-states.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
+import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { verifyAddresses } from './address-check.ts';
 import type { Context } from './context.ts';
@@ -29,7 +30,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
     return {
       answers: [
         ...(await askAll(sql, LAWFUL_STEPS)),
-        ...(await ask(sql, [...OF_PAYMENTS, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
+        ...(await ask(sql, [...OF_PAYMENTS, ...OF_PAYOUTS, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
       ],
       chains: await readChainTotals(sql),
     };

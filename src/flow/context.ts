@@ -17,6 +17,8 @@ export type Context = {
   readonly settlementSeconds: number;
   /** Cents: a payment worth more is booked only where two of its chain's nodes, if there are several, hold its block (BURSAR_CONTESTED_LIMIT_USD). */
   readonly contestedLimitMinor: bigint;
+  /** Cents that a merchant may pay out before its credits are final (BURSAR_UNFINAL_PAYOUT_USD); null = no limit. */
+  readonly unfinalPayoutMinor: bigint | null;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly batches: TransactionBatches;
   /**

@@ -12,7 +12,7 @@ import {
   type SettingsRow,
   writeSettings,
 } from '../store/merchants/settings.ts';
-import type { Database } from '../store/postgres/connect.ts';
+import type { Database, Sql } from '../store/postgres/connect.ts';
 
 type SettingsContext = { readonly db: Database; readonly ports: { readonly clock: Clock } };
 
@@ -55,9 +55,15 @@ export async function getSettings(ctx: SettingsContext, of: { readonly merchantI
 }
 
 /** The guards in force for a payout of this merchant at this moment, whatever change is waiting. */
-export async function getPayoutGuards(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<PayoutGuards> {
-  const row = await readSettings(ctx.db, of.merchantId);
-  const now = ctx.ports.clock.now();
+export async function getPayoutGuards(
+  ctx: { readonly db: Sql; readonly ports: { readonly clock: Clock } },
+  of: { readonly merchantId: bigint },
+): Promise<PayoutGuards> {
+  return guardsOf(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
+}
+
+/** The guards of a row of settings that are in force at a moment. */
+export function guardsOf(row: SettingsRow, now: number): PayoutGuards {
   const list = settled(row.allowList, now);
   const off = list.waiting === null && list.sent.length === 0;
   return {

@@ -1,10 +1,8 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, operation, reply out. Everything
 // that does not depend on the operation has been checked before.
-import { checkPayout } from '../contract/payout-fields.ts';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
-import { Refusal } from '../core/refusal.ts';
 import { getAccount } from '../flow/account.ts';
 import { guardedSignIn } from '../flow/guarded-sign-in.ts';
 import { getRates } from '../flow/quote.ts';
@@ -16,6 +14,7 @@ import { cancelTransaction, createTransaction, resolveTransaction } from '../flo
 import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transaction-reads.ts';
 import { addressKey } from './client-address.ts';
 import type { MerchantHandlers } from './mount.ts';
+import { PAYOUT_HANDLERS } from './payout-handlers.ts';
 import { scaled } from './rate-limit.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
 import { waitForAnswer } from './wait.ts';
@@ -65,10 +64,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return { transaction_id: transactionId, status, message, ...(await expansion(call, of, body.expand)) };
   },
 
-  async requestPayout({ ctx }, body) {
-    checkPayout(body, ctx.ports.destinations);
-    throw new Refusal('currency_unavailable', { message: `Payouts by ${body.method} are not available on this server yet.` });
-  },
+  ...PAYOUT_HANDLERS,
 
   async getAccountInfo({ ctx, caller }) {
     const account = await getAccount(ctx, { merchantId: caller.merchantId });

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in.ts';
 import { createServer } from '../http/server.ts';
 import { openApiPeers } from './api-peers.ts';
+import { runAutomaticPayouts } from './automatic-payouts.ts';
+import { openIntentKey } from './intent-key.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
@@ -29,6 +31,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     answersWithinMs: ANSWERS_WITHIN_MS,
     byIndex: true,
     addressesReady: true,
+    intentKey: await openIntentKey(dataFolder),
   });
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);
@@ -54,6 +57,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     version: version(),
   });
   if (network === 'sandbox' && isSupervised()) await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
+  const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.report(what, message));
   await join();
   try {
     await server.listen({ port, host });
@@ -64,6 +68,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     note: listeningUrl(host, server.server.address()),
     async stop() {
       await server.close();
+      await stopAutomatic();
       outage.close();
       await closeNotifier();
       await leave();

@@ -9,6 +9,7 @@ import { addDemoCommand } from './cli/demo.ts';
 import { addKeyCommands } from './cli/keys.ts';
 import { addMerchantCommands } from './cli/merchants.ts';
 import { EXIT, print, reportFailure } from './cli/output.ts';
+import { addPayoutCommands } from './cli/payouts.ts';
 import { addProcessCommands } from './cli/processes.ts';
 import { addReviewCommands } from './cli/reviews.ts';
 import { addTransactionCommands } from './cli/transactions.ts';
@@ -31,6 +32,7 @@ function program(): Command {
   addMerchantCommands(bursar);
   addTransactionCommands(bursar);
   addReviewCommands(bursar);
+  addPayoutCommands(bursar);
   addKeyCommands(bursar);
   addAuditCommands(bursar);
   addChainCommands(bursar);

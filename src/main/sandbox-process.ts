@@ -14,6 +14,7 @@ import { type Opened, open } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
+import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
 import { clockFile, sandboxFolder } from './sandbox/place.ts';
 import { settle, untilRead } from './sandbox/settle.ts';
@@ -57,10 +58,14 @@ async function start(): Promise<Running> {
       process.exit(1);
     },
   });
+  const ending = new AbortController();
+  const capital = giveCapital(ctx, sandbox, ending.signal).catch((error) => outage.report({ error }, 'capital'));
   return {
     note: sandbox.url,
     answer: () => prepareDemo(config, ctx),
     async stop() {
+      ending.abort();
+      await capital;
       await sandbox.close();
       outage.close();
       await wired.close();

@@ -1,14 +1,18 @@
 // The signer's process: only it opens the seed. It stores its account keys in the database, confirms those that are there, gives out
-// address indexes, and answers on its unix socket. `npm start` runs it, or `bursar signer` by itself.
+// address indexes, and answers on its unix socket: with signatures of transactions that its rules allow. `npm start` runs it, or `bursar signer` by itself.
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../signer/databases.ts';
+import { trustedIntentKeys, trustFirstIntentKey } from '../signer/intent-trust.ts';
 import { openJournal } from '../signer/journal.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
+import { openSignatureJournal, type SignatureJournal } from '../signer/signature-journal.ts';
+import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { grantAddresses } from './address-grants.ts';
+import { readIntentPublicKey } from './intent-key.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
@@ -16,6 +20,8 @@ import { keyringOptions, signerSocket } from './signer-place.ts';
 import { StartRefused } from './start-refused.ts';
 
 const DATABASE_SESSIONS = 2;
+/** A worker waits 15 seconds for a signature. */
+const ANSWERS_WITHIN_MS = 5_000;
 const say = (line: string): void => console.error(`signer: ${line}`);
 
 async function start({ config, database }: Opened): Promise<Running> {
@@ -40,16 +46,71 @@ async function start({ config, database }: Opened): Promise<Running> {
   if (accounts !== null) await confirmStoredKeys(db, accounts, options.folder);
   const now = (): number => Date.now();
   const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), report: say, now });
+  const signatures = openSigning(config, keyring, options.folder);
   const socket = signerSocket(dataFolder);
-  const server = await serveSigner(socket, keyring, (error) => say((error as Error).message));
+  const server = await serveSigner(socket, { keyring, signing: signatures.signing, onTrouble: sayOnce });
   return {
     note: socket,
     async stop() {
       await server.close();
       await grants.close();
+      await signatures.close();
       await db.close();
       await database.close();
       await lock.release();
+    },
+  };
+}
+
+/** A worker asks again and again for what is refused. */
+let lastSaid = '';
+function sayOnce(error: unknown): void {
+  const { message } = error as Error;
+  if (message !== lastSaid) say(message);
+  lastSaid = message;
+}
+
+/** Signing, with a connection of its own that may only read what the rules compare. */
+function openSigning({ network, dataFolder, signerLimits, databaseUrl }: Opened['config'], keyring: Keyring, folder: string) {
+  const db = connect({
+    url: databaseUrl,
+    role: 'bursar_signer',
+    maxConnections: 1,
+    applicationName: 'bursar signer',
+    answersWithinMs: ANSWERS_WITHIN_MS,
+  });
+  let journal: Promise<SignatureJournal> | null = null;
+  async function openedJournal(): Promise<SignatureJournal> {
+    journal ??= openSignatureJournal(folder, network);
+    try {
+      return await journal;
+    } catch (error) {
+      // a damaged one stops signatures, and nothing else: it may be mended while this runs
+      journal = null;
+      throw error;
+    }
+  }
+  async function intentKeys(): Promise<readonly string[]> {
+    const trusted = await trustedIntentKeys(folder);
+    if (trusted !== null) return trusted;
+    const first = await readIntentPublicKey(dataFolder);
+    if (first === null) return [];
+    say(`payouts that are signed with ${first} count from now on: it is the first key of an API that was found`);
+    return trustFirstIntentKey(folder, first);
+  }
+  const signing = createSigning({
+    keyring,
+    db,
+    journal: openedJournal,
+    intentKeys,
+    limits: signerLimits ?? {},
+    now: () => Date.now(),
+  });
+  return {
+    signing,
+    async close() {
+      await (await journal)?.close();
+      await db.close();
     },
   };
 }

@@ -1,6 +1,7 @@
 // Builds the object graph of a process: database, clock, keys, and the context of all operations; wire-nodes.ts adds nodes and price
 // sources. Only these two files create these objects, once per process.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import type { IntentKey } from '../core/payouts/intent.ts';
 import type { Clock, Ports } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
 import type { Context } from '../flow/context.ts';
@@ -32,6 +33,8 @@ export type WireOptions = {
   readonly clock?: Clock;
   /** It gives addresses to customers: they are requested before the first customer comes. */
   readonly addressesReady?: boolean;
+  /** It takes payouts: what signs them. */
+  readonly intentKey?: IntentKey;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
@@ -44,7 +47,7 @@ const ADDRESSES_READY = 1_000;
 
 /** What is needed to create merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
-  const { clock: given, addressesReady: _ready, ...session } = options;
+  const { clock: given, addressesReady: _ready, intentKey: _key, ...session } = options;
   const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...session });
   const clock = given === undefined ? serviceClock(config) : { ...given, close: () => undefined };
   const ports = {
@@ -68,7 +71,8 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const { db, ports } = signIn.ctx;
   const addresses = createAddressDerivers(config.network);
   const destinations = createDestinations(config.network);
-  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations };
+  const intentKey = options.intentKey ?? NO_INTENT_KEY;
+  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey };
   const pools = addressPools(db, allPorts);
   if (options.addressesReady === true) prepare(db, pools).catch(() => undefined);
   return { ctx: contextOf(config, db, allPorts, pools), close: signIn.close };
@@ -98,8 +102,22 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
+    unfinalPayoutMinor: unfinalLimit(config),
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };
+}
+
+const NO_INTENT_KEY: IntentKey = {
+  sign() {
+    throw new Error('only the API has the key that signs payouts');
+  },
+};
+
+const UNFINAL_PAYOUT_MINOR = 10_000_00n;
+
+/** In the sandbox there is no limit unless one is set. */
+function unfinalLimit({ network, unfinalPayoutMinor }: Config): bigint | null {
+  return unfinalPayoutMinor ?? (network === 'sandbox' ? null : UNFINAL_PAYOUT_MINOR);
 }
 
 function databaseUrl(config: Config): string {

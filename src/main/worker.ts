@@ -1,20 +1,26 @@
 // The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
 // one database. `npm start` runs it, or `bursar worker` by itself.
+import { hostname } from 'node:os';
 import type { UtxoCode } from '../core/currency.ts';
+import { createSignerClient } from '../outside/signer-client.ts';
 import { recordReplacement } from '../store/postgres/replacements.ts';
+import { Alarm } from '../worker/alarm.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
-import { Alarm, workerJobs } from '../worker/jobs.ts';
+import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
+import type { Signing } from '../worker/payout-driver.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { openLog } from './log.ts';
 import { type Opened, onOpened } from './opened.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/place.ts';
+import { signerSocket } from './signer-place.ts';
 import { wire } from './wire-nodes.ts';
 
 const DATABASE_SESSIONS = 10;
 const SANDBOX_WITHIN_MS = 20_000;
+const SIGNER_WITHIN_MS = 15_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const log = openLog('worker');
@@ -30,7 +36,13 @@ async function start({ config, database }: Opened): Promise<Running> {
   const outage = createOutageLog(ctx.db, log);
   const report = (job: string, error: unknown): void =>
     error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.report({ err: error }, job);
-  const loop = startLoop(workerJobs(ctx, watchers, report), report);
+  const signer = createSignerClient(signerSocket(config.dataFolder), { timeoutMs: SIGNER_WITHIN_MS });
+  const signing: Signing = {
+    sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
+    signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
+  };
+  const owner = `${hostname()} ${process.pid}`;
+  const loop = startLoop(workerJobs(ctx, watchers, report, { signing, owner }), report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;
@@ -55,6 +67,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     async stop() {
       await stopListening();
       await loop.stop();
+      signer.close();
       outage.close();
       for (const watcher of watchers.values()) await watcher.close();
       await wired.close();

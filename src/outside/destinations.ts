@@ -2,7 +2,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, hex } from '@scure/base';
 import { chainNetwork, type Network } from '../core/currency.ts';
-import type { Destinations } from '../core/ports.ts';
+import type { Destinations } from '../core/payouts/payout-form.ts';
 import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */
@@ -13,6 +13,11 @@ export function createDestinations(network: Network): Destinations {
       if (method === 'lightning') return lightningProblem(network, text);
       const decoded = decodeAddress('BTC', network, text);
       return 'problem' in decoded ? decoded.problem : null;
+    },
+    bitcoinScript(address) {
+      const decoded = decodeAddress('BTC', network, address);
+      if ('problem' in decoded) throw new Error(decoded.problem);
+      return decoded.script;
     },
   };
 }

@@ -69,6 +69,8 @@ export type Sandbox = {
   readonly url: string;
   /** The password of the nodes (user `bursar`). */
   readonly secret: string;
+  /** Pays these outputs from the faucet and mines so many blocks; does nothing when one of their scripts was paid before. */
+  giveCapital(currency: UtxoCode, outputs: readonly { readonly script: Buffer; readonly minor: bigint }[], blocks: number): void;
   /** Stops the blocks, closes the server and the files. */
   close(): Promise<void>;
 };

@@ -6,7 +6,8 @@ import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { CURRENCIES, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 
-const VERSIONS = {
+/** BIP32's version bytes, which every currency's keys have here. */
+export const VERSIONS = {
   mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
   test: { public: 0x043587cf, private: 0x04358394 },
 } as const;
@@ -67,15 +68,40 @@ export function accountsOf(entropy: Uint8Array, network: Network): readonly Sign
   }
 }
 
-/** Step by step, so that the keys between the root and the account are wiped too. */
+/**
+ * Runs the work with the private key of a currency's account; the seed, the account and everything on the way are wiped when it returns.
+ * @param work must not keep the key, and must wipe what it derives from it
+ */
+export function withAccount<T>(entropy: Uint8Array, network: Network, currency: UtxoCode, work: (account: HDKey) => T): T {
+  const seed = seedOf(mnemonicOf(entropy));
+  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  seed.fill(0);
+  try {
+    const account = keyAt(root, accountPath(currency, network));
+    try {
+      return work(account);
+    } finally {
+      account.wipePrivateData();
+    }
+  } finally {
+    root.wipePrivateData();
+  }
+}
+
 function publicKeyAt(root: HDKey, path: string): string {
+  const key = keyAt(root, path);
+  const xpub = key.publicExtendedKey;
+  key.wipePrivateData();
+  return xpub;
+}
+
+/** Step by step, so that the keys between the root and the account are wiped too. */
+function keyAt(root: HDKey, path: string): HDKey {
   let key = root;
   for (const step of path.split('/').slice(1)) {
     const child = key.deriveChild(Number.parseInt(step, 10) + (step.endsWith("'") ? HARDENED : 0));
     if (key !== root) key.wipePrivateData();
     key = child;
   }
-  const xpub = key.publicExtendedKey;
-  key.wipePrivateData();
-  return xpub;
+  return key;
 }

@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncFolder } from './seed-file.ts';
+import { syncFolder } from './own-files.ts';
 
 /** A range of indexes that was given: from the first to the one before `end`. */
 export type Given = { readonly xpub: string; readonly first: number; readonly end: number };

@@ -1,14 +1,19 @@
 // The accounts of the signer's seed, opened when first needed, so that a seed made while the signer runs is found. The seed itself is wiped
-// as soon as the public keys are known.
-import type { Network } from '../core/currency.ts';
+// as soon as the public keys are known, and opened again for each signature.
+import type { HDKey } from '@scure/bip32';
+import type { Network, UtxoCode } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
-import { accountsOf } from './accounts.ts';
+import { accountsOf, withAccount } from './accounts.ts';
 import { createSeed, hasSeed, openSeed, type Passphrase, SeedTrouble } from './seed-file.ts';
 
 export type Keyring = {
   readonly network: Network;
   /** The signer's accounts; null while there is no seed. Throws SeedTrouble when there is one that does not open. */
   accounts(): Promise<readonly SignerAccount[] | null>;
+  /**
+   * Runs the work with the private key of a currency's account, which is wiped afterwards; null while there is no seed. Throws SeedTrouble.
+   */
+  spend<T>(currency: UtxoCode, work: (account: HDKey) => T): Promise<T | null>;
 };
 
 export type KeyringOptions = {
@@ -43,6 +48,15 @@ export function createKeyring(options: KeyringOptions): Keyring {
       } catch (error) {
         opening = null;
         throw error;
+      }
+    },
+    async spend(currency, work) {
+      const entropy = await findEntropy(options);
+      if (entropy === null) return null;
+      try {
+        return withAccount(entropy, options.network, currency, work);
+      } finally {
+        entropy.fill(0);
       }
     },
   };

@@ -1,9 +1,10 @@
 // The signer's seed at rest: 256 bits of BIP39 entropy, sealed with AES-256-GCM under a key that scrypt derives from a passphrase. Only the
 // signer and the commands of `bursar keys` open this file.
 import { createCipheriv, createDecipheriv, randomBytes, type ScryptOptions, scrypt } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Network } from '../core/currency.ts';
+import { createOnce } from './own-files.ts';
 
 /** Something an operator must fix, as one clear sentence. */
 export class SeedTrouble extends Error {
@@ -174,46 +175,4 @@ async function readPassphrase(folder: string): Promise<string> {
     throw new SeedTrouble('passphrase', `${passphraseFile(folder)} is missing: it opens the seed beside it`);
   });
   return lines.split('\n').find((line) => line !== '' && !line.startsWith('#')) ?? '';
-}
-
-/**
- * Writes a file of mode 600 that is either complete and on disk, or not there at all; false when one with this name exists. `between` runs
- * when only its name is missing.
- */
-async function createOnce(
-  path: string,
-  content: string,
-  between: () => Promise<void> = () => Promise.resolve(),
-): Promise<boolean> {
-  const making = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const handle = await open(making, 'wx', 0o600);
-  try {
-    await handle.writeFile(content);
-    await handle.sync();
-    await between();
-    await link(making, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return false;
-  } finally {
-    await handle.close();
-    await rm(making, { force: true });
-  }
-  try {
-    await syncFolder(join(path, '..'));
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  }
-  return true;
-}
-
-/** Syncs a folder's entries to disk. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

@@ -1,4 +1,5 @@
-// The signer's unix socket, which only this user may open, and the three requests that it answers. It gives out public keys only.
+// The signer's unix socket, which only this user may open, and the requests that it answers: public keys, and signatures that its rules allow.
+// No key that can spend ever leaves it.
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import {
@@ -10,8 +11,17 @@ import {
   type SignerRequest,
 } from '../core/signer-wire.ts';
 import type { Keyring } from './keyring.ts';
+import { SigningRefused } from './refused.ts';
+import { RequestMalformed } from './request.ts';
+import type { Signing } from './signing.ts';
 
 export type SignerServer = { close(): Promise<void> };
+/** What it answers with, and what receives internal errors, for the log. */
+export type SignerParts = {
+  readonly keyring: Keyring;
+  readonly signing: Signing;
+  readonly onTrouble: (error: unknown) => void;
+};
 
 const MAX_CONNECTIONS = 64;
 
@@ -23,16 +33,13 @@ class RequestTrouble extends Error {
   }
 }
 
-/**
- * Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that exists already is a dead signer's.
- * @param onTrouble receives internal errors, for the log
- */
-export async function serveSigner(path: string, keyring: Keyring, onTrouble: (error: unknown) => void): Promise<SignerServer> {
+/** Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that exists already is a dead signer's. */
+export async function serveSigner(path: string, parts: SignerParts): Promise<SignerServer> {
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
     socket.on('close', () => open.delete(socket));
-    converse(socket, keyring, onTrouble);
+    converse(socket, parts);
   });
   server.maxConnections = MAX_CONNECTIONS;
   await rm(path, { force: true });
@@ -62,7 +69,7 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-function converse(socket: Socket, keyring: Keyring, onTrouble: (error: unknown) => void): void {
+function converse(socket: Socket, parts: SignerParts): void {
   const reader = createFrameReader();
   let unanswered = 0;
   let asksNoMore = false;
@@ -84,7 +91,7 @@ function converse(socket: Socket, keyring: Keyring, onTrouble: (error: unknown) 
     }
     for (const message of messages) {
       unanswered++;
-      void reply(message, keyring, onTrouble).then((frame) => {
+      void reply(message, parts).then((frame) => {
         send(frame);
         unanswered--;
         endWhenAnswered();
@@ -97,19 +104,21 @@ function converse(socket: Socket, keyring: Keyring, onTrouble: (error: unknown) 
   });
 }
 
-async function reply(message: unknown, keyring: Keyring, onTrouble: (error: unknown) => void): Promise<SignerReplyFrame> {
+async function reply(message: unknown, parts: SignerParts): Promise<SignerReplyFrame> {
   const { id } = (message ?? {}) as { id?: unknown };
   if (typeof id !== 'number') return { id: null, ok: false, error: 'bad_request', message: 'id must be a number' };
   try {
-    return { id, ok: true, reply: await answer(message as SignerRequest, keyring) };
+    return { id, ok: true, reply: await answer(message as SignerRequest, parts) };
   } catch (error) {
     if (error instanceof RequestTrouble) return { id, ok: false, error: error.error, message: error.message };
-    onTrouble(error);
+    if (error instanceof RequestMalformed) return { id, ok: false, error: 'bad_request', message: error.message };
+    parts.onTrouble(error);
+    if (error instanceof SigningRefused) return { id, ok: false, error: 'refused', message: error.message };
     return { id, ok: false, error: 'failed', message: error instanceof Error ? error.message : 'the signer failed' };
   }
 }
 
-async function answer(request: SignerRequest, keyring: Keyring): Promise<SignerReplies[keyof SignerReplies]> {
+async function answer(request: SignerRequest, { keyring, signing }: SignerParts): Promise<SignerReplies[keyof SignerReplies]> {
   const accounts = await keyring.accounts();
   if (request.op === 'ping') return { network: keyring.network, keys: accounts === null ? 'absent' : 'present' };
   if (accounts === null) throw new RequestTrouble('no_keys', 'there is no seed yet: make one with "bursar keys init"');
@@ -118,5 +127,9 @@ async function answer(request: SignerRequest, keyring: Keyring): Promise<SignerR
     const account = accounts.find((one) => one.currency === request.currency);
     return { confirmed: account?.xpub === request.xpub, path: account?.path ?? null };
   }
-  throw new RequestTrouble('bad_request', 'op must be one of ping, xpubs, confirm_xpub (with currency and xpub)');
+  if (request.op === 'sign') return signing.sign(request);
+  if (request.op === 'signed' && Number.isSafeInteger(request.after) && request.after >= 0)
+    return signing.signed(request.after, typeof request.batchId === 'string' ? request.batchId : null);
+  const accepted = 'ping, xpubs, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after)';
+  throw new RequestTrouble('bad_request', `op must be one of ${accepted}`);
 }

@@ -4,20 +4,24 @@ import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flo
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
+import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
+import { Alarm, createAlarm, type Report } from './alarm.ts';
+import { announceAutomatic, CREDITED_JOB, createCredited } from './automatic-payouts.ts';
 import { type BlockMemory, createBlockMemory } from './block-prints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
+import { createHeldPayouts } from './held-payouts.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
 import { createPauses, type Pauses } from './pauses.ts';
+import { type PayoutJobOptions, payoutJob } from './payout-job.ts';
 import { pollRates } from './rate-poller.ts';
 import { reconcile } from './reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan.ts';
 
-export type Report = (job: string, error: unknown) => void;
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 
 const SECOND_MS = 1_000;
@@ -29,9 +33,16 @@ const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
 /** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
 const RECONCILED_BLOCKS = 2_000;
-const ALARM_AGAIN_MS = 600 * SECOND_MS;
 
-export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>, report: Report): Job[] {
+export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
+
+/** @param payouts absent: this worker drives no payouts */
+export function workerJobs(
+  ctx: Context,
+  watchers: ReadonlyMap<UtxoCode, ChainWatcher>,
+  report: Report,
+  payouts?: Payouts,
+): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
@@ -46,6 +57,10 @@ export function workerJobs(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWa
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, watchers),
     judging(ctx, report),
+    ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], report, payouts)]),
+    createCredited(ctx),
+    scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),
+    createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
     ...[...watchers].map(([currency, { firstSeen }]) =>
       lookUps(ctx, currency, { report, memory: memoryOf(currency), firstSeen }),
     ),
@@ -124,7 +139,7 @@ function judging(ctx: Context, report: Report): Job {
       isAll = false;
       const isDecided = await judgeDue();
       const more = isDecided && !isAll;
-      if (!more && (decided || isDecided)) wake?.(DUE_JOB);
+      if (!more && (decided || isDecided)) for (const job of [DUE_JOB, CREDITED_JOB]) wake?.(job);
       decided = more;
       return more;
     },
@@ -155,23 +170,22 @@ function deepReading(ctx: Context, currency: UtxoCode, { report, memory }: Readi
   };
 }
 
-/** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
-export class Alarm extends Error {}
-
-/** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
-function createAlarm(job: string, report: Report): (now: string) => void {
-  let last = '';
-  let again = 0;
-  return (now) => {
-    const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
-    if (now !== '' && (kind !== last || performance.now() > again)) {
-      report(job, new Alarm(now));
-      again = performance.now() + ALARM_AGAIN_MS;
-    }
-    last = kind;
+/** Payouts: what holds them up is told once, not with every pass. */
+function paying(ctx: Context, watched: readonly UtxoCode[], report: Report, payouts: Payouts): Job {
+  const alarm = createAlarm(PAYOUT_JOB, report);
+  let trouble: string[] = [];
+  const onTrouble = (what: string): void => void trouble.push(what);
+  const job = payoutJob(ctx, watched, { ...payouts, onTrouble });
+  return {
+    ...job,
+    async run(hurried, wake) {
+      trouble = [];
+      const more = await job.run(hurried, wake);
+      alarm(trouble.join('; '));
+      return more;
+    },
   };
 }
-
 async function nothingMore(work: Promise<unknown>): Promise<boolean> {
   await work;
   return false;

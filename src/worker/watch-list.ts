@@ -10,6 +10,7 @@ import {
   newSpentOutpoints,
   openHorizon,
   packNewScripts,
+  packOwnScripts,
   packPaidScripts,
   packScripts,
   packUnfinishedScripts,
@@ -57,6 +58,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
     const from = await openHorizon(ctx.db);
     const sinceMs = nowMs - IN_MEMORY_MS;
     addPack(next, await packUnfinishedScripts(ctx.db, sinceMs));
+    addPack(next, await packOwnScripts(ctx.db));
     for (let afterId = sortableId('txn_', sinceMs, new Uint8Array(10)); ; ) {
       const page = await packScripts(ctx.db, { afterId, sinceMs, limit: PAGE });
       if (page.lastId === null) break;

@@ -8,12 +8,17 @@ describe('a command that is called in a wrong way', () => {
   it.each([
     [
       [],
-      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, transaction, review, keys, audit, chain, demo/,
+      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, transaction, review, payout, keys, audit, chain, demo/,
     ],
     [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
-    [['payout', 'list'], /unknown command 'payout'/],
+    [['payouts', 'list'], /unknown command 'payouts'/],
+    [['payout', 'list', '--status', 'lost'], /--status.*Allowed choices are pending, processing, completed, failed/],
+    [['payout', 'resolve', 'payout_1', '--evidence', 'x'], /exactly one of --paid and --failed is required/],
     [['merchant'], /a command is missing; accepted: add, list, suspend, resume/],
-    [['keys', 'forget'], /unknown command 'forget'; accepted: init, restore, show-xpubs, show-descriptors, import-xpub, verify/],
+    [
+      ['keys', 'forget'],
+      /unknown command 'forget'; accepted: init, restore, show-xpubs, show-descriptors, import-xpub, verify, show-intent, trust-intent, distrust-intent/,
+    ],
     [['merchant', 'add', '--username', 'shop'], /required option '--email <address>' not specified/],
     [['transaction', 'show'], /missing required argument 'what'/],
     [['merchant', 'suspend'], /missing required argument 'affiliate_id'/],

@@ -65,6 +65,7 @@ async function context(network: Network, now: () => number) {
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
+    unfinalPayoutMinor: null,
     batches,
   };
   const signer = await openSigner(db);

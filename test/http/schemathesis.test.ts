@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MERCHANT_API } from '../../src/contract/merchant-api.ts';
 import { documentTool, run } from '../support/document-tools.ts';
+import { fund, OUTSIDE, owe, tellFee } from '../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';
 
 /** Of each kind of made-up calls to each operation: about 1,100 calls in all. */
@@ -52,10 +53,20 @@ test('schemathesis finds nothing that the document does not say', { timeout: TIM
   const created = await Promise.all(
     ['BTC', 'LTC', 'BTC', 'LTC'].map((crypto_selected) => api.call('/create_transaction', { amount: '25.00', crypto_selected })),
   );
+  await tellFee(api.ctx);
+  const merchants = await api.sql('select id from merchants where affiliate_id = $1', [api.affiliateId]);
+  const merchantId = BigInt(merchants[0].id);
+  await fund(api.ctx, merchantId, 1_000_000_000n);
+  // they wait, so that they can be cancelled
+  await owe(api.ctx, merchantId, 1n);
+  const asked = await Promise.all(
+    [1, 2, 3].map(() => api.call('/request_payout', { method: 'bitcoin', amount: '0.001', destination: OUTSIDE })),
+  );
   const env = {
     ...process.env,
     API_BASE: api.base,
     API_PASSWORD: PASSWORD,
+    API_PAYOUTS: asked.map(({ json }) => json.payout.id).join(','),
     API_TRANSACTIONS: created.map(({ json }) => json.transaction_id).join(','),
     SCHEMATHESIS_HOOKS: 'schemathesis_hooks',
     PYTHONPATH: import.meta.dirname,
@@ -84,6 +95,9 @@ test('schemathesis finds nothing that the document does not say', { timeout: TIM
     '/check_transaction',
     '/cancel_transaction',
     '/set_settings',
+    '/request_payout',
+    '/check_payout',
+    '/set_payout_settings',
   ])
     expect([path, (seen.get(path)?.get(200) ?? 0) >= 5]).toEqual([path, true]);
 });

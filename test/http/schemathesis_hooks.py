@@ -14,6 +14,7 @@ import schemathesis
 BASE = os.environ["API_BASE"]
 USER = {"username": "shop", "password": os.environ["API_PASSWORD"]}
 TRANSACTIONS = os.environ["API_TRANSACTIONS"].split(",")
+PAYOUT_IDS = os.environ["API_PAYOUTS"].split(",")
 KEY = "Idempotency-Key"
 OPEN = ["/auth", "/auth_refresh"]
 # the form of amount and destination depends on the method
@@ -60,16 +61,27 @@ def made_consistent(path, body, headers):
         return {"access_token": pair["access_token"], "refresh_token": pair["refresh_token"]}
     if isinstance(body.get("transaction_id"), str) and roll < 224:
         body["transaction_id"] = TRANSACTIONS[roll % len(TRANSACTIONS)]
+    if isinstance(body.get("payout_id"), str) and roll < 224:
+        body["payout_id"] = PAYOUT_IDS[roll % len(PAYOUT_IDS)]
     if isinstance(body.get("starting_after"), str) and body["starting_after"].startswith("txn_"):
         body["starting_after"] = TRANSACTIONS[0]
+    if isinstance(body.get("starting_after"), str) and body["starting_after"].startswith("payout_"):
+        body["starting_after"] = PAYOUT_IDS[0]
     if body.get("wait_seconds"):
         body["wait_seconds"] = 0
     if body.get("action") == "reimburse":
         body["destination"] = PAYOUTS["bitcoin"]["destination"]
     elif "action" in body:
         body.pop("part", None)
-    if body.get("method") in PAYOUTS:
+    if path == "/request_payout" and body.get("method") in PAYOUTS:
+        if roll < 160:
+            body["method"] = "bitcoin"
         body.update(PAYOUTS[body["method"]])
+    # a list of other destinations would refuse every payout after it
+    if path == "/set_settings" and isinstance(body.get("payout_allow_list"), list):
+        body["payout_allow_list"] = [PAYOUTS["bitcoin"]["destination"]]
+    if path == "/set_payout_settings":
+        body.update({"method": "bitcoin", "destination": PAYOUTS["bitcoin"]["destination"], "threshold": "0.5", "leave": "0.1"})
     body = {name: value for name, value in body.items() if is_allowed(name, value)}
     if KEY in headers:
         body.pop("idempotency_key", None)

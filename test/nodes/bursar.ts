@@ -51,6 +51,7 @@ export async function openBursar(
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
+    unfinalPayoutMinor: null,
     batches: createTransactionBatches(db, async () => pool.next()),
   };
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));

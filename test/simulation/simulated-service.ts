@@ -70,6 +70,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
+      unfinalPayoutMinor: null,
       batches: createTransactionBatches(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
     };
   };

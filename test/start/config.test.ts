@@ -175,3 +175,27 @@ test('dollars become cents, and an empty variable counts as not set', () => {
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '10000.5' }).unfinalPayoutMinor).toBe(1_000_050n);
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '', PORT: '' }).port).toBe(8080);
 });
+
+test('limits of the signer are read in whole coins, and anything else is refused', () => {
+  const limits = (BURSAR_SIGNER_LIMITS: string) => readConfig({ BURSAR_SIGNER_LIMITS }).signerLimits;
+  expect(limits('BTC:payout=1,hour=5.5,day=20; doge : day=100000')).toEqual({
+    BTC: { payout: 100_000_000n, hour: 550_000_000n, day: 2_000_000_000n },
+    DOGE: { payout: null, hour: null, day: 10_000_000_000_000n },
+  });
+  expect(limits('BTC:day=0')).toEqual({ BTC: { payout: null, hour: null, day: 0n } });
+  for (const wrong of [
+    'BTC',
+    'BTC:',
+    'BTC:week=1',
+    'BTC:day=-1',
+    'BTC:day=1,day=2',
+    'BTC:day=0.000000001',
+    'BTC:day=1;BTC:day=2',
+    'USDT:day=1',
+    'BTC:day=1:hour=2',
+  ]) {
+    expect(problems({ BURSAR_SIGNER_LIMITS: wrong })).toEqual([
+      expect.stringMatching(/^BURSAR_SIGNER_LIMITS: .* accepted is limits such as BTC:payout=1,hour=5,day=20 in coins/),
+    ]);
+  }
+});

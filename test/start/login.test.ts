@@ -13,7 +13,7 @@ import { migrate } from '../../src/store/postgres/migrate.ts';
 import { dataFolderFor, startService } from '../support/service.ts';
 
 const TIMEOUT = 60_000;
-const NEEDED = /^DATABASE_URL: .*CREATEROLE.*bursar_app and bursar_ledger.*$/;
+const NEEDED = /^DATABASE_URL: .*CREATEROLE.*bursar_app, bursar_ledger and bursar_signer.*$/;
 let data: string;
 let place: Place;
 
@@ -78,7 +78,7 @@ test('an owner whom the roles were not granted gets an error with what is needed
 
 test('an ordinary owner works once an administrator has granted the roles', { timeout: TIMEOUT }, async () => {
   const url = await ownedBy('member');
-  await asAdministrator('grant bursar_app, bursar_ledger to member');
+  await asAdministrator('grant bursar_app, bursar_ledger, bursar_signer to member');
   await migrate({ url });
   await works(url);
   const { folder, remove } = dataFolderFor();

@@ -1,11 +1,23 @@
 // The real ports to the outside for tests that build a small service: all but the chains and the rate feeds, which each test provides.
+import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { Network } from '../../src/core/currency.ts';
+import type { IntentKey } from '../../src/core/payouts/intent.ts';
 import type { Clock, Ports } from '../../src/core/ports.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
+
+/** Signs every payout of this test file. */
+export const INTENT_KEY: IntentKey = newIntentKey();
+
+function newIntentKey(): IntentKey {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const { x } = createPublicKey(privateKey).export({ format: 'jwk' });
+  const keyId = Buffer.from(x ?? '', 'base64url').toString('hex');
+  return { sign: (bytes) => ({ keyId, signature: sign(null, bytes, privateKey) }) };
+}
 
 /** Without `reached` there are no nodes and no exchanges. */
 export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<Ports, 'chains' | 'rateFeeds'>> = {}): Ports {
@@ -18,6 +30,7 @@ export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<P
     rateFeeds: [],
     addresses: createAddressDerivers(network),
     destinations: createDestinations(network),
+    intentKey: INTENT_KEY,
     ...reached,
   };
 }

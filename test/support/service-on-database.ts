@@ -5,7 +5,7 @@ import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import type { Outpoint, TransactionFacts } from '../../src/core/ports.ts';
+import type { Outpoint, OutputFacts, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/address-pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
@@ -55,6 +55,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
+    unfinalPayoutMinor: null,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const signer = await openSigner(db);
@@ -169,6 +170,13 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       };
       mempool.push(sent);
       await see([sent], currency);
+      return sent;
+    },
+    /** A transaction with this id that spends coins of ours, in the mempool. */
+    spend(txid: string, spends: readonly Outpoint[], outputs: readonly OutputFacts[] = []): Sent {
+      const inputs = spends.map(({ txid: from, vout }) => ({ txid: from, vout }));
+      const sent: Sent = { currency: 'BTC', facts: { txid, coinbase: false, inputs, spends: inputs, outputs } };
+      mempool.push(sent);
       return sent;
     },
     /** Mines the mempool, then empty blocks. */

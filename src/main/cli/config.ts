@@ -1,8 +1,10 @@
 // `bursar config check`: the settings in force, where they come from, and what would stop a start.
 import { createServer } from 'node:net';
 import type { Command } from 'commander';
+import type { UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { formatRate } from '../../core/rate.ts';
+import type { Limit, SignerLimits } from '../../signer/limits.ts';
 import { describeSettings, readConfigOfAll, readSignerSecrets } from '../config/config.ts';
 import type { Config, SignerSecrets } from '../config/table.ts';
 import { TABLE, VARIABLES } from '../config/table.ts';
@@ -75,10 +77,20 @@ function shownSettings(settings: Settings): Record<string, string | null> {
     keys.map((key, index) => {
       const row = TABLE[index];
       const value = settings[key];
-      const shown = value === null ? null : shownValue(value);
+      const shown = value === null ? null : key === 'signerLimits' ? shownLimits(settings[key] ?? {}) : shownValue(value);
       return [row?.name ?? key, row?.secret === true && value !== null ? '(set)' : shown];
     }),
   );
+}
+
+/** In the form in which they are set. */
+function shownLimits(limits: SignerLimits): string {
+  return (Object.entries(limits) as [UtxoCode, Limit][])
+    .map(([code, limit]) => {
+      const set = Object.entries(limit).filter(([, amount]) => amount !== null);
+      return `${code}:${set.map(([name, amount]) => `${name}=${formatAmount(amount as bigint, code)}`).join(',')}`;
+    })
+    .join(';');
 }
 
 function shownValue(value: NonNullable<Settings[keyof Settings]>): string {

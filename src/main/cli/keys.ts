@@ -11,6 +11,7 @@ import { listKeys } from '../../store/chain/xpubs.ts';
 import { withBooks } from './books.ts';
 import { showDescriptors } from './keys-descriptors.ts';
 import { importXpub } from './keys-import.ts';
+import { changeIntent, showIntent } from './keys-intent.ts';
 import { restoreSeed, sealing } from './keys-restore.ts';
 import { verify } from './keys-verify.ts';
 import { CommandFailed, group, leaf, print, table, writeOut } from './output.ts';
@@ -61,6 +62,21 @@ export function addKeyCommands(bursar: Command): void {
     'verify',
     'Asks the signer for each key, and derives the newest addresses again with other libraries; exit code 1 when one is wrong.',
   ).action(verify);
+  addIntentCommands(keys);
+}
+
+function addIntentCommands(keys: Command): void {
+  leaf(
+    keys,
+    'show-intent',
+    'Shows the key with which the API here signs payouts, and the keys that the signer here acts on.',
+  ).action(showIntent);
+  leaf(keys, 'trust-intent', 'Makes the signer act on payouts that are signed with a key, from now on.')
+    .argument('<key>', 'the public key of an API, as "keys show-intent" shows it')
+    .action(changeIntent('trust'));
+  leaf(keys, 'distrust-intent', 'Makes the signer act no longer on payouts that are signed with a key.')
+    .argument('<key>', 'the public key')
+    .action(changeIntent('distrust'));
 }
 
 async function init({ json }: JsonOption): Promise<void> {

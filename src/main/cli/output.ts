@@ -74,6 +74,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 const ARGUMENT_OF_FIELD: Readonly<Record<string, string>> = {
   affiliate_id: 'affiliate_id',
   transaction_id: 'transaction_id',
+  payout_id: 'payout_id',
 };
 
 function explain(error: unknown): { readonly code: string; readonly line: string; readonly exit: number } {

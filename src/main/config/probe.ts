@@ -118,13 +118,25 @@ function probeFiles({ dataFolder }: Config): readonly Probe[] {
   });
 }
 
+/** Where the seed is, the signer runs with these settings. */
+function probeLimits({ network, signerLimits }: Config): readonly Probe[] {
+  if (network !== 'mainnet') return [];
+  const limited = Object.keys(signerLimits ?? {});
+  const what = 'limits of the signer';
+  if (limited.length === 0) return [wrong(what, 'none: on mainnet no payout is signed without (BURSAR_SIGNER_LIMITS)')];
+  return [fine(what, `payouts are signed in ${limited.join(', ')}`)];
+}
+
 async function probeKeys(config: Config, inspection: Inspection | null): Promise<readonly Probe[]> {
   const what = 'seed';
   const receiving = inspection?.receiving ?? [];
   const isNeeded = config.network === 'mainnet' && receiving.length === 0;
   try {
     const accounts = await createKeyring({ ...keyringOptions(config, config.dataFolder), makesItsOwn: false }).accounts();
-    if (accounts !== null) return [fine(what, `opens; accounts of ${accounts.map(({ currency }) => currency).join(', ')}`)];
+    if (accounts !== null) {
+      const opens = fine(what, `opens; accounts of ${accounts.map(({ currency }) => currency).join(', ')}`);
+      return [opens, ...probeLimits(config)];
+    }
   } catch (error) {
     return [wrong(what, (error as Error).message, true)];
   }

@@ -1,8 +1,10 @@
 // The forms of settings: each turns the text of a variable into its value, or throws an Error whose message says what is accepted.
 import { isIP } from 'node:net';
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { parseAmount } from '../../core/money.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
+import type { Limit, SignerLimits } from '../../signer/limits.ts';
 
 export type Reader<T> = (text: string) => T;
 
@@ -136,3 +138,29 @@ export const fixedRates: Reader<FixedRates> = (value) => {
   if (new Set(prices.map(([code]) => code)).size < prices.length) throw accepted;
   return Object.fromEntries(prices);
 };
+
+/** `BTC:payout=1,hour=5,day=20;LTC:day=100`, in whole coins; the result is in minor units. */
+export const signerLimits: Reader<SignerLimits> = (value) => {
+  const accepted = new Error(
+    `limits such as BTC:payout=1,hour=5,day=20 in coins, separated by semicolons: each of ${WATCHED_CODES.join(', ')} at most once, with payout, hour or day`,
+  );
+  const limits: [UtxoCode, Limit][] = value.split(';').map((part) => {
+    const [name = '', list = '', ...rest] = part.trim().split(':');
+    const code = WATCHED_CODES.find((one) => one === name.trim().toUpperCase());
+    if (code === undefined || rest.length > 0) throw accepted;
+    return [code, limitOf(list, CURRENCIES[code].decimals, accepted)];
+  });
+  if (new Set(limits.map(([code]) => code)).size < limits.length) throw accepted;
+  return Object.fromEntries(limits);
+};
+
+function limitOf(list: string, decimals: number, accepted: Error): Limit {
+  const limit: { -readonly [K in keyof Limit]: Limit[K] } = { payout: null, hour: null, day: null };
+  for (const part of list.split(',')) {
+    const [, name, text = ''] = /^\s*(payout|hour|day)\s*=\s*(\S+)\s*$/.exec(part) ?? [];
+    const amount = parseAmount(text, decimals);
+    if (name === undefined || 'problem' in amount || limit[name as keyof Limit] !== null) throw accepted;
+    limit[name as keyof Limit] = amount.minor;
+  }
+  return limit;
+}

@@ -14,6 +14,7 @@ import {
   type Reader,
   rateSources,
   secretOf,
+  signerLimits,
   text,
   url,
   urls,
@@ -70,7 +71,6 @@ function inSection(title: string): Record<never, never> {
 const SECRET = { secret: true } as const;
 const NO_ETHEREUM = { unused: 'Ethereum and USDT are not available in this version' } as const;
 const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
-const NO_PAYOUTS = { unused: 'payouts are not available in this version' } as const;
 
 const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
@@ -124,6 +124,11 @@ export const VARIABLES = {
     secretOf(12),
     'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
   ),
+  signerLimits: optional(
+    'BURSAR_SIGNER_LIMITS',
+    signerLimits,
+    'the most that the signer lets leave in one payout, an hour and a day, network fees included: BTC:payout=1,hour=5,day=20;LTC:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited',
+  ),
 
   ...inSection('The network and its nodes'),
   network: required<Network>(
@@ -174,7 +179,6 @@ export const VARIABLES = {
     'BURSAR_UNFINAL_PAYOUT_USD',
     dollars,
     'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
-    NO_PAYOUTS,
   ),
   contestedLimitMinor: required(
     'BURSAR_CONTESTED_LIMIT_USD',

@@ -12,7 +12,7 @@ import { placePostgres } from './place.ts';
 export type OpenDatabase = {
   /** URL of the database; its user may migrate it. */
   readonly url: string;
-  /** URL for the service's own sessions. In the embedded database its login is a member of bursar_app only; otherwise it equals `url`. */
+  /** URL for the service's own sessions. In the embedded database its login can do no more than their roles; otherwise it equals `url`. */
   readonly serviceUrl: string;
   /** One line for the operator that describes it. */
   readonly description: string;

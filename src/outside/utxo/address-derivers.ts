@@ -20,6 +20,7 @@ export function createAddressDerivers(network: Network): AddressDerivers {
   }
   return {
     of: (currency, xpub) => createAddressDeriver({ currency, network, xpub }),
+    ownOf: (currency, xpub) => createAddressDeriver({ currency, network, xpub, chain: 1 }),
     async rederive(currency, xpub, index) {
       const { publicKey } = (await chainOf(currency, xpub)).deriveChild(index);
       if (publicKey === null) throw new Error('a derived key without a public key');

@@ -1,7 +1,7 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition } from '../../core/ports.ts';
+import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition, SendAnswer } from '../../core/ports.ts';
 import type { SingleNode, UtxoNode } from './node.ts';
 import { createNodeProof, type NodeProof } from './node-proof.ts';
 import { NodeTrouble, plainText } from './node-trouble.ts';
@@ -110,11 +110,24 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
         ? null
         : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
+    send: (raw) => sendToAll(nodes, raw),
+    feeRate: () => use((node) => node.feeRate()),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {
       await Promise.all(nodes.map((node) => node.close()));
     },
   };
+}
+
+/** Every node gets it; one that has it is enough, and of refusals that of the first is told. */
+async function sendToAll(nodes: readonly UtxoNode[], raw: Uint8Array): Promise<SendAnswer> {
+  const answers = await Promise.allSettled(nodes.map((node) => node.send(raw)));
+  const said = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  const taken = said.find((answer) => answer.state === 'accepted' || answer.state === 'mined');
+  const unknown = answers.find((answer) => answer.status === 'rejected');
+  if (taken !== undefined) return taken;
+  if (unknown !== undefined) throw unknown.reason;
+  return said[0] as SendAnswer;
 }
 
 type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };

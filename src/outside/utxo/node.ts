@@ -17,6 +17,7 @@ import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks.ts';
 import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './node-reading.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { readFeeRate, sendTransaction } from './send.ts';
 import { readTransactionBytes } from './transaction.ts';
 import { checkHeaderWork, checkWork, targetIn, targetOf } from './work.ts';
 import { subscribeZmq } from './zmq.ts';
@@ -209,6 +210,8 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
         throw new NodeTrouble('bad_answer', `${rpc.name}: scanblocks did not answer a list of blocks`);
       return hashes;
     },
+    send: (raw) => sendTransaction(rpc, raw),
+    feeRate: () => readFeeRate(quick),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
       await Promise.all([rpc.close(), quick.close(), patient.close()]);

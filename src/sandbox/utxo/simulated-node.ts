@@ -41,6 +41,8 @@ export type SimulatedNode = {
   readonly now: () => number;
   /** Pays these outputs from the faucet into the mempool; null when the faucet does not have enough. */
   pay(outputs: readonly Output[]): Transaction | null;
+  /** Pays these outputs from the faucet and mines so many blocks, in one move. */
+  fund(outputs: readonly Output[], blocks: number): void;
   /** Replaces a mempool transaction of the faucet, whatever the node's relay policy says; null when that is impossible. */
   replace(original: Transaction, outputs: readonly Output[]): Transaction | null;
   /** Puts a transaction that the caller has checked into the mempool; conflicting ones leave. */
@@ -104,6 +106,11 @@ function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: 
     now,
     begin: () => move(mineFirstBlocks),
     pay: (outputs) => move((draft) => pay(draft, outputs)),
+    fund: (outputs, blocks) =>
+      move((draft) => {
+        pay(draft, outputs);
+        for (let mined = 0; mined < blocks; mined++) mineBlock(draft);
+      }),
     replace: (original, outputs) => move((draft) => replace(draft, original, outputs)),
     enter: (transaction, { denied }) =>
       move((draft) => {

@@ -199,3 +199,31 @@ export async function setDeepHeight(
   });
   return rowCount === 1;
 }
+
+/** The blocks of the best chain dated at or after a time, lowest first. */
+export async function blocksSince(
+  sql: Sql,
+  currency: UtxoCode,
+  sinceMs: number,
+): Promise<readonly { readonly height: number; readonly hash: string }[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'blocks_since',
+    text: 'select height, hash from blocks where currency = $1 and time >= $2 order by height',
+    values: [currency, new Date(sinceMs)],
+  });
+  return rows;
+}
+
+/** Whether a block is on the best chain as it was read; it stays there until the database transaction ends. */
+export async function isInChain(
+  sql: Sql,
+  currency: UtxoCode,
+  block: { readonly height: number; readonly hash: string },
+): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_in_chain',
+    text: 'select 1 from blocks where currency = $1 and height = $2 and hash = $3 for key share',
+    values: [currency, block.height, block.hash],
+  });
+  return rows.length > 0;
+}

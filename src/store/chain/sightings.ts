@@ -1,6 +1,7 @@
 // Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
 // spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
@@ -22,6 +23,7 @@ export async function recordSightings(
   if (sightings.length === 0) return 0;
   await noteUnprotected(sql, currency, context, sightings);
   const facts = sightings.map((one) => one.facts);
+  if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts);
   const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
   const owners = await ownersOf(
     sql,
@@ -133,6 +135,7 @@ export async function takeBackAbove(
     text: 'update rivals set height = null where currency = $1 and height > $2',
     values: [currency, options.height],
   });
+  await takeBackOutgoing(sql, currency, options.height);
 }
 /** No rule needs more confirmations than the longest coinbase maturity. */
 const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));

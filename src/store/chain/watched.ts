@@ -22,7 +22,7 @@ export async function openHorizon(sql: Sql): Promise<string> {
 
 /** Rows whose transaction ids are in the future were restored from another cluster: they are not new. */
 export async function forgetForeignHorizons(sql: Sql): Promise<void> {
-  for (const table of ['transactions', 'payment_inputs']) {
+  for (const table of ['transactions', 'payment_inputs', 'own_addresses', 'outgoing_inputs']) {
     await sql.query({
       name: `forget_foreign_horizons_${table}`,
       text: `update ${table} set made_in = '0' where made_in >= pg_snapshot_xmax(pg_current_snapshot())`,
@@ -60,6 +60,16 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
   return rows[0]?.pack ?? null;
 }
 
+/** The scripts of our own addresses (change and capital). */
+export async function packOwnScripts(sql: Sql): Promise<Pack | null> {
+  const { rows } = await sql.query<{ pack: Buffer | null }>({
+    name: 'pack_own_scripts',
+    text: `select ${PACKED} as pack from own_addresses`,
+    values: [],
+  });
+  return rows[0]?.pack ?? null;
+}
+
 /**
  * The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts).
  * `relation`: the file of the table, another one once the table was made again from a dump.
@@ -72,7 +82,8 @@ export async function packNewScripts(
     name: 'pack_new_scripts',
     text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, (select last_value::float8 from fact_order) as order,
                   pg_relation_filenode('transactions')::text as relation,
-                  (select ${PACKED} from transactions where made_in >= $1::xid8 and script is not null) as pack`,
+                  (select ${PACKED} from (select script from transactions where made_in >= $1::xid8 and script is not null
+                                           union all select script from own_addresses where made_in >= $1::xid8) q) as pack`,
     values: [horizon],
   });
   return rows[0] as (typeof rows)[number];
@@ -94,7 +105,10 @@ export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: 
   const { rows } = await sql.query<SpentOutpoint>({
     name: 'spent_outpoints',
     text: `select i.prev_txid as txid, i.prev_vout as vout from payment_inputs i
-             where i.currency = $1 and i.txid in (select txid from payments where currency = $1 and (state <> 'mined' or height > $2))`,
+             where i.currency = $1 and i.txid in (select txid from payments where currency = $1 and (state <> 'mined' or height > $2))
+           union all
+           select i.txid, i.vout from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+            where i.currency = $1 and (b.state in ('reserved', 'signed', 'mined') or coalesce(i.spent_height, $2 + 1) > $2)`,
     values: [currency, aboveHeight],
   });
   return rows;
@@ -108,9 +122,11 @@ export async function newSpentOutpoints(
 ): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[]; readonly pack: Pack | null }> {
   const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null; pack: Buffer | null }>({
     name: 'new_spent_outpoints',
-    text: `with new as materialized (select prev_txid, prev_vout, txid from payment_inputs where made_in >= $2::xid8 and currency = $1)
+    text: `with new as materialized (select prev_txid, prev_vout, txid from payment_inputs where made_in >= $2::xid8 and currency = $1
+                                     union all
+                                     select txid, vout, null from outgoing_inputs where made_in >= $2::xid8 and currency = $1)
            select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout,
-                  case when i.txid is not null and row_number() over () = 1 then (
+                  case when row_number() over () = 1 then (
                     select ${PACKED} from transactions where script is not null
                       and id in (select transaction_id from payments where currency = $1 and txid in (select txid from new))) end as pack
              from (values (1)) one left join new i on true`,

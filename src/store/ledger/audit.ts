@@ -60,8 +60,11 @@ const QUESTIONS: readonly Question[] = [
                   || ', payments ' || coalesce(p.amount, 0) as what
              from (select merchant_id, currency, sum(case kind when 'receivable' then -amount else amount end) as amount from ledger.account_balance
                     where kind in ('available', 'held', 'receivable') group by 1, 2) b
-             full join (select t.merchant_id, p.currency, sum(p.in_available - p.fee - case when p.deposit_key is null then p.sent_back else 0 end) as amount
-                          from decided_payments p join transactions t on t.id = p.transaction_id group by 1, 2) p
+             full join (select merchant_id, currency, sum(amount) as amount
+                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back else 0 end as amount
+                                  from decided_payments p join transactions t on t.id = p.transaction_id
+                                union all
+                                select merchant_id, currency, -(amount + fee) from payouts where status = 'completed') q group by 1, 2) p
                on p.merchant_id = b.merchant_id and p.currency = b.currency
             where coalesce(b.amount, 0) <> coalesce(p.amount, 0)`,
   },

@@ -13,6 +13,7 @@ const PARTS_AT_ONCE = 2_000;
 export type EntryToPost = {
   readonly entry: Entry;
   readonly transactionId: string | null;
+  readonly payoutId?: string | null;
   /** The service's time, milliseconds. */
   readonly atMs: number;
 };
@@ -26,9 +27,10 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
   const entries = postings.map((posting) => posting.entry);
   const parts = entries.flatMap((entry) => entry.parts.map((part) => ({ ...part, entryKey: entry.key })));
   const first = parts.slice(0, PARTS_AT_ONCE);
+  const payoutIds = first.length === 0 ? '$6' : '$10';
   await sql.query({
     name: first.length === 0 ? 'ledger_post_all' : 'ledger_post_all_with_parts',
-    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, null, null))
+    text: `with posted as materialized (select entry_id from ledger.post_all($1, $2, $3::jsonb[], $4::timestamptz[], $5, ${payoutIds}::text[], null))
            select count(*)${first.length === 0 ? '' : ', ledger.post_parts($6, $7, $8, $9)'} from posted`,
     values: [
       entries.map((entry) => entry.key),
@@ -37,6 +39,7 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
       postings.map((posting) => new Date(posting.atMs).toISOString()),
       postings.map((posting) => posting.transactionId),
       ...(first.length === 0 ? [] : columnsOf(first)),
+      postings.map((posting) => posting.payoutId ?? null),
     ],
   });
   await inParts(parts.slice(PARTS_AT_ONCE), PARTS_AT_ONCE, async (some) => {
@@ -54,14 +57,24 @@ function columnsOf(parts: readonly (Part & { readonly entryKey: string })[]): un
 }
 
 const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
+const heldOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:held:${currency}`;
 const receivableOf = (merchantId: bigint, currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
 
-/** Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. */
+/**
+ * Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. What payouts hold is
+ * locked with them: entries that touch both then never wait for each other.
+ */
 export async function lockBalances(sql: Sql, merchantId: bigint, currencies: readonly CurrencyCode[]): Promise<Balances> {
   const { rows } = await sql.query<{ code: string; amount: string }>({
     name: 'ledger_lock_balances',
     text: 'select code, amount from ledger.lock_balances($1)',
-    values: [currencies.flatMap((currency) => [availableOf(merchantId, currency), receivableOf(merchantId, currency)])],
+    values: [
+      currencies.flatMap((currency) => [
+        availableOf(merchantId, currency),
+        receivableOf(merchantId, currency),
+        heldOf(merchantId, currency),
+      ]),
+    ],
   });
   return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));
 }

@@ -3,14 +3,6 @@ import type { Question } from './audit.ts';
 
 export const OF_PAYMENTS: readonly Question[] = [
   {
-    id: 'INV-7',
-    says: 'what the ledger holds on a chain is the sum of its booked payments',
-    text: `select coalesce(l.currency, p.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payments ' || coalesce(p.amount, 0) as what
-             from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_chain' group by currency) l
-             full join (select currency, sum(amount) as amount from decided_payments where deposit_key is not null group by currency) p on p.currency = l.currency
-            where coalesce(l.amount, 0) <> coalesce(p.amount, 0)`,
-  },
-  {
     id: 'INV-8',
     says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not reversed its payment',
     text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what

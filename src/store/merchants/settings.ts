@@ -15,7 +15,8 @@ export type SettingsRow = {
   readonly approvalAbove: Guarded<bigint | null>;
 };
 
-type Columns = {
+/** The columns of a row, for statements that read other facts with it. */
+export type SettingsColumns = {
   tolerance_bps: number;
   late_payments: LatePolicy;
   payout_allow_list: string[];
@@ -25,26 +26,26 @@ type Columns = {
   payout_approval_above_old: string | null;
   payout_approval_above_from: Date | null;
 };
-const COLUMNS = `tolerance_bps, late_payments, payout_allow_list, payout_allow_list_old, payout_allow_list_from,
+export const SETTINGS_COLUMNS = `tolerance_bps, late_payments, payout_allow_list, payout_allow_list_old, payout_allow_list_from,
   payout_approval_above, payout_approval_above_old, payout_approval_above_from`;
 
 export async function readSettings(sql: Sql, merchantId: bigint): Promise<SettingsRow> {
-  const { rows } = await sql.query<Columns>({
+  const { rows } = await sql.query<SettingsColumns>({
     name: 'settings_read',
-    text: `select ${COLUMNS} from merchant_settings where merchant_id = $1`,
+    text: `select ${SETTINGS_COLUMNS} from merchant_settings where merchant_id = $1`,
     values: [merchantId],
   });
-  return fromColumns(rows[0] as Columns);
+  return settingsFrom(rows[0] as SettingsColumns);
 }
 
 /** The same, locked until the transaction ends. */
 export async function lockSettings(sql: Sql, merchantId: bigint): Promise<SettingsRow> {
-  const { rows } = await sql.query<Columns>({
+  const { rows } = await sql.query<SettingsColumns>({
     name: 'settings_lock',
-    text: `select ${COLUMNS} from merchant_settings where merchant_id = $1 for update`,
+    text: `select ${SETTINGS_COLUMNS} from merchant_settings where merchant_id = $1 for update`,
     values: [merchantId],
   });
-  return fromColumns(rows[0] as Columns);
+  return settingsFrom(rows[0] as SettingsColumns);
 }
 
 export async function writeSettings(sql: Sql, merchantId: bigint, row: SettingsRow): Promise<void> {
@@ -69,7 +70,7 @@ export async function writeSettings(sql: Sql, merchantId: bigint, row: SettingsR
 
 const amountOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
 
-function fromColumns(row: Columns): SettingsRow {
+export function settingsFrom(row: SettingsColumns): SettingsRow {
   const listFrom = row.payout_allow_list_from;
   const approvalFrom = row.payout_approval_above_from;
   return {

@@ -28,7 +28,7 @@ export type Database = Sql & {
 
 export type ConnectOptions = {
   readonly url: string;
-  /** The role of the sessions: `bursar_app` for the service; null to stay the login user (migrations). */
+  /** The role of the sessions: `bursar_app` for the service, `bursar_signer` for what the signer checks; null to stay the login user (migrations). */
   readonly role: string | null;
   readonly maxConnections: number;
   readonly applicationName: string;

@@ -13,7 +13,7 @@ export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../../db/', i
 const LOCK_KEY = 7_102_201_118;
 const INSUFFICIENT_PRIVILEGE = '42501';
 const NEEDED =
-  'the login must own the database, and the first migration needs a superuser or a login with CREATEROLE, or that an administrator has made the roles bursar_app and bursar_ledger and granted both to the login';
+  'the login must own the database, and the first migration needs a superuser or a login with CREATEROLE, or that an administrator has made the roles bursar_app, bursar_ledger and bursar_signer and granted them to the login';
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 type Applied = { readonly name: string; readonly checksum: string };

@@ -16,23 +16,28 @@ export async function ensureDatabase(url: string, name: string): Promise<void> {
   if (found.length === 0) await ask({ connectionString: url }, { text: `create database ${name}` });
 }
 
+/** The roles that sessions of the service take: its own, and the signer's, which only reads. */
+const SESSION_ROLES = ['bursar_app', 'bursar_signer'] as const;
+
 /**
- * Creates the service's login when it is missing: a member of bursar_app and of nothing else, so that leaving that role (`reset role`)
- * gains nothing. `url` is an administrator's.
+ * Creates the service's login when it is missing: a member of the roles that its sessions take and of nothing else, so that leaving a role
+ * (`reset role`) gains nothing. `url` is an administrator's.
  */
 export async function ensureServiceLogin(url: string, login: string): Promise<void> {
-  const member = `select 1 from pg_auth_members m where m.member = to_regrole($1) and m.roleid = to_regrole('bursar_app')`;
-  const found = await ask({ connectionString: url }, { text: member, values: [login] });
-  if (found.length > 0) return;
-  // the first migration makes the same role where it does not exist yet
-  for (const [role, can] of [
-    ['bursar_app', 'nologin'],
-    [login, 'login'],
-  ] as const) {
-    const known = await ask({ connectionString: url }, { text: 'select 1 from pg_roles where rolname = $1', values: [role] });
-    if (known.length === 0) await ask({ connectionString: url }, { text: `create role ${role} ${can}` });
+  const member = 'select 1 from pg_auth_members m where m.member = to_regrole($1) and m.roleid = to_regrole($2)';
+  for (const role of SESSION_ROLES) {
+    const found = await ask({ connectionString: url }, { text: member, values: [login, role] });
+    if (found.length > 0) continue;
+    // the migrations make the same roles where they do not exist yet
+    await ensureRole(url, role, 'nologin');
+    await ensureRole(url, login, 'login');
+    await ask({ connectionString: url }, { text: `grant ${role} to ${login}` });
   }
-  await ask({ connectionString: url }, { text: `grant bursar_app to ${login}` });
+}
+
+async function ensureRole(url: string, role: string, can: 'login' | 'nologin'): Promise<void> {
+  const known = await ask({ connectionString: url }, { text: 'select 1 from pg_roles where rolname = $1', values: [role] });
+  if (known.length === 0) await ask({ connectionString: url }, { text: `create role ${role} ${can}` });
 }
 
 async function ask<R extends pg.QueryResultRow>(config: pg.ClientConfig, statement: pg.QueryConfig): Promise<readonly R[]> {

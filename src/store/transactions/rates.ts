@@ -24,11 +24,16 @@ export async function latestRates(
   const { rows } = await sql.query<{ currency: CurrencyCode; usd: string; at: Date; sources: StoredSource[] }>({
     name: 'latest_rates',
     text: 'select currency, usd, at, sources from rates where currency = any($1) and at between $2 and $3',
-    values: [currencies, new Date(nowMs - OLDEST_QUOTED_MS), new Date(nowMs + CLOCK_SLACK_MS)],
+    values: [currencies, ...rateBounds(nowMs)],
   });
   return new Map(
     rows.map((row) => [row.currency, { usd: storedRate(row.usd), atMs: row.at.getTime(), sources: row.sources }] as const),
   );
+}
+
+/** From when to when a price may be dated that is used now. */
+export function rateBounds(nowMs: number): readonly [Date, Date] {
+  return [new Date(nowMs - OLDEST_QUOTED_MS), new Date(nowMs + CLOCK_SLACK_MS)];
 }
 
 /** When the feeds were last asked for each currency that ever had a price, whatever they answered. */

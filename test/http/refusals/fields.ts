@@ -2,6 +2,7 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
+import { invoice } from '../../support/invoice.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
 export function refusesFields(calls: RefusedCalls): void {
@@ -66,6 +67,11 @@ export function refusesFields(calls: RefusedCalls): void {
     access_token: ['invalid_token', [5, {}, '', 'x']],
     refresh_token: ['invalid_token', [5, {}, '', 'x', 'a.b.c']],
     method: ['invalid_method', [5, {}, '', 'paypal', 'Bitcoin', '__proto__']],
+    payout_id: ['invalid_request', [5, {}, true]],
+    enabled: ['invalid_request', ['true', 1, {}]],
+    paused: ['invalid_request', ['', 0, []]],
+    threshold: ['invalid_amount', [5, {}, '', '-1', '1e3', 'all']],
+    leave: ['invalid_amount', [0, [], '', '+1', ' 1']],
     destination: ['invalid_destination', [5, {}, '', ' ', 'a b', NUL, 'ä', 'x'.repeat(2049)]],
     source_currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
     action: ['invalid_request', [5, {}, '', 'ACCEPT', 'refuse']],
@@ -120,8 +126,15 @@ export function refusesFields(calls: RefusedCalls): void {
     }
     expect(texts.size).toBe(1);
     await refused('listTransactions', 'transaction_not_found', { starting_after: calls.foreignId });
+    const payouts = new Set<string>();
+    for (const payout_id of [calls.foreignPayoutId, 'payout_0000000000000000000000', 'payout_', NUL, "' or 1=1"]) {
+      for (const name of ['checkPayout', 'cancelPayout'] as const)
+        payouts.add((await refused(name, 'payout_not_found', { payout_id })).text);
+    }
+    expect(payouts.size).toBe(1);
+    await refused('listPayouts', 'payout_not_found', { starting_after: calls.foreignPayoutId });
   });
-  test('a payout is checked for its form, then refused because there is no rail', async () => {
+  test('a payout is checked for its form, its place, its minimum, then for a rail and the balance', async () => {
     const payout = (body: object) => ({ ...good('requestPayout'), ...body });
     const cases: [string, object][] = [
       ['invalid_amount', { method: 'bitcoin', amount: '0.000000001' }],
@@ -135,7 +148,7 @@ export function refusesFields(calls: RefusedCalls): void {
         { method: 'usdt', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94', amount: '49.999999' },
       ],
       ['payout_below_minimum', { method: 'lightning', destination: 'shop@example.com', amount: '0' }],
-      ['currency_unavailable', { method: 'bitcoin', amount: '0.001' }],
+      ['insufficient_balance', { method: 'bitcoin', amount: '999999999' }],
       ['invalid_destination', { method: 'bitcoin', amount: '0.001', destination: 'hello' }],
       ['invalid_destination', { method: 'ach', amount: '100', destination: 'ach:091000018:1' }],
       ['invalid_destination', { method: 'usdt', amount: '50', destination: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' }],
@@ -146,12 +159,30 @@ export function refusesFields(calls: RefusedCalls): void {
       ['invalid_destination', { method: 'lightning', amount: '0.1', destination: 'lnbcrt1qqqqqqqq' }],
       ['currency_unavailable', { method: 'ach', amount: '100', destination: 'ach:091000019:12345:savings' }],
       ['currency_unavailable', { method: 'usdt', amount: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }],
-      ['currency_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
-      ['currency_unavailable', { amount: 'all' }],
+      ['lightning_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
     ];
     for (const [code, body] of cases) await refused('requestPayout', code, payout(body));
-    const reply = await refused('requestPayout', 'currency_unavailable', payout({}));
+    const reply = await refused(
+      'requestPayout',
+      'currency_unavailable',
+      payout({ method: 'ach', amount: 'all', destination: 'ba_1' }),
+    );
     expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+  test('automatic payouts are checked as a whole', async () => {
+    const whole = { method: 'bitcoin', destination: good('requestPayout').destination, threshold: '0.5' };
+    const cases: [string, object][] = [
+      ['missing_field', { threshold: '0.5' }],
+      ['payout_below_minimum', { ...whole, threshold: '0.0009' }],
+      ['invalid_destination', { ...whole, method: 'lightning', destination: invoice('lnbcrt') }],
+      ['lightning_unavailable', { ...whole, method: 'lightning', destination: 'shop@example.com' }],
+      ['currency_unavailable', { ...whole, method: 'ach', threshold: '100', destination: 'ba_1' }],
+    ];
+    for (const [code, body] of cases) await refused('setPayoutSettings', code, body as Record<string, unknown>);
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{elsewhere}'`);
+    await refused('setPayoutSettings', 'destination_not_allowed', whole);
+    await refused('requestPayout', 'destination_not_allowed', good('requestPayout'));
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
   });
   test('what may not be asked for', async () => {
     const create = (body: object) => ({ ...good('createTransaction'), ...body });

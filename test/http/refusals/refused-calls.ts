@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
+import { fund, owe, tellFee } from '../../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD, type Reply } from '../api-server.ts';
 
 export type Name = keyof MerchantApi;
@@ -19,6 +20,10 @@ type Ready = {
   /** One that waits for a decision. */
   reviewId: string;
   foreignId: string;
+  /** Payouts: one that is processing, one that waits, one of another merchant. */
+  payoutId: string;
+  heldPayoutId: string;
+  foreignPayoutId: string;
 };
 export type RefusedCalls = ReturnType<typeof openRefusedCalls>;
 
@@ -36,12 +41,28 @@ export function openRefusedCalls() {
       createTransaction: { amount: '25.00', crypto_selected: 'BTC' },
       checkTransaction: { transaction_id: transactionId },
       cancelTransaction: { transaction_id: transactionId },
+      checkPayout: { payout_id: ready.payoutId },
+      cancelPayout: { payout_id: ready.heldPayoutId },
+      setPayoutSettings: { enabled: false },
       requestPayout: { method: 'bitcoin', amount: '0.01', destination: 'bcrt1qcr8te4kr609gcawutmrza0j4xv80jy8zeqchgx' },
       resolveTransaction: { transaction_id: transactionId, action: 'accept' },
       setSettings: { late_payments: 'accept' },
       refresh: { access_token: 'x', refresh_token: 'y' },
     };
     return bodies[name] ?? {};
+  }
+
+  /** Both merchants get a balance, and payouts that are refused or not. */
+  async function openPayouts(api: ApiServer): Promise<void> {
+    await tellFee(api.ctx);
+    const merchants = await api.sql('select id, affiliate_id from merchants order by id');
+    for (const { id } of merchants) await fund(api.ctx, BigInt(id), 1_000_000_000n);
+    const ask = async (username: string): Promise<string> =>
+      (await api.call('/request_payout', good('requestPayout'), {}, username)).json.payout.id;
+    ready.payoutId = await ask('shop');
+    ready.foreignPayoutId = await ask('other');
+    await owe(api.ctx, BigInt(merchants.find((one) => one.affiliate_id === api.affiliateId)?.id), 1n);
+    ready.heldPayoutId = await ask('shop');
   }
 
   /** The same reply, after a look at whether it is a refusal that the operation's documents name. */
@@ -81,6 +102,7 @@ export function openRefusedCalls() {
     ready.reviewId = (await api.call('/create_transaction', request)).json.transaction_id;
     await api.sql(`update transactions set status = 'review', review_cause = 'late' where id = $1`, [ready.reviewId]);
     ready.foreignId = (await api.call('/create_transaction', request, {}, 'other')).json.transaction_id;
+    await openPayouts(api);
     for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);
     ready.rowsBefore = await api.rowCounts();
   });

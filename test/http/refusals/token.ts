@@ -49,6 +49,8 @@ export function refusesTokens(calls: RefusedCalls): void {
         resolveTransaction: 'payments',
         setSettings: 'payments',
         requestPayout: 'payouts',
+        cancelPayout: 'payouts',
+        setPayoutSettings: 'payouts',
       };
       const scope = needed[name] ?? 'read';
       for (const other of ['read', 'payments', 'payouts'].filter((one) => one !== scope)) {

@@ -1,0 +1,79 @@
+// Which of our coins a batch spends. Coins are taken in the order of preference until they suffice, and change that would be dust is avoided;
+// while fees are low and there are many coins, a few small ones more are spent along, so that they do not pile up.
+import { minus, plus, sum } from '../money.ts';
+import { feeOf, type InputKind, virtualBytes, worthSpending } from './outgoing-fees.ts';
+
+export type Coin = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+export type Selection = {
+  readonly inputs: readonly Coin[];
+  readonly fee: bigint;
+  readonly vbytes: number;
+  /** 0 = no change output. */
+  readonly change: bigint;
+};
+
+export type SelectionWanted = {
+  readonly kind: InputKind;
+  /** What the payees get, all of them. */
+  readonly amount: bigint;
+  /** The lengths of the payees' output scripts in bytes. */
+  readonly scriptLengths: readonly number[];
+  /** The length of a change script. */
+  readonly changeLength: number;
+  /** The smallest output that nodes relay. */
+  readonly dust: bigint;
+  readonly ratePerKvb: bigint;
+};
+
+const MOST_INPUTS = 200;
+/** Below this rate coins are gathered: up to so many more than needed, as long as so many are left for the next batches. */
+const CHEAP_RATE = 5_000n;
+const GATHERED = 10;
+const LEFT = 50;
+
+/**
+ * Chooses inputs; null when the coins do not suffice. Coins that are worth less than their own input are left out. What is too small for a
+ * change output goes to the fee.
+ * @param coins those that may be spent, in the order of preference
+ */
+export function selectCoins(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
+  const { kind, ratePerKvb } = wanted;
+  const useful = coins.filter((coin) => coin.amount > worthSpending(kind, ratePerKvb));
+  const needed: Coin[] = [];
+  for (const coin of useful) {
+    if (completed(needed, wanted) !== null || needed.length === MOST_INPUTS) break;
+    needed.push(coin);
+  }
+  const plain = completed(needed, wanted) ?? withLargest(useful, wanted);
+  if (plain === null || ratePerKvb > CHEAP_RATE || plain.inputs.length >= MOST_INPUTS) return plain;
+  const taken = new Set(plain.inputs);
+  const small = useful.filter((coin) => !taken.has(coin)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
+  const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
+  return completed([...plain.inputs, ...gathered], wanted) ?? plain;
+}
+
+/** Where the preferred order needs too many inputs: the largest coins. */
+function withLargest(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
+  const sorted = coins.toSorted((a, b) => (a.amount > b.amount ? -1 : 1));
+  for (let count = 1; count <= Math.min(MOST_INPUTS, sorted.length); count++) {
+    const selection = completed(sorted.slice(0, count), wanted);
+    if (selection !== null) return selection;
+  }
+  return null;
+}
+
+/** These inputs with their fee and change; null when they do not suffice. */
+export function completed(inputs: readonly Coin[], wanted: SelectionWanted): Selection | null {
+  const kinds = inputs.map(() => wanted.kind);
+  const total = sum(inputs.map((coin) => coin.amount));
+  const without = virtualBytes(kinds, wanted.scriptLengths);
+  const left = minus(total, plus(wanted.amount, feeOf(without, wanted.ratePerKvb)));
+  if (inputs.length === 0 || left < 0n) return null;
+  const withChange = virtualBytes(kinds, [...wanted.scriptLengths, wanted.changeLength]);
+  const fee = feeOf(withChange, wanted.ratePerKvb);
+  const change = minus(total, plus(wanted.amount, fee));
+  // change must be worth more than it costs to spend it later
+  if (change >= wanted.dust && change > worthSpending(wanted.kind, wanted.ratePerKvb))
+    return { inputs, fee, vbytes: withChange, change };
+  return { inputs, fee: minus(total, wanted.amount), vbytes: without, change: 0n };
+}

@@ -1,0 +1,65 @@
+// What a transaction on a chain costs: its size before it is signed (BIP141 virtual bytes), the fee at a rate, each payout's share, and the
+// most that a payout may be charged. Rates are minor units per 1,000 virtual bytes.
+import { greatest, least, minus, mulDivUp, plus, sum } from '../money.ts';
+
+/** Version, lock time, counts of inputs and outputs (up to 252), and the segwit marker, rounded up. */
+const FRAME_VBYTES = 11;
+/** A signed input of ours: outpoint, sequence, script and signature at their longest. P2WPKH: 41 + (1 + 73 + 34) / 4. */
+const INPUT_VBYTES = { p2wpkh: 68, p2pkh: 149 } as const;
+export type InputKind = keyof typeof INPUT_VBYTES;
+const outputVbytes = (scriptBytes: number): number => 9 + scriptBytes;
+
+/** The size of a transaction with these inputs and output scripts, at most one byte an input too large. */
+export function virtualBytes(inputs: readonly InputKind[], scriptLengths: readonly number[]): number {
+  const ins = inputs.reduce((total, kind) => total + INPUT_VBYTES[kind], 0);
+  return FRAME_VBYTES + ins + scriptLengths.reduce((total, length) => total + outputVbytes(length), 0);
+}
+
+/** The fee of so many virtual bytes, rounded up. */
+export function feeOf(vbytes: number, ratePerKvb: bigint): bigint {
+  return mulDivUp(BigInt(vbytes), ratePerKvb, 1000n);
+}
+
+/** What one output costs that spends a coin later: below it change is worth less than its own fee. */
+export function worthSpending(kind: InputKind, ratePerKvb: bigint): bigint {
+  return feeOf(INPUT_VBYTES[kind], ratePerKvb);
+}
+
+/** No rate above 500 satoshis a virtual byte is ever paid, and none below 1 is relayed. */
+const LEAST_RATE = 1_000n;
+export const HIGHEST_RATE = 500_000n;
+
+/** An estimate of a node within what may be paid. */
+export function boundedRate(estimate: bigint): bigint {
+  return greatest(LEAST_RATE, least(estimate, HIGHEST_RATE));
+}
+
+/** A payout alone in its transaction: four inputs, its own output, and the change. */
+const RESERVED_VBYTES = 400;
+/** The fee may rise to so many times today's estimate, and to ten satoshis a virtual byte at least, before a payout has to wait. */
+const RESERVED_TIMES = 3n;
+const RESERVED_LEAST_RATE = 10_000n;
+
+/** What is held for the network fee of a payout that is requested at this estimate. */
+export function reservedFee(estimate: bigint): bigint {
+  return feeOf(RESERVED_VBYTES, boundedRate(greatest(RESERVED_LEAST_RATE, boundedRate(estimate) * RESERVED_TIMES)));
+}
+
+/** The rate of a replacement: enough above the last for every node to take it (BIP125 rule 4), and today's estimate where that is higher. */
+export function replacementRate(last: bigint, estimate: bigint): bigint {
+  return boundedRate(greatest(estimate, plus(last, greatest(LEAST_RATE, mulDivUp(last, 1n, 4n)))));
+}
+
+/**
+ * Divides a transaction's fee among its payouts equally; the first ones carry what is left over. Their sum is the fee.
+ * @param payouts how many, at least one
+ */
+export function shares(fee: bigint, payouts: number): readonly bigint[] {
+  const each = fee / BigInt(payouts);
+  let rest = minus(fee, sum(Array.from({ length: payouts }, () => each)));
+  return Array.from({ length: payouts }, () => {
+    if (rest === 0n) return each;
+    rest = minus(rest, 1n);
+    return plus(each, 1n);
+  });
+}

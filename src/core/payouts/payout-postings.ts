@@ -1,0 +1,153 @@
+// How each step of a payout is booked: the ledger's posting templates, one function each. What enters a merchant's available balance repays
+// an open receivable first. Every entry sums to zero (a property test shows it), and each has a key that only this step of this payout has.
+import type { CurrencyCode } from '../currency.ts';
+import type { Entry, Posting } from '../judge/case.ts';
+import { least, minus, negated, plus } from '../money.ts';
+
+export type PostedPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+};
+
+const available = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:available:${currency}`;
+const held = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:held:${currency}`;
+const receivable = ({ merchantId, currency }: PostedPayout) => `asset:receivable:merchant:${merchantId}:${currency}`;
+const chain = ({ currency }: PostedPayout) => `asset:chain:${currency}`;
+const outbound = ({ currency }: PostedPayout) => `asset:chain:${currency}:outbound`;
+const networkFee = ({ currency }: PostedPayout) => `expense:network_fee:${currency}`;
+
+function entry(payout: PostedPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
+  return {
+    key: `po:${payout.id}:${step}`,
+    kind,
+    postings: postings.filter((posting) => posting.amount !== 0n),
+    parts: [],
+  };
+}
+
+/** Credits `amount` to available; what the merchant owes in this currency is repaid first. */
+function enter(payout: PostedPayout, amount: bigint, owed: bigint): readonly Posting[] {
+  const repaid = least(owed, amount);
+  return [
+    { account: receivable(payout), amount: negated(repaid) },
+    { account: available(payout), amount: negated(minus(amount, repaid)) },
+  ];
+}
+
+/** P0: the amount and the highest fee leave available. */
+export function holdEntry(payout: PostedPayout): Entry {
+  const whole = plus(payout.amount, payout.feeMax);
+  return entry(payout, 'hold', 'payout_hold', [
+    { account: available(payout), amount: whole },
+    { account: held(payout), amount: negated(whole) },
+  ]);
+}
+
+/** Cancelled before anything was signed: the whole hold comes back. */
+export function releaseEntry(payout: PostedPayout, owed: bigint): Entry {
+  const whole = plus(payout.amount, payout.feeMax);
+  return entry(payout, 'release', 'payout_released', [{ account: held(payout), amount: whole }, ...enter(payout, whole, owed)]);
+}
+
+/**
+ * A transaction was signed: what it takes from our coins is on its way out.
+ * @param number of the attempt
+ * @param fee its fee, this payout's share
+ * @param before the highest share of the attempts before it; null = it is the first. A cheaper one posts nothing
+ */
+export function signEntry(payout: PostedPayout, number: number, fee: bigint, before: bigint | null): Entry | null {
+  const taken = before === null ? plus(payout.amount, fee) : minus(fee, before);
+  if (taken <= 0n) return null;
+  return entry(payout, `sign:${number}`, 'payout_signed', [
+    { account: outbound(payout), amount: taken },
+    { account: chain(payout), amount: negated(taken) },
+  ]);
+}
+
+/**
+ * The first confirmation: what left is paid out of the hold, the rest of the hold is available again.
+ * @param fee the share of the attempt that was mined
+ * @param booked the highest share of all attempts: what `outbound` holds for it
+ */
+export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigint, owed: bigint): readonly Entry[] {
+  const rest = minus(payout.feeMax, fee);
+  const spent = plus(payout.amount, fee);
+  const final = entry(payout, 'final', 'payout_paid', [
+    { account: held(payout), amount: spent },
+    { account: outbound(payout), amount: negated(plus(payout.amount, booked)) },
+    // a cheaper attempt won: the difference never left
+    { account: chain(payout), amount: minus(booked, fee) },
+  ]);
+  if (rest === 0n) return [final];
+  return [
+    final,
+    entry(payout, 'rest', 'payout_released', [{ account: held(payout), amount: rest }, ...enter(payout, rest, owed)]),
+  ];
+}
+
+/** At final depth another attempt may have won than the one that was booked: the difference is the service's, not the merchant's. */
+export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): Entry | null {
+  const more = minus(fee, booked);
+  if (more === 0n) return null;
+  return entry(payout, 'true_up', 'payout_fee_difference', [
+    { account: networkFee(payout), amount: more },
+    { account: chain(payout), amount: negated(more) },
+  ]);
+}
+
+/**
+ * No attempt can ever be mined: what was on its way out comes back, and so does the hold.
+ * @param booked the highest share of all attempts
+ */
+export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigint): readonly Entry[] {
+  const out = plus(payout.amount, booked);
+  return [
+    entry(payout, 'failed', 'payout_failed', [
+      { account: outbound(payout), amount: negated(out) },
+      { account: chain(payout), amount: out },
+    ]),
+    releaseEntry(payout, owed),
+  ];
+}
+
+/**
+ * A completed payout that a reorganisation undid for good: the merchant gets back what it had cost.
+ * @param fee what the merchant paid for it
+ */
+export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): Entry {
+  const whole = plus(payout.amount, fee);
+  return entry(payout, 'return', 'payout_returned', [{ account: chain(payout), amount: whole }, ...enter(payout, whole, owed)]);
+}
+
+/** Coins that a batch wanted to spend and that a transaction which is not ours has spent for good. */
+export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
+  return {
+    key: `batch:${batchId}:lost`,
+    kind: 'inputs_lost',
+    postings: [
+      { account: `expense:reorg_loss:${currency}`, amount },
+      { account: `asset:chain:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
+/** Capital of the service that arrived at an address of its own. */
+export function capitalEntry(
+  currency: CurrencyCode,
+  outpoint: { readonly txid: string; readonly vout: number },
+  amount: bigint,
+): Entry {
+  return {
+    key: `capital:${currency.toLowerCase()}:${outpoint.txid}:${outpoint.vout}`,
+    kind: 'capital',
+    postings: [
+      { account: `asset:chain:${currency}`, amount },
+      { account: `equity:house:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}

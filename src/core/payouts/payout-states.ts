@@ -1,0 +1,77 @@
+// The life of a payout as one data table: status and step before, event, status and step after, what is posted and announced. Nothing else
+// decides either. Only evidence ends a payout: a time-out is no event here.
+
+export const PAYOUT_STATUSES = ['pending', 'processing', 'completed', 'failed'] as const;
+export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
+/** How far the work is: `held` waits for its reason to end, `queued` for a batch, `batched` is in one. */
+export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
+export const HELD_REASONS = ['approval', 'cool_down', 'breaker', 'receivable', 'not_final', 'unknown_outcome'] as const;
+export type HeldReason = (typeof HELD_REASONS)[number];
+
+export type PayoutEvent =
+  | 'requested'
+  | 'requested_and_held'
+  | 'hold_ended'
+  | 'held_again'
+  | 'reserved'
+  | 'reservation_given_up'
+  | 'signed'
+  | 'confirmed'
+  | 'final'
+  | 'cancelled'
+  | 'impossible'
+  | 'resolved_paid'
+  | 'resolved_failed'
+  | 'displaced';
+
+/** Which entry an event posts; the recipes are in payout-postings.ts. */
+export type PayoutPosting = 'hold' | 'release' | 'sign' | 'complete' | 'true_up' | 'give_back' | 'return';
+
+export type PayoutTransition = {
+  readonly from: readonly [PayoutStatus, PayoutStep] | null;
+  readonly event: PayoutEvent;
+  readonly to: readonly [PayoutStatus, PayoutStep];
+  readonly posting: PayoutPosting | null;
+  /** The text for the history; null where nothing is announced because the status stays. */
+  readonly reason: string | null;
+};
+
+const row = (
+  from: PayoutTransition['from'],
+  event: PayoutEvent,
+  to: PayoutTransition['to'],
+  posting: PayoutPosting | null,
+  reason: string | null,
+): PayoutTransition => ({ from, event, to, posting, reason });
+
+/** Every transition there is. */
+export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
+  row(null, 'requested', ['processing', 'queued'], 'hold', 'requested'),
+  row(null, 'requested_and_held', ['pending', 'held'], 'hold', 'requested, and held'),
+  row(['pending', 'held'], 'hold_ended', ['processing', 'queued'], null, 'nothing holds it any more'),
+  row(['pending', 'held'], 'cancelled', ['failed', 'ended'], 'release', 'cancelled by the merchant'),
+  row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
+  row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
+  row(['processing', 'queued'], 'reserved', ['processing', 'batched'], null, null),
+  row(['processing', 'batched'], 'reservation_given_up', ['processing', 'queued'], null, null),
+  // once for each transaction that is signed: a replacement posts the difference to the dearest before it
+  row(['processing', 'batched'], 'signed', ['processing', 'batched'], 'sign', null),
+  row(['processing', 'batched'], 'confirmed', ['completed', 'ended'], 'complete', 'confirmed on the chain'),
+  row(['processing', 'batched'], 'impossible', ['failed', 'ended'], 'give_back', 'it can no longer be paid'),
+  // an operator's word, with evidence, on one whose outcome nobody can find out
+  row(['processing', 'held'], 'resolved_paid', ['completed', 'ended'], 'complete', 'an operator found it paid'),
+  row(['processing', 'held'], 'resolved_failed', ['failed', 'ended'], 'give_back', 'an operator found it unpaid'),
+  row(['completed', 'ended'], 'final', ['completed', 'ended'], 'true_up', null),
+  row(['completed', 'ended'], 'displaced', ['failed', 'ended'], 'return', 'another transaction took its place for good'),
+];
+
+const BY_KEY: ReadonlyMap<string, PayoutTransition> = new Map(
+  PAYOUT_TRANSITIONS.map((one) => [`${one.from?.join() ?? null} ${one.event}`, one]),
+);
+
+/** The row for an event; throws for an event that this status and step do not know, because every caller has locked the payout. */
+export function payoutTransition(from: PayoutTransition['from'], event: PayoutEvent): PayoutTransition {
+  const found = BY_KEY.get(`${from?.join() ?? null} ${event}`);
+  if (found === undefined) throw new Error(`a payout that is ${from?.join(', ') ?? 'new'} knows no event ${event}`);
+  return found;
+}

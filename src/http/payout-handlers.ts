@@ -1,0 +1,69 @@
+// The handlers of payouts, one for each row of their table.
+import type { PAYOUT_API } from '../contract/payout-api.ts';
+import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-form.ts';
+import { cancelPayout, requestPayout } from '../flow/payout-life.ts';
+import { checkPayoutStatus, listPayouts } from '../flow/payout-reads.ts';
+import { getPayoutSettings, setPayoutSettings } from '../flow/payout-settings.ts';
+import type { MerchantHandlers } from './mount.ts';
+import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
+
+const DEFAULT_PAGE = 20;
+
+export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = {
+  async requestPayout({ ctx, caller }, body) {
+    const { method, amount, destination } = body;
+    checkPayoutForm(body, ctx.ports.destinations);
+    if (method !== 'bitcoin') checkMinimum(method, amount, 'amount');
+    refuseUnbuilt(method);
+    const made = await requestPayout(ctx, { merchantId: caller.merchantId, method, amount, destination });
+    return { success: true, payout: requestedReply(made) };
+  },
+
+  async checkPayout({ ctx, caller }, body) {
+    const found = await checkPayoutStatus(ctx, { merchantId: caller.merchantId, payoutId: body.payout_id });
+    return { success: true, payout: viewReply(found) };
+  },
+
+  async listPayouts({ ctx, context, caller }, body) {
+    const { merchantId } = caller;
+    if (body.starting_after !== null)
+      await checkPayoutStatus(ctx, { merchantId, payoutId: body.starting_after, param: 'starting_after' });
+    const filter = {
+      merchantId,
+      limit: body.limit ?? DEFAULT_PAGE,
+      startingAfter: body.starting_after,
+      status: body.status,
+      method: body.method,
+      createdGteMs: body.created_gte,
+      createdLtMs: body.created_lt,
+    };
+    const { data, hasMore } = await context.lists(merchantId, () => listPayouts(ctx, filter));
+    return { success: true, data: data.map(viewReply), has_more: hasMore };
+  },
+
+  async cancelPayout({ ctx, caller }, body) {
+    const of = { merchantId: caller.merchantId, payoutId: body.payout_id };
+    await cancelPayout(ctx, of);
+    return { success: true, payout: viewReply(await checkPayoutStatus(ctx, of)) };
+  },
+
+  async getPayoutSettings({ ctx, caller }) {
+    return payoutSettingsOf(await getPayoutSettings(ctx, { merchantId: caller.merchantId }));
+  },
+
+  async setPayoutSettings({ ctx, caller }, body) {
+    const settings = await setPayoutSettings(ctx, {
+      merchantId: caller.merchantId,
+      change: {
+        enabled: body.enabled,
+        method: body.method,
+        destination: body.destination,
+        threshold: body.threshold,
+        leave: body.leave,
+        sourceCurrency: body.source_currency,
+        paused: body.paused,
+      },
+    });
+    return payoutSettingsOf(settings);
+  },
+};

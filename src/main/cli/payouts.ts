@@ -1,0 +1,162 @@
+// `bursar payout list|show|approve|resolve`: payouts of all merchants, and what an operator decides about them.
+import { userInfo } from 'node:os';
+import { type Command, Option } from 'commander';
+import { formatAmount } from '../../core/money.ts';
+import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/payout-states.ts';
+import { approvePayout } from '../../flow/payout-life.ts';
+import { resolvePayout } from '../../flow/payout-resolve.ts';
+import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/payout-reads.ts';
+import { withBooks } from './books.ts';
+import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
+
+type JsonOption = { readonly json?: boolean };
+const LISTED = 1_000;
+const LONGEST_EVIDENCE = 500;
+
+export function addPayoutCommands(bursar: Command): void {
+  const payout = group(bursar, 'payout', 'Payouts of all merchants.');
+  leaf(payout, 'list', 'Lists payouts that are not over, the oldest first.')
+    .addOption(new Option('--status <status>', 'those of one status instead').choices(PAYOUT_STATUSES))
+    .action(list);
+  leaf(payout, 'show <payout_id>', 'Shows everything of a payout: history, transactions, entries.').action(show);
+  leaf(payout, 'approve <payout_id>', 'Approves a payout that waits for it.').action(approve);
+  leaf(payout, 'resolve <payout_id>', 'Decides a payout whose outcome is unknown (held_reason unknown_outcome).')
+    .option('--paid', 'the destination has the money')
+    .option('--failed', 'the money can no longer leave')
+    .requiredOption('--evidence <text>', 'what shows it; stays in the history')
+    .action(resolve);
+}
+
+async function list({ json, status }: JsonOption & { status?: PayoutStatus }): Promise<void> {
+  const payouts = await withBooks((ctx) => listAllPayouts(ctx.db, { status: status ?? null, limit: LISTED }));
+  const head = ['payout', 'merchant', 'status', 'waits for', 'method', 'amount', 'destination', 'requested'];
+  const rows = payouts.map((one) => [
+    one.id,
+    one.affiliateId,
+    one.status,
+    one.heldReason ?? '-',
+    one.method,
+    `${one.amountText} ${one.currency}`,
+    one.destination,
+    new Date(one.createdAtMs).toISOString(),
+  ]);
+  const none = status === undefined ? 'No payout is open.' : `No payout is ${status}.`;
+  print(json, { data: payouts.map(onTheWire) }, rows.length === 0 ? [none] : table(head, rows));
+}
+
+function onTheWire(one: ListedPayout): object {
+  return {
+    payout_id: one.id,
+    affiliate_id: one.affiliateId,
+    method: one.method,
+    amount: one.amountText,
+    currency: one.currency,
+    status: one.status,
+    held_reason: one.heldReason,
+    destination: one.destination,
+    txid: one.txid,
+    fee: one.fee === null ? null : formatAmount(one.fee, one.currency),
+    error: one.error,
+    created_at: new Date(one.createdAtMs).toISOString(),
+    completed_at: one.completedAtMs === null ? null : new Date(one.completedAtMs).toISOString(),
+  };
+}
+
+async function show(payoutId: string, { json }: JsonOption): Promise<void> {
+  const found = await withBooks((ctx) => readPayoutDetails(ctx.db, payoutId));
+  if (found === null) throw new CommandFailed(`there is no payout ${payoutId}`);
+  print(json, detailsOnTheWire(found), linesOf(found));
+}
+
+function detailsOnTheWire(one: PayoutDetails): object {
+  const amount = (minor: bigint): string => formatAmount(minor, one.currency);
+  return {
+    ...onTheWire(one),
+    step: one.step,
+    fee_max: amount(one.feeMax),
+    usd_amount: one.usdMinor === null ? null : formatAmount(one.usdMinor, 'USD'),
+    automatic: one.automatic,
+    approved_by: one.approvedBy,
+    batch_id: one.batchId,
+    trouble: one.trouble,
+    events: one.events.map(({ type, status, reason, at }) => ({ type, status, reason, at: at.toISOString() })),
+    attempts: one.attempts.map((attempt) => ({
+      number: attempt.number,
+      txid: attempt.txid,
+      fee: amount(attempt.fee),
+      share: amount(attempt.share),
+      signed_at: attempt.signedAt.toISOString(),
+      sent_at: attempt.sentAt?.toISOString() ?? null,
+      height: attempt.height,
+    })),
+    entries: one.entries.map((entry) => ({
+      entry_id: String(entry.entryId),
+      kind: entry.kind,
+      created_at: entry.at.toISOString(),
+      postings: entry.postings.map((posting) => ({ account: posting.account, amount: amount(posting.amount) })),
+    })),
+  };
+}
+
+function linesOf(one: PayoutDetails): string[] {
+  const amount = (minor: bigint): string => formatAmount(minor, one.currency);
+  const waits = one.heldReason === null ? '' : `, waits for ${one.heldReason}`;
+  const facts: readonly (readonly [string, string | null])[] = [
+    ['payout', `${one.id}, ${one.status} (${one.step})${waits}`],
+    ['merchant', one.affiliateId],
+    ['amount', `${amount(one.amount)} ${one.currency} by ${one.method}${one.automatic ? ', automatic' : ''}`],
+    ['fee', one.fee === null ? `not known yet, at most ${amount(one.feeMax)}` : amount(one.fee)],
+    ['destination', one.destination],
+    ['approved by', one.approvedBy],
+    ['error', one.error],
+    ['trouble', one.trouble],
+  ];
+  const attempts = one.attempts.map((attempt) => [
+    String(attempt.number),
+    attempt.txid,
+    amount(attempt.share),
+    attempt.signedAt.toISOString(),
+    attempt.sentAt?.toISOString() ?? '-',
+    attempt.height === null ? '-' : String(attempt.height),
+  ]);
+  const entries = one.entries.flatMap((entry) =>
+    entry.postings.map((posting, n) => [
+      n === 0 ? String(entry.entryId) : '',
+      n === 0 ? entry.kind : '',
+      posting.account,
+      amount(posting.amount),
+      n === 0 ? entry.at.toISOString() : '',
+    ]),
+  );
+  return [
+    ...facts.flatMap(([name, text]) => (text === null ? [] : [`${name.padEnd(12)}${text}`])),
+    '',
+    ...table(
+      ['when', 'what', 'reason'],
+      one.events.map((event) => [event.at.toISOString(), event.type, event.reason]),
+    ),
+    ...(attempts.length === 0
+      ? []
+      : ['', ...table(['number', 'transaction', 'share of fee', 'signed', 'sent', 'height'], attempts)]),
+    ...(entries.length === 0 ? [] : ['', ...table(['entry', 'kind', 'account', 'debit +, credit -', 'when'], entries)]),
+  ];
+}
+
+async function approve(payoutId: string, { json }: JsonOption): Promise<void> {
+  const after = await withBooks((ctx) => approvePayout(ctx, { payoutId, by: userInfo().username }));
+  const waits = after.heldReason === null ? '' : ` and waits for ${after.heldReason}`;
+  print(json, { payout_id: payoutId, status: after.status, held_reason: after.heldReason }, [
+    `${payoutId} is approved; it is ${after.status}${waits}.`,
+  ]);
+}
+
+type ResolveOptions = JsonOption & { readonly paid?: boolean; readonly failed?: boolean; readonly evidence: string };
+
+async function resolve(payoutId: string, { json, paid = false, failed = false, evidence }: ResolveOptions): Promise<void> {
+  if (paid === failed) throw calledWrongly('exactly one of --paid and --failed is required');
+  const text = evidence.trim();
+  if (text === '' || text.length > LONGEST_EVIDENCE)
+    throw calledWrongly(`--evidence takes a text of 1 to ${LONGEST_EVIDENCE} characters`);
+  const after = await withBooks((ctx) => resolvePayout(ctx, { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text }));
+  print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is ${after.status}.`]);
+}

@@ -1,0 +1,38 @@
+// The capital of the service in the sandbox: coins of its own on every chain, so that no payout waits for liquidity. Paid once, when the
+// signer's keys are there and the worker watches the chain, and mined to final depth at once.
+import { setTimeout as delay } from 'node:timers/promises';
+import { finalDepth } from '../../core/confirmations.ts';
+import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import type { Context } from '../../flow/context.ts';
+import { newOwnAddresses } from '../../flow/own-coins.ts';
+import type { Sandbox } from '../../sandbox/service-side.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { readOwnScripts } from '../../store/payouts/batches.ts';
+
+const COINS = 20;
+const WHOLE_COINS_EACH = 5n;
+const LOOK_EVERY_MS = 100;
+
+/** Resolves when every chain has it, or when the signal ends it. */
+export async function giveCapital(ctx: Context, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  const missing = new Set(WATCHED_CODES);
+  while (missing.size > 0 && !signal.aborted) {
+    for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
+    if (missing.size > 0) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise<boolean> {
+  if ((await readCursor(ctx.db, currency)) === null) return false;
+  const before = await readOwnScripts(ctx.db, currency, COINS);
+  const scripts =
+    before.length > 0 ? before : (await newOwnAddresses(ctx, currency, COINS))?.map(({ script }) => Buffer.from(script));
+  if (scripts === undefined) return false;
+  const minor = WHOLE_COINS_EACH * 10n ** BigInt(CURRENCIES[currency].decimals);
+  sandbox.giveCapital(
+    currency,
+    scripts.map((script) => ({ script, minor })),
+    finalDepth(currency).depth,
+  );
+  return true;
+}

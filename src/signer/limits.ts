@@ -1,0 +1,57 @@
+// The most that may leave, by the signer's own journal and its own clock: whoever takes over an API process gets no more than this.
+import type { Network, UtxoCode } from '../core/currency.ts';
+import { formatAmount, greatest, minus, plus, sum } from '../core/money.ts';
+import { SigningRefused } from './refused.ts';
+import type { SignatureIndex } from './signature-index.ts';
+
+/** In minor units, network fees included: of one payout, of all in any hour, and of all in any 24 hours. Null = no limit. */
+export type Limit = { readonly payout: bigint | null; readonly hour: bigint | null; readonly day: bigint | null };
+export type SignerLimits = Readonly<Partial<Record<UtxoCode, Limit>>>;
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export type Leaving = {
+  readonly network: Network;
+  readonly currency: UtxoCode;
+  readonly batchId: string;
+  /** What each payout takes: its amount and its share of the fee. */
+  readonly payouts: readonly { readonly id: string; readonly amount: bigint }[];
+  /** The system's clock. */
+  readonly nowMs: number;
+};
+
+/** @throws SigningRefused */
+export function checkLimits(limits: SignerLimits, leaving: Leaving, index: SignatureIndex): void {
+  const { network, currency, batchId, payouts, nowMs } = leaving;
+  const limit = limits[currency];
+  if (limit === undefined) {
+    if (network !== 'mainnet') return;
+    throw new SigningRefused(
+      'limit',
+      `BURSAR_SIGNER_LIMITS names no limits for ${currency}: on mainnet nothing is signed without`,
+    );
+  }
+  const inWords = (amount: bigint): string => `${formatAmount(amount, currency)} ${currency}`;
+  for (const { id, amount } of payouts) {
+    if (limit.payout !== null && amount > limit.payout)
+      throw new SigningRefused(
+        'limit',
+        `payout ${id} takes ${inWords(amount)}, and the limit of one is ${inWords(limit.payout)}`,
+      );
+  }
+  const whole = sum(payouts.map(({ amount }) => amount));
+  // a replacement takes only what it takes more than the dearest before it
+  const more = greatest(0n, minus(whole, index.leavingOf(batchId)));
+  for (const [name, most, spanMs] of [
+    ['an hour', limit.hour, HOUR_MS],
+    ['a day', limit.day, DAY_MS],
+  ] as const) {
+    if (most === null) continue;
+    // a clock that was set back leaves signatures in the future: they count
+    const counted = index.leaving().filter((one) => one.currency === currency && one.atMs > nowMs - spanMs);
+    const all = plus(more, sum(counted.map((one) => one.amount)));
+    if (all > most)
+      throw new SigningRefused('limit', `with this ${inWords(all)} would leave in ${name}, and the limit is ${inWords(most)}`);
+  }
+}

@@ -1,0 +1,25 @@
+// The output scripts of the signer's own keys, derived from an account's public key: what inputs spend, and where change goes.
+import { HDKey } from '@scure/bip32';
+import { p2pkh, p2wpkh } from '@scure/btc-signer';
+import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { VERSIONS } from './accounts.ts';
+
+/** The script of a compressed public key, in the form of the currency's addresses. */
+export function scriptOf(currency: UtxoCode, publicKey: Uint8Array): Uint8Array {
+  return utxoRow(currency).utxo.addressKind === 'p2wpkh' ? p2wpkh(publicKey).script : p2pkh(publicKey).script;
+}
+
+/** Makes the function from a chain (0 receiving, 1 change) and an index to the script. */
+export function scriptsOf(account: {
+  readonly currency: UtxoCode;
+  readonly network: Network;
+  readonly xpub: string;
+}): (chain: 0 | 1, index: number) => Uint8Array {
+  const key = HDKey.fromExtendedKey(account.xpub, account.network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const chains = [key.deriveChild(0), key.deriveChild(1)] as const;
+  return (chain, index) => {
+    const { publicKey } = chains[chain].deriveChild(index);
+    if (publicKey === null) throw new Error('a derived key without a public key');
+    return scriptOf(account.currency, publicKey);
+  };
+}

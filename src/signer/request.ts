@@ -1,0 +1,132 @@
+// Reads a request for a signature: whoever speaks on the socket is believed in nothing, not even in the form of what it says.
+import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import { sum } from '../core/money.ts';
+import type { TransactionToSign } from '../core/signer-wire.ts';
+
+export type RequestedInput = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly xpub: string;
+  readonly chain: 0 | 1;
+  readonly index: number;
+};
+export type RequestedOutput = { readonly payoutId: string; readonly script: string; readonly amount: bigint };
+
+/** A request in the forms that the rules calculate with; `wire` is the same as it came, without the previous transactions. */
+export type SigningRequest = {
+  readonly wire: Omit<TransactionToSign, 'previous'>;
+  readonly currency: UtxoCode;
+  readonly batchId: string;
+  readonly number: number;
+  readonly leaseEpoch: bigint;
+  readonly inputs: readonly RequestedInput[];
+  readonly outputs: readonly RequestedOutput[];
+  readonly change: { readonly index: number; readonly amount: bigint } | null;
+  readonly previous: readonly string[];
+  /** What the inputs hold, and what the payees get. */
+  readonly total: bigint;
+  readonly paid: bigint;
+};
+
+/** A request that has not the form of one; the message names the field and what is accepted. */
+export class RequestMalformed extends Error {}
+
+const MOST_INPUTS = 500;
+const MOST_OUTPUTS = 2_000;
+const END_OF_INDEXES = 2 ** 31;
+const TXID = /^[0-9a-f]{64}$/;
+const AMOUNT = /^[1-9]\d{0,18}$/;
+const ID = /^[\x21-\x7e]{1,100}$/;
+const SCRIPT = /^([0-9a-f]{2}){1,100}$/;
+const RAW = /^([0-9a-f]{2}){10,4000000}$/;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @throws RequestMalformed */
+export function readSigningRequest(message: unknown): SigningRequest {
+  const fields = objectOf(message, 'the request');
+  const currency = WATCHED_CODES.find((code) => code === fields.currency);
+  if (currency === undefined) throw new RequestMalformed(`currency must be one of ${WATCHED_CODES.join(', ')}`);
+  const inputs = listOf(fields.inputs, 'inputs', MOST_INPUTS).map(inputOf);
+  const outputs = listOf(fields.outputs, 'outputs', MOST_OUTPUTS).map(outputOf);
+  if (inputs.length === 0 || outputs.length === 0) throw new RequestMalformed('inputs and outputs must not be empty');
+  const change = fields.change === null ? null : changeOf(fields.change);
+  const batchId = textOf(fields.batchId, 'batchId', ID, 'printable characters, at most 100');
+  const number = wholeOf(fields.number, 'number', 1, 100_000);
+  const leaseEpoch = textOf(fields.leaseEpoch, 'leaseEpoch', /^\d{1,18}$/, 'a whole number as text');
+  const previous = fields.previous === undefined ? [] : listOf(fields.previous, 'previous', MOST_INPUTS);
+  return {
+    wire: {
+      currency,
+      batchId,
+      number,
+      leaseEpoch,
+      inputs: inputs.map((input) => ({ ...input, amount: input.amount.toString() })),
+      outputs: outputs.map((output) => ({ ...output, amount: output.amount.toString() })),
+      change: change === null ? null : { index: change.index, amount: change.amount.toString() },
+    },
+    currency,
+    batchId,
+    number,
+    leaseEpoch: BigInt(leaseEpoch),
+    inputs,
+    outputs,
+    change,
+    previous: previous.map((raw) => textOf(raw, 'previous', RAW, 'raw transactions in hex')),
+    total: sum(inputs.map((input) => input.amount)),
+    paid: sum(outputs.map((output) => output.amount)),
+  };
+}
+
+function inputOf(given: unknown): RequestedInput {
+  const fields = objectOf(given, 'an input');
+  if (fields.chain !== 0 && fields.chain !== 1) throw new RequestMalformed('chain must be 0 or 1');
+  return {
+    txid: textOf(fields.txid, 'txid', TXID, '64 digits of hex'),
+    vout: wholeOf(fields.vout, 'vout', 0, 0xffff_fffe),
+    amount: amountOf(fields.amount),
+    xpub: textOf(fields.xpub, 'xpub', /^[1-9A-HJ-NP-Za-km-z]{100,120}$/, "an account's extended public key"),
+    chain: fields.chain,
+    index: wholeOf(fields.index, 'index', 0, END_OF_INDEXES - 1),
+  };
+}
+
+function outputOf(given: unknown): RequestedOutput {
+  const fields = objectOf(given, 'an output');
+  return {
+    payoutId: textOf(fields.payoutId, 'payoutId', ID, 'printable characters, at most 100'),
+    script: textOf(fields.script, 'script', SCRIPT, 'an output script in hex'),
+    amount: amountOf(fields.amount),
+  };
+}
+
+function changeOf(given: unknown): { readonly index: number; readonly amount: bigint } {
+  const fields = objectOf(given, 'change');
+  return { index: wholeOf(fields.index, 'index of change', 0, END_OF_INDEXES - 1), amount: amountOf(fields.amount) };
+}
+
+function objectOf(given: unknown, name: string): Fields {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new RequestMalformed(`${name} must be an object`);
+  return given as Fields;
+}
+
+function listOf(given: unknown, name: string, most: number): readonly unknown[] {
+  if (Array.isArray(given) && given.length <= most) return given;
+  throw new RequestMalformed(`${name} must be a list of at most ${most}`);
+}
+
+function textOf(given: unknown, name: string, form: RegExp, accepted: string): string {
+  if (typeof given === 'string' && form.test(given)) return given;
+  throw new RequestMalformed(`${name} must be ${accepted}`);
+}
+
+function wholeOf(given: unknown, name: string, low: number, high: number): number {
+  if (typeof given === 'number' && Number.isInteger(given) && given >= low && given <= high) return given;
+  throw new RequestMalformed(`${name} must be a whole number from ${low} to ${high}`);
+}
+
+function amountOf(given: unknown): bigint {
+  return BigInt(textOf(given, 'amount', AMOUNT, 'whole minor units above zero as text'));
+}

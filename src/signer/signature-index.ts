@@ -1,0 +1,104 @@
+// What the rules ask about earlier signatures, kept in memory: which batch a payout and an outpoint belong to, what a batch's transactions
+// spend and pay, and how much left when. Filled from the journal.
+import { createHash } from 'node:crypto';
+import { atLeastZero, greatest, minus, plus, sum } from '../core/money.ts';
+import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
+
+type Content = Omit<TransactionToSign, 'previous'>;
+
+export type KnownSignature = {
+  readonly sequence: number;
+  readonly batchId: string;
+  readonly number: number;
+  readonly txid: string;
+  /** Of everything that was asked for but the lease. */
+  readonly content: string;
+  /** Of the payees with their scripts and amounts, in any order. */
+  readonly payees: string;
+  readonly outpoints: ReadonlySet<string>;
+  readonly atMs: number;
+};
+
+/** An outpoint as it was spent first. */
+export type KnownOutpoint = { readonly batchId: string; readonly amount: string; readonly path: string };
+
+/** What one signature added to what leaves: for a replacement only the difference. */
+export type Leaving = { readonly currency: string; readonly atMs: number; readonly amount: bigint };
+
+export type SignatureIndex = {
+  add(signed: SignedTransaction): void;
+  /** In the order of their numbers. */
+  ofBatch(batchId: string): readonly KnownSignature[];
+  /** The batch that a payout was signed in. */
+  batchOfPayout(payoutId: string): string | null;
+  outpoint(key: string): KnownOutpoint | null;
+  /** The most that any transaction of the batch lets leave: payees and fee. */
+  leavingOf(batchId: string): bigint;
+  leaving(): readonly Leaving[];
+};
+
+export function createSignatureIndex(): SignatureIndex {
+  const batches = new Map<string, KnownSignature[]>();
+  const payouts = new Map<string, string>();
+  const outpoints = new Map<string, KnownOutpoint>();
+  const highest = new Map<string, bigint>();
+  const all: Leaving[] = [];
+  return {
+    add(signed) {
+      const { request, sequence, txid, signedAtMs: atMs } = signed;
+      const { batchId, number, currency } = request;
+      const keys = request.inputs.map((input) => outpointKey(currency, input));
+      const known = {
+        sequence,
+        batchId,
+        number,
+        txid,
+        content: contentHash(request),
+        payees: payeesHash(request),
+        outpoints: new Set(keys),
+        atMs,
+      };
+      batches.set(batchId, [...(batches.get(batchId) ?? []), known]);
+      for (const { payoutId } of request.outputs) if (!payouts.has(payoutId)) payouts.set(payoutId, batchId);
+      for (const [at, input] of request.inputs.entries()) {
+        const key = keys[at] as string;
+        // a dead batch leaves its outpoints to another one
+        outpoints.set(key, { batchId, amount: input.amount, path: keyPath(input) });
+      }
+      const before = highest.get(batchId) ?? 0n;
+      const now = plus(sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
+      highest.set(batchId, greatest(before, now));
+      all.push({ currency, atMs, amount: atLeastZero(minus(now, before)) });
+    },
+    ofBatch: (batchId) => batches.get(batchId) ?? [],
+    batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
+    outpoint: (key) => outpoints.get(key) ?? null,
+    leavingOf: (batchId) => highest.get(batchId) ?? 0n,
+    leaving: () => all,
+  };
+}
+
+export function outpointKey(currency: string, input: { readonly txid: string; readonly vout: number }): string {
+  return `${currency} ${input.txid}:${input.vout}`;
+}
+
+/** Where an input's key is: it decides the script. */
+export function keyPath(input: { readonly xpub: string; readonly chain: number; readonly index: number }): string {
+  return `${input.xpub.slice(-12)}/${input.chain}/${input.index}`;
+}
+
+/** Of everything that decides the bytes: not of the lease, which may have passed to another worker meanwhile. */
+export function contentHash(content: Content): string {
+  const inputs = content.inputs.map((one) => [one.txid, one.vout, one.amount, one.xpub, one.chain, one.index]);
+  const outputs = content.outputs.map((one) => [one.payoutId, one.script, one.amount]);
+  const change = content.change === null ? null : [content.change.index, content.change.amount];
+  return hashOf([content.currency, content.batchId, content.number, inputs, outputs, change]);
+}
+
+export function payeesHash(content: Pick<Content, 'outputs'>): string {
+  return hashOf(content.outputs.map((one) => `${one.payoutId} ${one.script} ${one.amount}`).sort());
+}
+
+function hashOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64');
+}

@@ -1,0 +1,160 @@
+// Signs transactions, one after the other: reads what it must check, applies the rules, signs, and has the signature on disk before it answers.
+import type { HDKey } from '@scure/bip32';
+import { plus } from '../core/money.ts';
+import type { SignedTransaction, SignerReplies } from '../core/signer-wire.ts';
+import { readSigningFacts } from '../store/payouts/signing-facts.ts';
+import type { Database } from '../store/postgres/connect.ts';
+import type { Keyring } from './keyring.ts';
+import { checkLimits, type SignerLimits } from './limits.ts';
+import { scriptsOf } from './own-scripts.ts';
+import { SigningRefused } from './refused.ts';
+import { readSigningRequest, type SigningRequest } from './request.ts';
+import { checkAmounts, checkConflicts, checkFacts, checkFee, checkForm, checkJournal, repeatedSignature } from './rules.ts';
+import { outpointKey } from './signature-index.ts';
+import type { SignatureJournal } from './signature-journal.ts';
+import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
+
+export type SigningOptions = {
+  readonly keyring: Keyring;
+  /** Under the role bursar_signer. */
+  readonly db: Database;
+  /** The journal, opened when it is first needed. */
+  readonly journal: () => Promise<SignatureJournal>;
+  /** The public keys of APIs whose intents count. */
+  readonly intentKeys: () => Promise<readonly string[]>;
+  readonly limits: SignerLimits;
+  /** The system's clock. */
+  readonly now: () => number;
+};
+
+export type Signing = {
+  /** @throws RequestMalformed, SigningRefused, SeedTrouble */
+  sign(message: unknown): Promise<SignedTransaction>;
+  /** What was signed after a sequence number (of one batch where it is named), when everything that was asked for before is signed. */
+  signed(after: number, batchId: string | null): Promise<SignerReplies['signed']>;
+};
+
+/** At most so many signatures, and about so many bytes of them, in one answer. */
+const PAGE = 200;
+const PAGE_BYTES = 2_000_000;
+
+export function createSigning(options: SigningOptions): Signing {
+  const { keyring } = options;
+  let turn: Promise<unknown> = Promise.resolve();
+  /** One at a time: the rules of the second see what the first has signed. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work);
+    turn = mine.catch(() => undefined);
+    return mine;
+  }
+
+  async function sign(request: SigningRequest): Promise<SignedTransaction> {
+    const journal = await options.journal();
+    const repeated = repeatedSignature(request, journal.index);
+    if (repeated !== null) return journal.read(repeated);
+    const { parts, fee } = await checked(options, request, journal);
+    const signTransaction = await transactionSigner(request.currency);
+    const signed = await keyring.spend(request.currency, (account) => signTransaction(parts, inputSigner(account, request)));
+    if (signed === null) throw new SigningRefused('keys', 'there is no seed');
+    return journal.append(entryOf(request, signed, fee, options.now()));
+  }
+
+  return {
+    async sign(message) {
+      const request = readSigningRequest(message);
+      return inTurn(() => sign(request));
+    },
+    signed: (after, batchId) => inTurn(async () => page(await options.journal(), after, batchId)),
+  };
+}
+
+/** Applies every rule that needs no signature; returns what is signed, with its fee. */
+async function checked(
+  { keyring, db, limits, now, intentKeys }: SigningOptions,
+  request: SigningRequest,
+  { index }: SignatureJournal,
+): Promise<{ readonly parts: TransactionParts; readonly fee: bigint }> {
+  const { currency, batchId, inputs, outputs, change } = request;
+  const account = (await keyring.accounts())?.find((one) => one.currency === currency);
+  if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
+  checkForm(request, account.xpub);
+  const scripts = scriptsOf(account);
+  const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
+  checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
+  const knownBatches = inputs.map((input) => index.outpoint(outpointKey(currency, input))?.batchId ?? batchId);
+  const facts = await readSigningFacts(db, {
+    batchId,
+    otherBatches: [...new Set(knownBatches)].filter((one) => one !== batchId),
+    payoutIds: outputs.map(({ payoutId }) => payoutId),
+  });
+  checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
+  checkJournal(facts, index);
+  checkConflicts(request, index, facts.batches);
+  const { fee, each } = checkFee(request, facts);
+  const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
+  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);
+  const parts = {
+    inputs: inputs.map(({ txid, vout, amount }, at) => ({ txid, vout, amount, script: inputScripts[at] as Uint8Array })),
+    outputs: [
+      ...outputs.map(({ script, amount }) => ({ script: Uint8Array.from(Buffer.from(script, 'hex')), amount })),
+      // the signer derives it itself: nobody can say where change goes
+      ...(change === null ? [] : [{ script: scripts(1, change.index), amount: change.amount }]),
+    ],
+  };
+  return { parts, fee };
+}
+
+/** Derives each input's key when it is needed, and wipes it at once. */
+function inputSigner(account: HDKey, request: SigningRequest): InputSigner {
+  function withKey<T>(at: number, work: (key: HDKey) => T): T {
+    const { chain, index } = request.inputs[at] as SigningRequest['inputs'][number];
+    const parent = account.deriveChild(chain);
+    const key = parent.deriveChild(index);
+    parent.wipePrivateData();
+    try {
+      return work(key);
+    } finally {
+      key.wipePrivateData();
+    }
+  }
+  return {
+    publicKey: (at) => withKey(at, (key) => key.publicKey as Uint8Array),
+    withPrivateKey: (at, work) =>
+      withKey(at, (key) => {
+        const privateKey = key.privateKey as Uint8Array;
+        try {
+          return work(privateKey);
+        } finally {
+          privateKey.fill(0);
+        }
+      }),
+  };
+}
+
+function entryOf(
+  request: SigningRequest,
+  { txid, raw, vbytes }: Signed,
+  fee: bigint,
+  nowMs: number,
+): Omit<SignedTransaction, 'sequence'> {
+  return { request: request.wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs: nowMs };
+}
+
+async function page(journal: SignatureJournal, after: number, batchId: string | null): Promise<SignerReplies['signed']> {
+  const wanted =
+    batchId === null
+      ? Array.from({ length: Math.max(0, Math.min(PAGE + 1, journal.count() - after)) }, (_, at) => after + 1 + at)
+      : journal.index
+          .ofBatch(batchId)
+          .map((one) => one.sequence)
+          .filter((sequence) => sequence > after);
+  const transactions: SignedTransaction[] = [];
+  let bytes = 0;
+  for (const sequence of wanted) {
+    if (transactions.length === PAGE || bytes > PAGE_BYTES) return { transactions, more: true };
+    const signed = await journal.read(sequence);
+    bytes += JSON.stringify(signed).length;
+    transactions.push(signed);
+  }
+  return { transactions, more: false };
+}

@@ -1,0 +1,87 @@
+// Builds and signs a transaction: version 2, lock time 0, every input replaceable (BIP125), SIGHASH_ALL, deterministic signatures (RFC 6979)
+// with low S and low R. P2WPKH and P2PKH by @scure/btc-signer; Bitcoin Cash (FORKID) by @bitauth/libauth's serialisation.
+import { Transaction } from '@scure/btc-signer';
+import { sha256, signECDSA } from '@scure/btc-signer/utils.js';
+import { type UtxoCode, utxoRow } from '../core/currency.ts';
+
+export type TransactionParts = {
+  readonly inputs: readonly {
+    readonly txid: string;
+    readonly vout: number;
+    readonly amount: bigint;
+    readonly script: Uint8Array;
+  }[];
+  readonly outputs: readonly { readonly script: Uint8Array; readonly amount: bigint }[];
+};
+export type Signed = { readonly raw: string; readonly txid: string; readonly vbytes: number };
+
+const REPLACEABLE = 0xfffffffd;
+const VERSION = 2;
+const SIGHASH_ALL = 0x01;
+const SIGHASH_FORKID = 0x40;
+
+export type InputSigner = {
+  /** The compressed key of an input. */
+  publicKey(input: number): Uint8Array;
+  /** Runs the work with an input's private key, which is wiped afterwards. */
+  withPrivateKey<T>(input: number, work: (privateKey: Uint8Array) => T): T;
+};
+
+/** Whether the signatures of a currency cover the amounts of its inputs (BIP143, also in Bitcoin Cash's form). */
+export function coversAmounts(currency: UtxoCode): boolean {
+  return utxoRow(currency).utxo.addressKind !== 'p2pkh';
+}
+
+/** Loads what signing this currency needs; then signing itself waits for nothing, so that keys are in memory for as short as possible. */
+export async function transactionSigner(currency: UtxoCode): Promise<(parts: TransactionParts, keys: InputSigner) => Signed> {
+  return utxoRow(currency).utxo.addressKind === 'cashaddr-p2pkh' ? cashSigner() : plainSigner;
+}
+
+function plainSigner(parts: TransactionParts, keys: InputSigner): Signed {
+  const transaction = new Transaction({
+    version: VERSION,
+    lockTime: 0,
+    lowR: true,
+    allowLegacyWitnessUtxo: true,
+    allowUnknownOutputs: true,
+  });
+  for (const { txid, vout, amount, script } of parts.inputs)
+    transaction.addInput({ txid, index: vout, sequence: REPLACEABLE, witnessUtxo: { amount, script } });
+  for (const { script, amount } of parts.outputs) transaction.addOutput({ script, amount });
+  for (const index of parts.inputs.keys()) {
+    keys.withPrivateKey(index, (privateKey) => transaction.signIdx(privateKey, index, [SIGHASH_ALL]));
+  }
+  transaction.finalize();
+  return { raw: transaction.hex, txid: transaction.id, vbytes: transaction.vsize };
+}
+
+async function cashSigner(): Promise<(parts: TransactionParts, keys: InputSigner) => Signed> {
+  const { encodeTransactionBCH, generateSigningSerializationBCH, hashTransaction, hexToBin } = await import('@bitauth/libauth');
+  const signingSerializationType = Uint8Array.of(SIGHASH_ALL | SIGHASH_FORKID);
+  return (parts, keys) => {
+    const sourceOutputs = parts.inputs.map(({ script, amount }) => ({ lockingBytecode: script, valueSatoshis: amount }));
+    const unsigned = {
+      version: VERSION,
+      locktime: 0,
+      inputs: parts.inputs.map(({ txid, vout }) => ({
+        outpointIndex: vout,
+        outpointTransactionHash: hexToBin(txid),
+        sequenceNumber: REPLACEABLE,
+        unlockingBytecode: new Uint8Array(),
+      })),
+      outputs: parts.outputs.map(({ script, amount }) => ({ lockingBytecode: script, valueSatoshis: amount })),
+    };
+    const inputs = unsigned.inputs.map((input, inputIndex) => {
+      const coveredBytecode = sourceOutputs[inputIndex]?.lockingBytecode as Uint8Array;
+      const context = { inputIndex, sourceOutputs, transaction: unsigned };
+      const serialization = generateSigningSerializationBCH(context, { coveredBytecode, signingSerializationType });
+      const digest = sha256(sha256(serialization));
+      const signature = keys.withPrivateKey(inputIndex, (privateKey) => signECDSA(digest, privateKey, true));
+      const publicKey = keys.publicKey(inputIndex);
+      const push = [signature.length + 1, ...signature, ...signingSerializationType, publicKey.length, ...publicKey];
+      return { ...input, unlockingBytecode: Uint8Array.from(push) };
+    });
+    const raw = encodeTransactionBCH({ ...unsigned, inputs });
+    return { raw: Buffer.from(raw).toString('hex'), txid: hashTransaction(raw), vbytes: raw.length };
+  };
+}

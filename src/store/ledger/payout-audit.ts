@@ -1,0 +1,121 @@
+// The invariants of payouts, of what is on its way out, and of our own coins, as SQL queries: see audit.ts.
+import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
+import type { Question } from './audit.ts';
+
+/** Batches of which the chain has shown something that the driver has not booked yet: their coins and entries differ for that moment. */
+const UNSETTLED = `select currency from outgoing_batches where due_at = '-infinity'`;
+
+/** Every step from one status to another that the table of transitions allows, as an SQL list. */
+const LAWFUL = [
+  ...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null || from[0] === to[0] ? [] : [`'${from[0]} ${to[0]}'`]))),
+].join();
+const FIRST = [...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null ? [`'${to[0]}'`] : [])))].join();
+
+export const OF_PAYOUTS: readonly Question[] = [
+  {
+    id: 'PAY-1',
+    says: 'every history of a payout is a path of its table of transitions and ends in the status that is shown',
+    text: `with told as (
+             select object_id, sequence, status, previous, lag(status) over (partition by object_id order by sequence) as before,
+                    row_number() over (partition by object_id order by sequence desc) as last
+               from events where object_id like 'payout\\_%')
+           select object_id || ' event ' || sequence || ': ' || coalesce(previous, 'nothing') || ' to ' || status || ' is no transition' as what
+             from told where (previous is not null and previous || ' ' || status not in (${LAWFUL})) or (before is null and status not in (${FIRST}))
+           union all
+           select object_id || ' event ' || sequence || ' says it was ' || coalesce(previous, status) || ', before that it was ' || before
+             from told where before is not null and coalesce(previous, status) <> before
+           union all
+           select p.id || ' is ' || p.status || ' with ' || p.sequence || ' events, its history ends in ' || coalesce(e.status, 'nothing') || ' with '
+                  || coalesce(e.sequence, 0)
+             from payouts p left join told e on e.object_id = p.id and e.last = 1
+            where e.status is distinct from p.status or e.sequence is distinct from p.sequence
+           union all
+           select e.object_id || ' has a history and is not there' from told e where e.last = 1 and not exists (select 1 from payouts p where p.id = e.object_id)`,
+  },
+  {
+    id: 'INV-5',
+    says: 'what is held of a merchant is what its open payouts need',
+    text: `select 'merchant ' || coalesce(h.merchant_id, p.merchant_id) || ' ' || coalesce(h.currency, p.currency) || ': held ' || coalesce(h.amount, 0)
+                  || ', its open payouts need ' || coalesce(p.amount, 0) as what
+             from (select merchant_id, currency, sum(amount) as amount from ledger.account_balance where kind = 'held' group by 1, 2) h
+             full join (select merchant_id, currency, sum(amount + fee_max) as amount from payouts where step <> 'ended' group by 1, 2) p
+               on p.merchant_id = h.merchant_id and p.currency = h.currency
+            where coalesce(h.amount, 0) <> coalesce(p.amount, 0)`,
+  },
+  {
+    id: 'INV-7',
+    says: 'what the ledger holds on a chain, or has on its way out, is what our coins there are',
+    text: `with coins as (
+             select currency, amount from decided_payments where deposit_key is not null
+             union all select currency, amount from own_coins where booked and height is not null
+             union all select currency, -amount from outgoing_inputs where spent_by is not null),
+           late_fee as (
+             select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
+               join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
+              where b.state = 'mined' and p.fee is not null)
+           select coalesce(l.currency, c.currency) || ': ledger ' || coalesce(l.amount, 0) || ', coins ' || coalesce(c.amount, 0) as what
+             from (select currency, sum(amount) as amount from ledger.account_balance where kind in ('asset_chain', 'asset_outbound') group by currency) l
+             full join (select currency, sum(amount) as amount from (select * from coins union all select * from late_fee) q group by currency) c
+               on c.currency = l.currency
+            where coalesce(l.amount, 0) <> coalesce(c.amount, 0) and coalesce(l.currency, c.currency) not in (${UNSETTLED})`,
+  },
+  {
+    id: 'INV-10',
+    says: 'no payout is paid by two transactions, and none that failed by any',
+    text: `select s.payout_id || ' is paid by ' || count(*) || ' transactions in blocks' as what
+             from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id where a.height is not null group by s.payout_id having count(*) > 1
+           union all
+           select p.id || ' has failed and is paid by ' || a.txid from payouts p join outgoing_shares s on s.payout_id = p.id
+             join outgoing_attempts a on a.id = s.attempt_id
+            where p.status = 'failed' and a.height is not null and a.currency not in (${UNSETTLED})`,
+  },
+  {
+    id: 'INV-11',
+    says: 'all transactions that were signed for a payout are of one batch, and so spend the same coins',
+    text: `select s.payout_id || ' is in ' || count(distinct a.batch_id) || ' batches' as what
+             from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id group by s.payout_id having count(distinct a.batch_id) > 1
+           union all
+           select 'batch ' || a.batch_id || ' has signed transactions and no inputs' from outgoing_attempts a
+            where not exists (select 1 from outgoing_inputs i where i.batch_id = a.batch_id)`,
+  },
+  {
+    id: 'INV-12',
+    says: 'every payout has its hold, and is ended exactly when its entries say so',
+    text: `with entries as (
+             select payout_id, count(*) filter (where key like '%:hold') as holds, count(*) filter (where key like '%:final') as finals,
+                    count(*) filter (where key like '%:release' or key like '%:return') as released
+               from ledger.entry where payout_id is not null group by 1)
+           select p.id || ' is ' || p.status || ' and has ' || coalesce(e.holds, 0) || ' hold, ' || coalesce(e.finals, 0) || ' final, '
+                  || coalesce(e.released, 0) || ' release' as what
+             from payouts p left join entries e on e.payout_id = p.id
+            where coalesce(e.holds, 0) <> 1 or (p.status = 'completed' and (e.finals <> 1 or e.released <> 0))
+               or (p.status = 'failed' and e.released <> 1) or (p.status in ('pending', 'processing') and (e.finals <> 0 or e.released <> 0))
+           union all
+           select 'entries of ' || e.payout_id || ' have no payout' from entries e where not exists (select 1 from payouts p where p.id = e.payout_id)`,
+  },
+  {
+    id: 'OUT-1',
+    says: 'what is on its way out is what was signed for payouts that are not confirmed',
+    text: `with out as (
+             select p.currency, sum(p.amount + f.fee) as amount
+               from payouts p cross join lateral (
+                 select max(s.fee) as fee from outgoing_shares s where s.payout_id = p.id) f
+              where p.status = 'processing' and f.fee is not null group by p.currency)
+           select coalesce(l.currency, o.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payouts ' || coalesce(o.amount, 0) as what
+             from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_outbound' group by currency) l
+             full join out o on o.currency = l.currency
+            where coalesce(l.amount, 0) <> coalesce(o.amount, 0)`,
+  },
+  {
+    id: 'OUT-2',
+    says: 'every signed transaction spends its inputs for exactly its payouts, its change and its fee',
+    text: `select 'transaction ' || a.txid || ' spends ' || i.amount || ' for ' || (o.amount + coalesce(a.change_amount, 0) + a.fee) as what
+             from outgoing_attempts a
+             cross join lateral (select sum(amount) as amount from outgoing_inputs where batch_id = a.batch_id) i
+             cross join lateral (select sum(p.amount) as amount from outgoing_shares s join payouts p on p.id = s.payout_id where s.attempt_id = a.id) o
+            where i.amount is distinct from o.amount + coalesce(a.change_amount, 0) + a.fee
+           union all
+           select 'the fee of ' || a.txid || ' is ' || a.fee || ', its payouts pay ' || sum(s.fee)
+             from outgoing_attempts a join outgoing_shares s on s.attempt_id = a.id group by a.id, a.txid, a.fee having sum(s.fee) <> a.fee`,
+  },
+];

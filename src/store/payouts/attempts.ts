@@ -1,0 +1,121 @@
+// The signed transactions of batches and what each payout pays of their fees: stored before they are sent, never changed afterwards.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type NewAttempt = {
+  readonly batchId: string;
+  readonly number: number;
+  readonly currency: UtxoCode;
+  readonly txid: string;
+  readonly raw: Buffer;
+  readonly fee: bigint;
+  readonly vbytes: number;
+  readonly feeRate: bigint;
+  readonly change: { readonly vout: number; readonly amount: bigint } | null;
+  readonly epoch: bigint;
+  /** The signer's own number of it. */
+  readonly sequence: number;
+  readonly signedAtMs: number;
+  /** In the order of the outputs. */
+  readonly shares: readonly { readonly payoutId: string; readonly fee: bigint }[];
+};
+
+/** Stores a signed transaction; the batch is signed from now on. The batch's row is locked. */
+export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void> {
+  await sql.query({
+    name: 'insert_attempt',
+    text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
+           made as (
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15) returning id)
+           insert into outgoing_shares (attempt_id, payout_id, vout, fee)
+             select made.id, s.payout_id, s.n - 1, s.fee from made, unnest($13::text[], $14::numeric[]) with ordinality as s(payout_id, fee, n)`,
+    values: [
+      attempt.batchId,
+      attempt.number,
+      attempt.currency,
+      attempt.txid,
+      attempt.raw,
+      attempt.fee,
+      attempt.vbytes,
+      attempt.change?.vout ?? null,
+      attempt.feeRate,
+      attempt.change?.amount ?? null,
+      attempt.epoch,
+      new Date(attempt.signedAtMs),
+      attempt.shares.map((share) => share.payoutId),
+      attempt.shares.map((share) => share.fee),
+      attempt.sequence,
+    ],
+  });
+}
+
+/** What each payout of a batch pays of each attempt's fee, by attempt and payout. */
+export async function readShares(sql: Sql, batchId: string): Promise<ReadonlyMap<bigint, ReadonlyMap<string, bigint>>> {
+  const { rows } = await sql.query<{ attempt_id: bigint; payout_id: string; fee: string }>({
+    name: 'batch_shares',
+    text: `select s.attempt_id, s.payout_id, s.fee from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id where a.batch_id = $1`,
+    values: [batchId],
+  });
+  return new Map(
+    [...Map.groupBy(rows, (row) => row.attempt_id)].map(([id, shares]) => [
+      id,
+      new Map(shares.map((share) => [share.payout_id, BigInt(share.fee)])),
+    ]),
+  );
+}
+
+export async function markSent(sql: Sql, attemptId: bigint, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'mark_attempt_sent',
+    text: 'update outgoing_attempts set sent_at = $2 where id = $1',
+    values: [attemptId, new Date(atMs)],
+  });
+}
+
+/** The signer's highest number that is stored here; 0 when none is. */
+export async function lastSignature(sql: Sql): Promise<number> {
+  const { rows } = await sql.query<{ last: bigint }>({
+    name: 'last_signature',
+    text: 'select coalesce(max(sequence), 0) as last from outgoing_attempts',
+    values: [],
+  });
+  return Number(rows[0]?.last ?? 0n);
+}
+
+/** Whether a transaction that the signer has signed is stored here. */
+export async function isStored(sql: Sql, currency: UtxoCode, txid: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_attempt_stored',
+    text: 'select 1 from outgoing_attempts where currency = $1 and txid = $2',
+    values: [currency, txid],
+  });
+  return rows.length > 0;
+}
+
+export type UnbatchedPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly sequence: number;
+  readonly status: PayoutStatus;
+  readonly step: PayoutStep;
+  readonly batchId: string | null;
+};
+
+/** Payouts by their ids, locked; those that are not there are left out. */
+export async function lockPayouts(sql: Sql, ids: readonly string[]): Promise<readonly UnbatchedPayout[]> {
+  const { rows } = await sql.query<{
+    id: string;
+    merchant_id: bigint;
+    sequence: number;
+    status: PayoutStatus;
+    step: PayoutStep;
+    batch_id: string | null;
+  }>({
+    name: 'lock_payouts',
+    text: 'select id, merchant_id, sequence, status, step, batch_id from payouts where id = any ($1) order by id for update',
+    values: [ids],
+  });
+  return rows.map((row) => ({ ...row, merchantId: row.merchant_id, batchId: row.batch_id }));
+}

@@ -1,0 +1,277 @@
+// Batches with all that belongs to them, as the driver reads them, and the lease under which one worker at a time works on a batch.
+import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
+import type { PayoutStatus } from '../../core/payouts/payout-states.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type BatchState = 'reserved' | 'signed' | 'mined' | 'final' | 'dead';
+export type Batch = {
+  readonly id: string;
+  readonly currency: UtxoCode;
+  readonly state: BatchState;
+  readonly feeRate: bigint;
+  readonly changeIndex: number | null;
+  /** The output script of its change; null where nothing comes back. */
+  readonly changeScript: Buffer | null;
+  readonly leaseEpoch: bigint;
+  readonly minedAttempt: bigint | null;
+  readonly createdAtMs: number;
+  readonly inputs: readonly BatchInput[];
+  /** In the order of their numbers. */
+  readonly attempts: readonly Attempt[];
+  /** In the order of the outputs. */
+  readonly payouts: readonly BatchPayout[];
+};
+export type BatchInput = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly script: Buffer;
+  readonly xpub: string;
+  readonly chain: 0 | 1;
+  readonly index: number;
+  readonly spentBy: string | null;
+  readonly spentHeight: number | null;
+  /**
+   * The height of the block that took away the transaction which made it: another transaction spends what that spent. Null while it stands.
+   */
+  readonly goneHeight: number | null;
+};
+export type Attempt = {
+  readonly id: bigint;
+  readonly number: number;
+  readonly txid: string;
+  readonly raw: Buffer;
+  readonly fee: bigint;
+  readonly vbytes: number;
+  readonly changeAmount: bigint;
+  readonly signedAtMs: number;
+  readonly sentAtMs: number | null;
+  readonly height: number | null;
+};
+export type BatchPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly currency: CurrencyCode;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  readonly fee: bigint | null;
+  readonly script: Buffer;
+  readonly status: PayoutStatus;
+  readonly sequence: number;
+};
+
+/**
+ * Takes the lease of a batch that is due; returns its new epoch, or null when another worker holds it or nothing is due. The epoch rises with
+ * every lease, and whatever is written under an older one is refused.
+ */
+export async function leaseBatch(
+  sql: Sql,
+  lease: {
+    readonly owner: string;
+    readonly currency: UtxoCode;
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly not: readonly string[];
+  },
+): Promise<string | null> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'lease_batch',
+    text: `update outgoing_batches set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $3, due_at = $3
+            where id = (select id from outgoing_batches
+                         where currency = $5 and due_at <= $2 and (lease_until is null or lease_until <= $2) and id <> all ($4)
+                         order by due_at limit 1 for update skip locked)
+            returning id`,
+    values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not, lease.currency],
+  });
+  return rows[0]?.id ?? null;
+}
+
+/**
+ * Raises the epoch of a lease that is still ours: whatever was asked of the signer under the one before is refused from now on. Returns the
+ * new one, or null when another worker has the batch.
+ */
+export async function raiseLease(sql: Sql, batchId: string, epoch: bigint): Promise<bigint | null> {
+  const { rows } = await sql.query<{ lease_epoch: bigint }>({
+    name: 'raise_lease',
+    text: 'update outgoing_batches set lease_epoch = lease_epoch + 1 where id = $1 and lease_epoch = $2 returning lease_epoch',
+    values: [batchId, epoch],
+  });
+  return rows[0]?.lease_epoch ?? null;
+}
+
+/** Ends a lease that is still ours, and says when the batch is looked at again (null = when the chain shows something new). */
+export async function endLease(sql: Sql, batchId: string, epoch: bigint, dueAtMs: number | null): Promise<void> {
+  await sql.query({
+    name: 'end_lease',
+    text: `update outgoing_batches set lease_until = null, lease_owner = null,
+                  due_at = case when due_at = '-infinity' then due_at else $3 end
+            where id = $1 and lease_epoch = $2`,
+    values: [batchId, epoch, dueAtMs === null ? null : new Date(dueAtMs)],
+  });
+}
+
+type BatchRow = {
+  id: string;
+  currency: UtxoCode;
+  state: BatchState;
+  fee_rate: bigint;
+  change_index: bigint | null;
+  change_script: Buffer | null;
+  lease_epoch: bigint;
+  mined_attempt: bigint | null;
+  created_at: Date;
+};
+
+/** A batch with all that belongs to it; its row and its payouts' rows are locked where `lock`. Null when there is none. */
+export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly lock: boolean }): Promise<Batch | null> {
+  const suffix = lock ? ' for update' : '';
+  const { rows } = await sql.query<BatchRow>({
+    name: `read_batch${lock ? '_locked' : ''}`,
+    text: `select id, currency, state, fee_rate, change_index, lease_epoch, mined_attempt, created_at,
+                  (select a.script from own_addresses a where a.address_index = change_index and a.account_xpub_id =
+                     (select i.account_xpub_id from outgoing_inputs i where i.batch_id = outgoing_batches.id limit 1)) as change_script
+             from outgoing_batches where id = $1${suffix}`,
+    values: [batchId],
+  });
+  const [row] = rows;
+  if (row === undefined) return null;
+  const payouts = await readPayouts(sql, batchId, suffix);
+  return {
+    id: row.id,
+    currency: row.currency,
+    state: row.state,
+    feeRate: row.fee_rate,
+    changeIndex: row.change_index === null ? null : Number(row.change_index),
+    changeScript: row.change_script,
+    leaseEpoch: row.lease_epoch,
+    minedAttempt: row.mined_attempt,
+    createdAtMs: row.created_at.getTime(),
+    inputs: await readInputs(sql, batchId),
+    attempts: await readAttempts(sql, batchId),
+    payouts,
+  };
+}
+
+async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<BatchPayout[]> {
+  const { rows } = await sql.query<{
+    id: string;
+    merchant_id: bigint;
+    currency: CurrencyCode;
+    amount: string;
+    fee_max: string;
+    fee: string | null;
+    script: Buffer;
+    status: PayoutStatus;
+    sequence: number;
+    batch_position: number;
+  }>({
+    name: `batch_payouts${suffix === '' ? '' : '_locked'}`,
+    // in the order of their ids, the order in which every writer locks payouts
+    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, sequence, batch_position from payouts where batch_id = $1 order by id${suffix}`,
+    values: [batchId],
+  });
+  return rows
+    .sort((a, b) => a.batch_position - b.batch_position)
+    .map((row) => ({
+      id: row.id,
+      merchantId: row.merchant_id,
+      currency: row.currency,
+      amount: BigInt(row.amount),
+      feeMax: BigInt(row.fee_max),
+      fee: row.fee === null ? null : BigInt(row.fee),
+      script: row.script,
+      status: row.status,
+      sequence: row.sequence,
+    }));
+}
+
+async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
+  const { rows } = await sql.query<{
+    txid: string;
+    vout: number;
+    amount: string;
+    script: Buffer;
+    xpub: string;
+    chain: 0 | 1;
+    address_index: bigint;
+    spent_by: string | null;
+    spent_height: number | null;
+    gone_height: number | null;
+  }>({
+    name: 'batch_inputs',
+    text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height,
+                  coalesce(
+                    (select v.height from payments p join rivals v on v.currency = p.currency and v.txid = p.conflict_txid
+                      where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
+                    -- our own change: another transaction of its batch was mined, or one that is none of ours
+                    (select min(f.spent_height) from outgoing_attempts a join outgoing_inputs f on f.batch_id = a.batch_id
+                      where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid)) as gone_height
+             from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
+    values: [batchId],
+  });
+  return rows.map((row) => ({
+    txid: row.txid,
+    vout: row.vout,
+    amount: BigInt(row.amount),
+    script: row.script,
+    xpub: row.xpub,
+    chain: row.chain,
+    index: Number(row.address_index),
+    spentBy: row.spent_by,
+    spentHeight: row.spent_height,
+    goneHeight: row.gone_height,
+  }));
+}
+
+async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
+  const { rows } = await sql.query<{
+    id: bigint;
+    number: number;
+    txid: string;
+    raw: Buffer;
+    fee: string;
+    vbytes: number;
+    change_amount: string | null;
+    signed_at: Date;
+    sent_at: Date | null;
+    height: number | null;
+  }>({
+    name: 'batch_attempts',
+    text: `select id, number, txid, raw, fee, vbytes, change_amount, signed_at, sent_at, height from outgoing_attempts where batch_id = $1 order by number`,
+    values: [batchId],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    number: row.number,
+    txid: row.txid,
+    raw: row.raw,
+    fee: BigInt(row.fee),
+    vbytes: row.vbytes,
+    changeAmount: BigInt(row.change_amount ?? 0),
+    signedAtMs: row.signed_at.getTime(),
+    sentAtMs: row.sent_at?.getTime() ?? null,
+    height: row.height,
+  }));
+}
+
+/** The new state of a batch whose row is locked. */
+export async function setBatchState(
+  sql: Sql,
+  batchId: string,
+  to: { readonly state: BatchState; readonly minedAttempt: bigint | null },
+): Promise<void> {
+  await sql.query({
+    name: 'set_batch_state',
+    text: 'update outgoing_batches set state = $2, mined_attempt = $3 where id = $1',
+    values: [batchId, to.state, to.minedAttempt],
+  });
+}
+
+/** What an operator must know of a batch; null = nothing any more. */
+export async function setBatchTrouble(sql: Sql, batchId: string, trouble: string | null): Promise<void> {
+  await sql.query({
+    name: 'set_batch_trouble',
+    text: 'update outgoing_batches set trouble = $2 where id = $1 and trouble is distinct from $2',
+    values: [batchId, trouble],
+  });
+}

@@ -1,0 +1,246 @@
+// Batches: which payouts one transaction on a chain pays, and which of our coins it spends. Both are fixed in one database transaction before
+// anything is signed.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** A coin of ours that may be spent, and where its key is. */
+export type SpendableCoin = {
+  readonly txid: string;
+  readonly vout: number;
+  readonly amount: bigint;
+  readonly script: Buffer;
+  readonly chain: 0 | 1;
+  readonly index: number;
+};
+
+export type QueuedPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  readonly script: Buffer;
+};
+
+/** A merchant owes nothing, in no currency (behaviour §5). */
+const OWES_NOTHING = (merchant: string): string =>
+  `not exists (select 1 from ledger.account a join ledger.balance b on b.account_id = a.id
+                where a.merchant_id = ${merchant} and a.kind = 'receivable' and b.amount > 0)`;
+
+/**
+ * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
+ * while a receivable is open.
+ */
+export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly QueuedPayout[]> {
+  const { rows } = await sql.query<{ id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer }>({
+    name: 'lock_queued_payouts',
+    text: `select id, merchant_id, amount, fee_max, script from payouts p
+            where step = 'queued' and currency = $1 and script is not null and ${OWES_NOTHING('p.merchant_id')}
+            order by created_at, id limit $2 for update skip locked`,
+    values: [currency, limit],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    merchantId: row.merchant_id,
+    amount: BigInt(row.amount),
+    feeMax: BigInt(row.fee_max),
+    script: row.script,
+  }));
+}
+
+/** Only one worker at a time chooses coins of a currency. Held until the database transaction ends. */
+export async function lockCoins(sql: Sql, currency: UtxoCode): Promise<void> {
+  await sql.query({ name: 'lock_coins', text: `select pg_advisory_xact_lock(hashtext('spend ' || $1))`, values: [currency] });
+}
+
+export type SpendableWanted = { readonly finalDepth: number; readonly maturity: number; readonly limit: number };
+
+/**
+ * Our coins that no batch spends, in the order of preference: change and capital at final depth, customers' payments at final depth, and at
+ * last change of ours with a confirmation. Of each the largest: whoever sends dust to our addresses must not hide what can be spent. A payment
+ * to the address of another currency is left out: its key is in another account.
+ */
+export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: SpendableWanted): Promise<readonly SpendableCoin[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; amount: string; script: Buffer; chain: 0 | 1; index: bigint }>({
+    name: 'spendable_coins',
+    text: `with tip as (select height from chain_cursors where currency = $1)
+           (select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
+              from own_coins c join own_addresses a on a.script = c.script, tip
+             where c.currency = $1 and not c.spent and c.booked and c.height <= tip.height - $2 + 1
+             order by c.amount desc limit $4)
+           union all
+           (select p.txid, p.vout, p.amount, t.script, 0, t.address_index
+              from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency, tip
+             where p.currency = $1 and p.deposit_key is not null and not p.spent
+               and p.height <= tip.height - case when p.coinbase then greatest($2, $3) else $2 end + 1
+             order by p.amount desc limit $4)
+           union all
+           (select c.txid, c.vout, c.amount, c.script, 1, a.address_index
+              from own_coins c join own_addresses a on a.script = c.script, tip
+             where c.currency = $1 and not c.spent and c.booked and c.height > tip.height - $2 + 1
+             order by c.amount desc limit $4)`,
+    values: [currency, wanted.finalDepth, wanted.maturity, wanted.limit],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
+}
+
+export type NewBatch = {
+  readonly id: string;
+  readonly currency: UtxoCode;
+  readonly feeRate: bigint;
+  readonly accountId: bigint;
+  /** Null where nothing comes back. */
+  readonly change: { readonly index: number; readonly script: Uint8Array } | null;
+  readonly inputs: readonly SpendableCoin[];
+  /** In the order of the outputs. */
+  readonly payoutIds: readonly string[];
+  readonly atMs: number;
+};
+
+/** Writes a batch with its inputs, and puts its payouts into it. The rows of the payouts and the coins' lock are held. */
+export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
+  await sql.query({
+    name: 'insert_batch',
+    text: `insert into outgoing_batches (id, currency, state, fee_rate, change_index, due_at, created_at) values ($1, $2, 'reserved', $3, $4, $5, $5)`,
+    values: [batch.id, batch.currency, batch.feeRate, batch.change?.index ?? null, new Date(batch.atMs)],
+  });
+  if (batch.change !== null) await insertOwnAddress(sql, batch.accountId, batch.currency, batch.change);
+  await insertInputs(sql, batch);
+  await sql.query({
+    name: 'payouts_into_batch',
+    text: `update payouts p set step = 'batched', batch_id = $1, batch_position = o.n - 1 from unnest($2::text[]) with ordinality as o(id, n) where p.id = o.id`,
+    values: [batch.id, batch.payoutIds],
+  });
+}
+
+async function insertInputs(sql: Sql, batch: NewBatch): Promise<void> {
+  const { inputs } = batch;
+  await sql.query({
+    name: 'insert_outgoing_inputs',
+    text: `with spends as (
+             select * from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $8::int[], $9::bigint[]) as t(txid, vout, amount, script, chain, index)),
+           payment as (update payments p set spent = true from spends s where p.currency = $2 and p.txid = s.txid and p.vout = s.vout),
+           own as (update own_coins c set spent = true from spends s where c.currency = $2 and c.txid = s.txid and c.vout = s.vout)
+           insert into outgoing_inputs (currency, batch_id, account_xpub_id, txid, vout, amount, script, chain, address_index)
+             select $2, $1, $3, txid, vout, amount, script, chain, index from spends`,
+    values: [
+      batch.id,
+      batch.currency,
+      batch.accountId,
+      inputs.map((coin) => coin.txid),
+      inputs.map((coin) => coin.vout),
+      inputs.map((coin) => coin.amount),
+      inputs.map((coin) => coin.script),
+      inputs.map((coin) => coin.chain),
+      inputs.map((coin) => coin.index),
+    ],
+  });
+}
+
+type OwnAddress = { readonly index: number; readonly script: Uint8Array };
+
+/** Records an address of our own before anything is sent to it, so that the watcher looks for it. */
+export async function insertOwnAddress(
+  sql: Sql,
+  accountId: bigint,
+  currency: UtxoCode,
+  { index, script }: OwnAddress,
+): Promise<void> {
+  await sql.query({
+    name: 'insert_own_address',
+    text: `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, $2, $3, $4) on conflict do nothing`,
+    values: [accountId, index, currency, Buffer.from(script)],
+  });
+}
+
+/** The next index of our own addresses of an account. */
+export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number> {
+  const { rows } = await sql.query<{ next: bigint }>({
+    name: 'next_own_index',
+    text: 'select coalesce(max(address_index) + 1, 0) as next from own_addresses where account_xpub_id = $1',
+    values: [accountId],
+  });
+  return Number(rows[0]?.next ?? 0n);
+}
+
+/** When the last batch of a currency was made; null = never. */
+export async function lastBatchAt(sql: Sql, currency: UtxoCode): Promise<number | null> {
+  const { rows } = await sql.query<{ at: Date | null }>({
+    name: 'last_batch_at',
+    text: `select max(created_at) as at from outgoing_batches where currency = $1 and state in ('reserved', 'signed', 'mined')`,
+    values: [currency],
+  });
+  return rows[0]?.at?.getTime() ?? null;
+}
+
+export type PayoutWork = {
+  readonly currency: UtxoCode;
+  /** Payouts wait for a batch. */
+  readonly queued: boolean;
+  /** Coins lie at our own addresses that no entry knows. */
+  readonly unbooked: boolean;
+};
+
+/** The currencies of which there is something to do: payouts to batch, batches that are due, coins of our own to book. */
+export async function readWork(sql: Sql, nowMs: number): Promise<readonly PayoutWork[]> {
+  const { rows } = await sql.query<PayoutWork>({
+    name: 'read_payout_work',
+    text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null),
+           due as (select distinct currency from outgoing_batches where due_at <= $1),
+           unbooked as (select distinct currency from own_coins where not booked)
+           select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked
+             from (select * from queued union select * from due union select * from unbooked) q`,
+    values: [new Date(nowMs)],
+  });
+  return rows;
+}
+
+/**
+ * Gives a reservation up for which no signature can exist: its payouts are queued again, its coins are free. Nothing happens when the lease
+ * is another one by now, or when a signed transaction was stored.
+ */
+export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Promise<void> {
+  await sql.query({
+    name: 'give_up_batch',
+    text: `with batch as (update outgoing_batches set state = 'dead', due_at = null where id = $1 and lease_epoch = $2 and state = 'reserved'
+                           returning id),
+           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout),
+           payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout)),
+           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout))
+           update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch)`,
+    values: [batchId, epoch],
+  });
+}
+
+type OwnCoin = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+
+/** Coins at our own addresses at this depth that no entry knows yet, locked. */
+export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnCoin[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
+    name: 'lock_unbooked_coins',
+    text: `select txid, vout, amount from own_coins c
+            where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
+            order by txid, vout limit 500 for update skip locked`,
+    values: [currency, depth],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
+}
+
+export async function markBooked(sql: Sql, currency: UtxoCode, coins: readonly OwnCoin[]): Promise<void> {
+  if (coins.length === 0) return;
+  await sql.query({
+    name: 'mark_coins_booked',
+    text: `update own_coins c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
+            where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
+    values: [currency, coins.map((coin) => coin.txid), coins.map((coin) => coin.vout)],
+  });
+}
+
+/** The first scripts of our own, in the order of their indexes. */
+export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly Buffer[]> {
+  const { rows } = await sql.query<{ script: Buffer }>({
+    name: 'read_own_scripts',
+    text: 'select script from own_addresses where currency = $1 order by account_xpub_id, address_index limit $2',
+    values: [currency, limit],
+  });
+  return rows.map((row) => row.script);
+}

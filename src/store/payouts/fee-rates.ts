@@ -1,0 +1,24 @@
+// What our nodes say that a transaction costs: asked by the workers, read where a payout is requested and where one is priced.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** @param feeRate minor units per 1,000 virtual bytes */
+export async function saveFeeRate(sql: Sql, currency: UtxoCode, feeRate: bigint, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'save_fee_rate',
+    text: `insert into fee_rates (currency, fee_rate, asked_at) values ($1, $2, $3)
+             on conflict (currency) do update set fee_rate = excluded.fee_rate, asked_at = excluded.asked_at
+             where fee_rates.fee_rate <> excluded.fee_rate or fee_rates.asked_at < excluded.asked_at - interval '5 minutes'`,
+    values: [currency, feeRate, new Date(atMs)],
+  });
+}
+
+/** The last one that was told, however old; null = none ever was. */
+export async function readFeeRate(sql: Sql, currency: UtxoCode): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee_rate: bigint }>({
+    name: 'read_fee_rate',
+    text: 'select fee_rate from fee_rates where currency = $1',
+    values: [currency],
+  });
+  return rows[0]?.fee_rate ?? null;
+}

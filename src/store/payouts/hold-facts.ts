@@ -1,0 +1,151 @@
+// What decides whether a payout may be requested and whether it waits: whose an address is, what the chain costs, what is stopped, what the
+// merchant owes, and which of its credits are not final.
+import { finalDepth } from '../../core/confirmations.ts';
+import { type CurrencyCode, WATCHED_CODES } from '../../core/currency.ts';
+import type { Rate } from '../../core/rate.ts';
+import { SETTINGS_COLUMNS, type SettingsColumns, type SettingsRow, settingsFrom } from '../merchants/settings.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { rateBounds } from '../transactions/rates.ts';
+import { storedRate } from '../transactions/transactions.ts';
+
+export type Place = {
+  /** The merchant to whose transaction the script belongs; null = none. */
+  readonly merchantId: bigint | null;
+  /** It is an address of the service itself. */
+  readonly isOurOwn: boolean;
+};
+
+const PLACE = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
+  exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
+/** @param merchant as SQL; a bare column name would mean the account's own */
+const owesOf = (merchant: string): string =>
+  `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
+            where a.merchant_id = ${merchant} and a.kind = 'receivable' and b.amount > 0)`;
+const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
+
+/** Whose an output script is. */
+export async function readPlace(sql: Sql, script: Uint8Array): Promise<Place> {
+  const { rows } = await sql.query<Place>({
+    name: 'payout_place',
+    text: `select ${PLACE}`,
+    values: [script],
+  });
+  return rows[0] as Place;
+}
+
+export type RequestFacts = {
+  readonly place: Place;
+  readonly settings: SettingsRow;
+  /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
+  readonly feeRate: bigint | null;
+  /** At most 5 min old; null = there is none. */
+  readonly rate: Rate | null;
+  readonly isStopped: boolean;
+  /** The merchant owes something, in any currency. */
+  readonly owes: boolean;
+};
+
+/** What a request for a payout is judged by besides the balances, in one statement. */
+export async function readRequestFacts(
+  sql: Sql,
+  of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
+): Promise<RequestFacts> {
+  type Row = SettingsColumns & Place & { fee_rate: bigint | null; rate: string | null; stopped: boolean; owes: boolean };
+  const { rows } = await sql.query<Row>({
+    name: 'payout_request_facts',
+    text: `select ${SETTINGS_COLUMNS}, ${PLACE}, ${STOPPED}, ${owesOf('$2')} as owes,
+                  (select fee_rate from fee_rates where currency = $3) as fee_rate,
+                  (select usd from rates where currency = $3 and at between $4 and $5) as rate
+             from merchant_settings where merchant_id = $2`,
+    values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
+  });
+  const row = rows[0] as Row;
+  return {
+    place: { merchantId: row.merchantId, isOurOwn: row.isOurOwn },
+    settings: settingsFrom(row),
+    feeRate: row.fee_rate,
+    rate: row.rate === null ? null : storedRate(row.rate),
+    isStopped: row.stopped,
+    owes: row.owes,
+  };
+}
+
+/** Whether all payouts are stopped, and whether the merchant owes something, in any currency. */
+export async function readStops(sql: Sql, merchantId: bigint): Promise<{ readonly isStopped: boolean; readonly owes: boolean }> {
+  const { rows } = await sql.query<{ stopped: boolean; owes: boolean }>({
+    name: 'payout_stops',
+    text: `select ${STOPPED}, ${owesOf('$1::bigint')} as owes`,
+    values: [merchantId],
+  });
+  return { isStopped: rows[0]?.stopped === true, owes: rows[0]?.owes === true };
+}
+
+/** Of one currency, in minor units: what payments below their final depth have credited, what is available, what waiting payouts hold. */
+export type UnfinalCredit = {
+  readonly currency: CurrencyCode;
+  readonly unfinal: bigint;
+  readonly available: bigint;
+  readonly waiting: bigint;
+};
+
+/**
+ * Every currency in which a merchant has credits that are not final.
+ * @param but a payout that does not count as waiting
+ */
+export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | null): Promise<readonly UnfinalCredit[]> {
+  const depths = WATCHED_CODES.map((currency) => finalDepth(currency));
+  const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; available: string; waiting: string }>({
+    name: 'payout_unfinal',
+    // only the newest blocks and what is in none are read, each by its index (the offset keeps the planner from reading a merchant's all)
+    text: `with credits as (
+             select f.currency, sum(p.in_available) as amount
+               from unnest($3::text[], $4::int[], $5::boolean[]) as f(currency, depth, locks) join chain_cursors c on c.currency = f.currency
+               cross join lateral (
+                 select m.transaction_id, m.in_available, m.lock from decided_payments m
+                  where m.currency = f.currency and m.height is not null and m.height > c.height - f.depth + 1
+                 union all
+                 select u.transaction_id, u.in_available, u.lock from decided_payments u
+                  where u.currency = f.currency and u.state in ('mempool', 'gone')) p
+               cross join lateral (select t.merchant_id from transactions t where t.id = p.transaction_id offset 0) t
+              where p.in_available > 0 and t.merchant_id = $1 and not (f.locks and p.lock is not distinct from 'chainlock')
+              group by f.currency),
+           held as (
+             select currency, sum(amount + fee_max) as amount from payouts
+              where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by currency)
+           select c.currency, c.amount as unfinal, coalesce(h.amount, 0) as waiting,
+                  coalesce((select b.amount from ledger.account a join ledger.balance b on b.account_id = a.id
+                             where a.merchant_id = $1 and a.kind = 'available' and a.currency = c.currency), 0) as available
+             from credits c left join held h using (currency)`,
+    values: [merchantId, but, WATCHED_CODES, depths.map(({ depth }) => depth), depths.map(({ lock }) => lock !== null)],
+  });
+  return rows.map(({ currency, unfinal, available, waiting }) => ({
+    currency,
+    unfinal: BigInt(unfinal),
+    available: BigInt(available),
+    waiting: BigInt(waiting),
+  }));
+}
+
+/**
+ * Payouts that may go on or must wait, oldest first: those whose reason may have ended, and queued ones whose merchant owes something now.
+ * @param but merchants whose payouts wait for their credits, and were looked at already
+ */
+export async function payoutsToReconsider(
+  sql: Sql,
+  wanted: { readonly limit: number; readonly but: readonly bigint[] },
+): Promise<readonly { readonly id: string; readonly merchantId: bigint }[]> {
+  const owes = owesOf('p.merchant_id');
+  const { rows } = await sql.query<{ id: string; merchantId: bigint }>({
+    name: 'payouts_to_reconsider',
+    text: `select p.id, p.merchant_id as "merchantId" from payouts p
+            where p.step in ('held', 'queued') and p.merchant_id <> all ($2) and case
+                    when p.step = 'queued' then ${owes}
+                    when p.held_reason = 'breaker' then not exists (select from breakers where name = 'payouts' and cleared_at is null)
+                    when p.held_reason = 'receivable' then not ${owes}
+                    when p.held_reason = 'approval' then p.approved_at is not null
+                    else p.held_reason = 'not_final' end
+            order by p.created_at, p.id limit $1`,
+    values: [wanted.limit, wanted.but],
+  });
+  return rows;
+}

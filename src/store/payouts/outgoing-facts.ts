@@ -1,0 +1,99 @@
+// What the chain shows of our outgoing transactions: which of them is in a block, which inputs are spent and by whom, which coins are at our
+// own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type BlockPlace = { readonly height: number; readonly hash: string };
+
+/** The name of the worker's job that drives payouts: it is woken when facts about them have changed. */
+export const PAYOUT_JOB = 'payouts';
+
+/**
+ * Records what one block shows of our outgoing transactions.
+ * @param touched its transactions that touch something watched
+ */
+export async function recordOutgoing(
+  sql: Sql,
+  currency: UtxoCode,
+  block: BlockPlace,
+  touched: readonly TransactionFacts[],
+): Promise<void> {
+  const spends = touched.flatMap((facts) => facts.spends.map((spend) => ({ ...spend, by: facts.txid })));
+  const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
+  const spent = spends.length === 0 ? 0 : await recordSpends(sql, currency, block, spends);
+  const come = outputs.length === 0 ? 0 : await recordOwnCoins(sql, currency, block, outputs);
+  if (spent + come > 0) await wakeDriver(sql);
+}
+
+type Spend = { readonly txid: string; readonly vout: number; readonly by: string };
+
+async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockPlace, spends: readonly Spend[]): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'record_outgoing_spends',
+    text: `with spent as (
+             update outgoing_inputs i set spent_by = s.by, spent_height = $2
+               from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
+              where i.currency = $1 and i.txid = s.txid and i.vout = s.vout returning s.by, i.batch_id),
+           mined as (
+             update outgoing_attempts set height = $2, block_hash = $6
+              where currency = $1 and txid = any (select by from spent) returning 1),
+           due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from spent) returning 1)
+           select 1 from spent`,
+    values: [
+      currency,
+      block.height,
+      spends.map((spend) => spend.txid),
+      spends.map((spend) => spend.vout),
+      spends.map((spend) => spend.by),
+      block.hash,
+    ],
+  });
+  return rowCount ?? 0;
+}
+
+type Output = { readonly txid: string; readonly vout: number; readonly script: string; readonly amountMinor: bigint };
+
+async function recordOwnCoins(sql: Sql, currency: UtxoCode, block: BlockPlace, outputs: readonly Output[]): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'record_own_coins',
+    text: `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)
+             select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
+                    exists (select 1 from outgoing_attempts t where t.currency = $1 and t.txid = o.txid)
+               from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
+               join own_addresses a on a.script = o.script and a.currency = $1
+              where o.amount > 0
+             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_coins.booked or excluded.booked`,
+    values: [
+      currency,
+      block.height,
+      block.hash,
+      outputs.map((output) => output.txid),
+      outputs.map((output) => output.vout),
+      outputs.map((output) => output.amountMinor),
+      outputs.map((output) => Buffer.from(output.script, 'hex')),
+    ],
+  });
+  return rowCount ?? 0;
+}
+
+/** A reorganisation removed every block above a height: what was in them is in none until the new branch shows it. */
+export async function takeBackOutgoing(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'take_back_outgoing',
+    text: `with attempts as (
+             update outgoing_attempts set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+           coins as (update own_coins set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+           inputs as (
+             update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),
+           due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs) returning 1)
+           select 1 from attempts union all select 1 from coins union all select 1 from inputs`,
+    values: [currency, height],
+  });
+  if ((rowCount ?? 0) > 0) await wakeDriver(sql);
+}
+
+/** Wakes the driver's job when the database transaction commits. */
+export async function wakeDriver(sql: Sql): Promise<void> {
+  await sql.query({ name: 'wake_payout_driver', text: `select pg_notify('hurry', $1)`, values: [PAYOUT_JOB] });
+}

@@ -1,0 +1,113 @@
+// Writes what events have made of payouts, many at once: status and step, what became known with it, and one row of history for each change of
+// status or announcement. The caller has locked the rows.
+import {
+  type HeldReason,
+  type PayoutEvent,
+  type PayoutStatus,
+  type PayoutStep,
+  payoutTransition,
+} from '../../core/payouts/payout-states.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type PayoutChange = {
+  readonly payout: { readonly id: string; readonly merchantId: bigint; readonly sequence: number };
+  readonly from: readonly [PayoutStatus, PayoutStep];
+  readonly event: PayoutEvent;
+  /** Minor units: what it has cost the merchant, once that is known. */
+  readonly fee?: bigint;
+  /** Why it failed. */
+  readonly error?: string;
+  /** Why it waits now; what is absent stays while it waits. */
+  readonly heldReason?: HeldReason;
+  /** For the history, instead of the table's text. */
+  readonly reason?: string;
+  /** When it was completed. */
+  readonly completedAtMs?: number;
+};
+
+export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChange[], atMs: number): Promise<void> {
+  if (changes.length === 0) return;
+  const rows = changes.map((change) => {
+    const { to, reason } = payoutTransition(change.from, change.event);
+    return {
+      ...change,
+      status: to[0],
+      step: to[1],
+      reason: change.reason ?? change.error ?? reason,
+      isTold: change.from[0] !== to[0],
+    };
+  });
+  await sql.query({
+    name: 'write_payout_changes',
+    text: `with changes as (
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[])
+               as t(id, status, step, fee, error, completed_at, is_told, held_reason))
+           update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = coalesce(c.error, p.error),
+                  completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
+                  sequence = p.sequence + c.is_told::int
+             from changes c where p.id = c.id`,
+    values: [
+      rows.map((row) => row.payout.id),
+      rows.map((row) => row.status),
+      rows.map((row) => row.step),
+      rows.map((row) => row.fee ?? null),
+      rows.map((row) => row.error ?? null),
+      rows.map((row) => (row.completedAtMs === undefined ? null : new Date(row.completedAtMs).toISOString())),
+      rows.map((row) => row.isTold),
+      rows.map((row) => row.heldReason ?? null),
+    ],
+  });
+  await insertPayoutEvents(
+    sql,
+    rows
+      .filter((row) => row.isTold)
+      .map((row) => ({
+        payout: row.payout,
+        type: `payout.${row.status}`,
+        status: row.status,
+        previous: row.from[0],
+        reason: row.reason ?? row.event,
+      })),
+    atMs,
+  );
+}
+
+export type PayoutEventRow = {
+  readonly payout: { readonly id: string; readonly merchantId: bigint; readonly sequence: number };
+  /** `payout.<status>`, `payout.reorged` or `payout.returned`. */
+  readonly type: string;
+  readonly status: PayoutStatus;
+  readonly previous: PayoutStatus | null;
+  readonly reason: string;
+};
+
+/** One row of history each, numbered after the payout's `sequence`. */
+export async function insertPayoutEvents(sql: Sql, events: readonly PayoutEventRow[], atMs: number): Promise<void> {
+  if (events.length === 0) return;
+  await sql.query({
+    name: 'insert_payout_events',
+    text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at)
+             select t.*, $8 from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[]) as t`,
+    values: [
+      events.map((event) => event.payout.merchantId),
+      events.map((event) => event.payout.id),
+      events.map((event) => event.payout.sequence + 1),
+      events.map((event) => event.type),
+      events.map((event) => event.status),
+      events.map((event) => event.previous),
+      events.map((event) => event.reason),
+      new Date(atMs),
+    ],
+  });
+}
+
+/** Announces something that is no change of status: the history's next number is taken. */
+export async function announcePayouts(sql: Sql, events: readonly PayoutEventRow[], atMs: number): Promise<void> {
+  if (events.length === 0) return;
+  await sql.query({
+    name: 'count_payout_events',
+    text: 'update payouts set sequence = sequence + 1 where id = any ($1)',
+    values: [events.map((event) => event.payout.id)],
+  });
+  await insertPayoutEvents(sql, events, atMs);
+}

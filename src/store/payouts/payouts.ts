@@ -1,0 +1,214 @@
+// The rows of payouts: made with their first event, locked, and moved on by the table of transitions. What is posted with a step is the
+// caller's, in the same database transaction.
+import type { CurrencyCode } from '../../core/currency.ts';
+import {
+  type HeldReason,
+  type PayoutEvent,
+  type PayoutStatus,
+  type PayoutStep,
+  payoutTransition,
+} from '../../core/payouts/payout-states.ts';
+import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { PAYOUT_JOB } from './outgoing-facts.ts';
+import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
+
+/** A payout as it was requested. Amounts in minor units of `currency`. */
+export type RequestedPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly method: PayoutMethod;
+  /** As it was sent; the resolved amount for `all`. */
+  readonly amountText: string;
+  readonly currency: CurrencyCode;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  readonly destination: string;
+  /** The output script, for a chain of Bitcoin's family. */
+  readonly script: Uint8Array | null;
+  /** Cents at the median rate; null when there was none. */
+  readonly usdMinor: bigint | null;
+  readonly needsApproval: boolean;
+  readonly automatic: boolean;
+  readonly createdAtMs: number;
+};
+
+export type PayoutRow = RequestedPayout & {
+  /** What it has cost the merchant; null until it is known. */
+  readonly fee: bigint | null;
+  readonly status: PayoutStatus;
+  readonly step: PayoutStep;
+  readonly heldReason: HeldReason | null;
+  readonly approvedAtMs: number | null;
+  readonly batchId: string | null;
+  readonly error: string | null;
+  readonly completedAtMs: number | null;
+  /** The last event's number. */
+  readonly sequence: number;
+};
+
+type Raw = {
+  id: string;
+  merchant_id: bigint;
+  method: PayoutMethod;
+  amount_text: string;
+  currency: CurrencyCode;
+  amount: string;
+  fee_max: string;
+  fee: string | null;
+  destination: string;
+  script: Buffer | null;
+  status: PayoutStatus;
+  step: PayoutStep;
+  held_reason: HeldReason | null;
+  usd_minor: bigint | null;
+  needs_approval: boolean;
+  automatic: boolean;
+  approved_at: Date | null;
+  batch_id: string | null;
+  error: string | null;
+  created_at: Date;
+  completed_at: Date | null;
+  sequence: number;
+};
+const COLUMNS = `id, merchant_id, method, amount_text, currency, amount, fee_max, fee, destination, script, status, step, held_reason, usd_minor,
+  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence`;
+
+function fromRaw(raw: Raw): PayoutRow {
+  return {
+    id: raw.id,
+    merchantId: raw.merchant_id,
+    method: raw.method,
+    amountText: raw.amount_text,
+    currency: raw.currency,
+    amount: BigInt(raw.amount),
+    feeMax: BigInt(raw.fee_max),
+    fee: raw.fee === null ? null : BigInt(raw.fee),
+    destination: raw.destination,
+    script: raw.script,
+    status: raw.status,
+    step: raw.step,
+    heldReason: raw.held_reason,
+    usdMinor: raw.usd_minor,
+    needsApproval: raw.needs_approval,
+    automatic: raw.automatic,
+    approvedAtMs: raw.approved_at?.getTime() ?? null,
+    batchId: raw.batch_id,
+    error: raw.error,
+    createdAtMs: raw.created_at.getTime(),
+    completedAtMs: raw.completed_at?.getTime() ?? null,
+    sequence: raw.sequence,
+  };
+}
+
+/**
+ * Writes a payout and its first event, and wakes the driver when nothing holds it; returns its row.
+ * @param made.heldReason null = nothing holds it
+ * @param made.intent the signature of core/payouts/intent.ts, and the key that made it
+ */
+export async function insertPayout(
+  sql: Sql,
+  payout: RequestedPayout,
+  made: { readonly heldReason: HeldReason | null; readonly intent: { readonly keyId: string; readonly signature: Uint8Array } },
+): Promise<PayoutRow> {
+  const { to, reason } = payoutTransition(null, made.heldReason === null ? 'requested' : 'requested_and_held');
+  const { rows } = await sql.query<Raw>({
+    name: 'insert_payout',
+    text: `with made as (
+             insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
+                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) returning ${COLUMNS}),
+           told as (
+             insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+               select merchant_id, id, 1, 'payout.' || status, status, $19, created_at from made)
+           select made.*, case when step = 'queued' then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
+    values: [
+      payout.id,
+      payout.merchantId,
+      payout.method,
+      payout.amountText,
+      payout.currency,
+      payout.amount,
+      payout.feeMax,
+      payout.destination,
+      payout.script,
+      to[0],
+      to[1],
+      made.heldReason,
+      payout.usdMinor,
+      payout.needsApproval,
+      payout.automatic,
+      made.intent.keyId,
+      made.intent.signature,
+      new Date(payout.createdAtMs),
+      reason,
+    ],
+  });
+  return fromRaw(rows[0] as Raw);
+}
+
+/**
+ * Locks a payout until the transaction ends; null when there is none. Its merchant's balances are locked after it, never before.
+ * @param wait false: null too when another session holds it
+ */
+export async function lockPayout(sql: Sql, id: string, { wait }: { readonly wait: boolean }): Promise<PayoutRow | null> {
+  const { rows } = await sql.query<Raw>({
+    name: wait ? 'lock_payout' : 'lock_free_payout',
+    text: `select ${COLUMNS} from payouts where id = $1 for update${wait ? '' : ' skip locked'}`,
+    values: [id],
+  });
+  const [raw] = rows;
+  return raw === undefined ? null : fromRaw(raw);
+}
+
+/**
+ * Moves a locked payout on by the table of transitions; a change of status is announced.
+ * @returns its row afterwards
+ */
+export async function movePayout(
+  sql: Sql,
+  before: PayoutRow,
+  event: PayoutEvent,
+  change: Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason'> & { readonly atMs: number },
+): Promise<PayoutRow> {
+  const { atMs, ...more } = change;
+  await writePayoutChanges(sql, [{ ...more, payout: before, from: [before.status, before.step], event }], atMs);
+  return (await lockPayout(sql, before.id, { wait: true })) as PayoutRow;
+}
+
+/** Shows another reason for a payout that stays held. */
+export async function setHeldReason(sql: Sql, id: string, reason: HeldReason): Promise<void> {
+  await sql.query({
+    name: 'set_held_reason',
+    text: 'update payouts set held_reason = $2 where id = $1',
+    values: [id, reason],
+  });
+}
+
+/** Records who approved a payout; it is looked at again by itself. */
+export async function setApproved(sql: Sql, id: string, by: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'approve_payout',
+    text: 'update payouts set approved_at = $3, approved_by = $2 where id = $1',
+    values: [id, by, new Date(atMs)],
+  });
+}
+
+/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed for it. */
+export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee: string | null }>({
+    name: 'payout_booked_fee',
+    text: 'select max(fee) as fee from outgoing_shares where payout_id = $1',
+    values: [id],
+  });
+  const fee = rows[0]?.fee ?? null;
+  return fee === null ? null : BigInt(fee);
+}
+
+/** The name of the worker's job that looks at payouts that wait. */
+export const HELD_JOB = 'held payouts';
+
+/** Wakes that job of every worker when the transaction is committed. */
+export async function wakeHeldJob(sql: Sql): Promise<void> {
+  await sql.query({ name: 'wake_held_payouts', text: `select pg_notify('hurry', $1)`, values: [HELD_JOB] });
+}

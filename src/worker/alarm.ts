@@ -1,0 +1,23 @@
+// What the worker's jobs tell an operator: once when trouble begins or changes, and again now and then while it lasts.
+
+/** Receives what a job has to say: an Alarm, or an error of the program. */
+export type Report = (job: string, error: unknown) => void;
+
+const ALARM_AGAIN_MS = 600_000;
+
+/** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
+export class Alarm extends Error {}
+
+/** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
+export function createAlarm(job: string, report: Report): (now: string) => void {
+  let last = '';
+  let again = 0;
+  return (now) => {
+    const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
+    if (now !== '' && (kind !== last || performance.now() > again)) {
+      report(job, new Alarm(now));
+      again = performance.now() + ALARM_AGAIN_MS;
+    }
+    last = kind;
+  };
+}

@@ -1,0 +1,250 @@
+// Drives the payouts of one chain of Bitcoin's family: forms batches, has them signed, stores each signature before it is sent, sends the same
+// bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
+// run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
+import type { UtxoCode } from '../core/currency.ts';
+import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
+import type { ChainPort, SendAnswer } from '../core/ports.ts';
+import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
+import type { Context } from '../flow/context.ts';
+import { type Formed, formBatch, priced } from '../flow/payout-batches.ts';
+import { progress, storeSigned } from '../flow/payout-progress.ts';
+import { restoreSignature } from '../flow/restored-signatures.ts';
+import { markSent } from '../store/payouts/attempts.ts';
+import {
+  type Attempt,
+  type Batch,
+  endLease,
+  leaseBatch,
+  raiseLease,
+  readBatch,
+  setBatchTrouble,
+} from '../store/payouts/batch-rows.ts';
+import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
+import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
+import { portOf } from './chain-context.ts';
+import { troubleOf } from './pass-result.ts';
+import { searchSpends } from './spend-search.ts';
+
+/** What the driver asks of the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
+export type Signing = {
+  sign(request: TransactionToSign): Promise<SignedTransaction>;
+  /** What was signed after a number of the signer's, or for a batch, oldest first; `more` when there is more. */
+  signed(asked: {
+    readonly after: number;
+    readonly batchId?: string;
+  }): Promise<{ readonly transactions: readonly SignedTransaction[]; readonly more: boolean }>;
+};
+
+export type PayoutDriver = {
+  /** Asks the node what a transaction costs, now and then. */
+  askFee(): Promise<void>;
+  /**
+   * One pass over everything that is due.
+   * @param isQueued whether payouts wait for a batch
+   */
+  pass(isQueued: boolean): Promise<void>;
+};
+
+/**
+ * After this long another worker takes a batch over whose worker died. One that is only slow loses nothing: what it stores under an older
+ * epoch is refused, and whoever comes next gets the same bytes from the signer.
+ */
+const LEASE_MS = 20_000;
+/** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
+const TOGETHER_MS = 10_000;
+const RESEND_MS = 600_000;
+/** An unconfirmed transaction is replaced when it has waited so long and today's fee is above its own. */
+const REPLACE_AFTER_MS = 1_800_000;
+const FEE_RATE_EVERY_MS = 30_000;
+const RETRY_MS = 15_000;
+const SEARCH_MS = 60_000;
+
+export type DriverOptions = {
+  readonly signing: Signing;
+  /** Names this worker in leases. */
+  readonly owner: string;
+  readonly onTrouble: (what: string) => void;
+};
+
+/** @throws when no node is configured for the currency */
+export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
+  const port = portOf(ctx, currency);
+  const { clock } = ctx.ports;
+  let feeAskedMs = Number.NEGATIVE_INFINITY;
+
+  async function askFee(): Promise<void> {
+    if (performance.now() - feeAskedMs < FEE_RATE_EVERY_MS) return;
+    feeAskedMs = performance.now();
+    const said = await port.feeRate().catch((error: unknown) => {
+      if (troubleOf(error) === null) throw error;
+      return null;
+    });
+    if (said !== null) await saveFeeRate(ctx.db, currency, boundedRate(said), clock.now());
+  }
+
+  /** Payouts wait a little for others, so that one transaction pays many of them. */
+  async function isTimeToForm(): Promise<boolean> {
+    const last = await lastBatchAt(ctx.db, currency);
+    return last === null || clock.now() - last >= TOGETHER_MS || clock.now() < last;
+  }
+
+  async function drive(batchId: string): Promise<void> {
+    const batch = await readBatch(ctx.db, batchId, { lock: false });
+    if (batch === null) return;
+    const again = await work(batch);
+    await endLease(ctx.db, batch.id, batch.leaseEpoch, again === null ? null : clock.now() + again);
+  }
+
+  /** @returns in how many milliseconds it is looked at again; null = when the chain shows something new of it */
+  async function work(batch: Batch): Promise<number | null> {
+    if (batch.attempts.length === 0) return signFirst(batch);
+    const how = await progress(ctx, batch.id);
+    if (how === 'final' || how === 'failed' || how === 'displaced') return null;
+    const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
+    if (now.state === 'final' || now.state === 'dead') return null;
+    // the next block decides
+    if (now.attempts.some((attempt) => attempt.height !== null)) return null;
+    return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
+  }
+
+  async function signFirst(batch: Batch): Promise<number | null> {
+    const signed = await sign(batch, 1, batch.feeRate);
+    if (signed === 'refused') return null;
+    if (signed === null) return RETRY_MS;
+    const stored = await readBatch(ctx.db, batch.id, { lock: false });
+    return stored === null ? null : sendNewest(stored, true);
+  }
+
+  /** Signs and stores; null when it is not known whether the signer has signed: the same request gets the same bytes later. */
+  async function sign(batch: Batch, number: number, rate: bigint): Promise<SignedTransaction | 'refused' | null> {
+    const selection = priced(batch, rate);
+    if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
+    try {
+      const signed = await options.signing.sign(requestOf(batch, number, selection.change));
+      await storeSigned(ctx, signed, { epoch: batch.leaseEpoch, feeRate: rate });
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return signed;
+    } catch (error) {
+      const { fault, message } = error as { fault?: string; message: string };
+      if (fault === undefined) throw error;
+      options.onTrouble(`batch ${batch.id}: the signer ${fault === 'refused' ? 'refuses' : 'does not answer'}: ${message}`);
+      await setBatchTrouble(ctx.db, batch.id, message);
+      if (fault !== 'refused') return null;
+      if (number === 1) await giveUp(batch);
+      return 'refused';
+    }
+  }
+
+  /**
+   * A refusal says that nothing was signed now; an earlier request may have been signed and its answer lost, or may still be on its way. So the
+   * lease is raised first: nothing is signed under the old one any more, and what the signer names then is all.
+   */
+  async function giveUp(batch: Batch): Promise<void> {
+    const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
+    if (epoch === null) return;
+    const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
+    if (transactions.length === 0) await giveUpBatch(ctx.db, batch.id, epoch);
+    for (const signed of transactions) await restoreSignature(ctx, signed);
+    await endLease(ctx.db, batch.id, epoch, transactions.length === 0 ? null : clock.now());
+  }
+
+  /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. */
+  async function replaceIfSlow(batch: Batch): Promise<number | null> {
+    const newest = batch.attempts.at(-1) as Attempt;
+    const estimate = await readFeeRate(ctx.db, currency);
+    const waited = clock.now() - (newest.sentAtMs ?? newest.signedAtMs);
+    if (estimate === null || waited < REPLACE_AFTER_MS || estimate <= batch.feeRate) return null;
+    const rate = replacementRate(batch.feeRate, estimate);
+    if (priced(batch, rate) === null) return null;
+    const signed = await sign(batch, newest.number + 1, rate);
+    if (signed === null || signed === 'refused') return RETRY_MS;
+    const stored = await readBatch(ctx.db, batch.id, { lock: false });
+    return stored === null ? null : sendNewest(stored, true);
+  }
+
+  /** Sends the newest bytes, never others; what a node answers decides when they are sent again, and nothing else. */
+  async function sendNewest(batch: Batch, atOnce: boolean): Promise<number> {
+    const newest = batch.attempts.at(-1);
+    // another worker has leased it meanwhile, and nothing was stored
+    if (newest === undefined) return RETRY_MS;
+    const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
+    if (left > 0 && left <= RESEND_MS) return left;
+    const answer = await send(port, newest);
+    if (answer === null) return RETRY_MS;
+    // in a block that was read before we watched for it: a database that was restored may have forgotten what it waited for
+    if (answer.state === 'mined' || answer.state === 'inputs_missing') await searchSpends(ctx, port, batch);
+    if (!('reason' in answer)) {
+      await markSent(ctx.db, newest.id, clock.now());
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return RESEND_MS;
+    }
+    options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
+    await setBatchTrouble(ctx.db, batch.id, answer.reason);
+    return SEARCH_MS;
+  }
+
+  async function send(node: ChainPort, attempt: Attempt): Promise<SendAnswer | null> {
+    try {
+      return await node.send(attempt.raw);
+    } catch (error) {
+      if (troubleOf(error) === null) throw error;
+      return null;
+    }
+  }
+
+  async function form(): Promise<void> {
+    const rate = await readFeeRate(ctx.db, currency);
+    const formed = rate === null ? ({ outcome: 'no_fee' } as const) : await formBatch(ctx, currency, rate);
+    const why = WAITING_FOR[formed.outcome];
+    if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
+  }
+
+  return {
+    askFee,
+    async pass(isQueued) {
+      if (isQueued && (await isTimeToForm())) await form();
+      const seen: string[] = [];
+      for (;;) {
+        const nowMs = clock.now();
+        const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
+        const id = await leaseBatch(ctx.db, lease);
+        if (id === null) return;
+        seen.push(id);
+        await drive(id);
+      }
+    },
+  };
+}
+
+/** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
+const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>> = {
+  formed: null,
+  nothing: null,
+  no_fee: 'no node has told what a transaction costs',
+  no_liquidity: 'our coins at final depth do not suffice',
+  fee_too_high: "today's network fee is above what is held for them",
+  no_key: 'the signer has no key in use for this currency',
+};
+
+function requestOf(batch: Batch, number: number, change: bigint): TransactionToSign {
+  return {
+    currency: batch.currency,
+    batchId: batch.id,
+    number,
+    leaseEpoch: batch.leaseEpoch.toString(),
+    inputs: batch.inputs.map(({ txid, vout, amount, xpub, chain, index }) => ({
+      txid,
+      vout,
+      amount: amount.toString(),
+      xpub,
+      chain,
+      index,
+    })),
+    outputs: batch.payouts.map(({ id, script, amount }) => ({
+      payoutId: id,
+      script: script.toString('hex'),
+      amount: amount.toString(),
+    })),
+    change: change === 0n || batch.changeIndex === null ? null : { index: batch.changeIndex, amount: change.toString() },
+  };
+}

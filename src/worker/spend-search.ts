@@ -1,0 +1,31 @@
+// Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
+import type { ChainPort, TransactionFacts } from '../core/ports.ts';
+import { blocksSince, isInChain } from '../store/chain/blocks.ts';
+import type { Batch } from '../store/payouts/batch-rows.ts';
+import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
+import type { ChainContext } from './chain-context.ts';
+import { createOutpointSet, watchOnly } from './watch-list.ts';
+
+/** A block's own date may be up to two hours before the time at which it was mined. */
+const EARLIER_MS = 2 * 3_600_000;
+
+/** Reads the blocks since the batch was made once more, and records what spends its inputs and what came back as change. */
+export async function searchSpends(ctx: ChainContext, port: ChainPort, batch: Batch): Promise<void> {
+  const watch = { ...watchOnly(batch.changeScript === null ? [] : [batch.changeScript]), ...createOutpointSet(batch.inputs) };
+  const sinceMs = Math.min(batch.createdAtMs, ...batch.attempts.map((attempt) => attempt.signedAtMs)) - EARLIER_MS;
+  for (const block of await blocksSince(ctx.db, port.currency, sinceMs)) {
+    const { touched } = await port.readBlock(block.hash, watch);
+    if (touched.length > 0) await record(ctx, port, block, touched);
+  }
+}
+
+async function record(
+  ctx: ChainContext,
+  { currency }: ChainPort,
+  block: { readonly height: number; readonly hash: string },
+  touched: readonly TransactionFacts[],
+): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    if (await isInChain(sql, currency, block)) await recordOutgoing(sql, currency, block, touched);
+  });
+}

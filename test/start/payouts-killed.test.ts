@@ -1,0 +1,94 @@
+// The real `npm start` in the sandbox while its processes are killed: whatever dies at whatever moment of a payout, it is paid exactly once.
+// And a database that was put back to before its last payouts: what the signer has signed since is written back, nothing is paid twice.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCli } from '../cli/run.ts';
+import { payoutClient, until } from '../support/payout-client.ts';
+import { dataFolderFor, type Service, startService } from '../support/service.ts';
+
+const TIMEOUT = 240_000;
+const environment = { BURSAR_SANDBOX_BLOCK_SECONDS: '0' };
+const { folder, remove } = dataFolderFor();
+let service: Service;
+let base = '';
+const { ask, signIn, mine, earn, address, request, sent, becomes, received, isGreen } = payoutClient({
+  base: () => base,
+  folder,
+});
+
+beforeAll(async () => {
+  service = startService({ dataFolder: folder, environment });
+  base = await service.ready;
+  await signIn();
+  await earn('5000.00');
+}, TIMEOUT);
+afterAll(async () => {
+  await service.stop();
+  remove();
+}, TIMEOUT);
+
+const kill = (pid: number | null): void => {
+  if (pid !== null) process.kill(pid, 'SIGKILL');
+};
+
+test('kill -9 of worker, signer, API and PostgreSQL in any order: each payout arrives once', { timeout: TIMEOUT }, async () => {
+  const made: { readonly id: string; readonly to: string }[] = [];
+  const victims = ['worker', 'signer', 'worker', 'postgres', 'worker', 'signer'] as const;
+  for (const [at, victim] of victims.entries()) {
+    const to = await until(address, 'an address');
+    // the next batch need not wait for others
+    await until(() => ask('/sandbox/clock', { advance_seconds: 11 }), 'the clock is moved');
+    const id = await until(() => request(to), 'a payout is taken');
+    made.push({ id, to });
+    // a little later each time: before it is signed, while it is, after it was sent
+    await delay(40 * at);
+    kill(victim === 'postgres' ? service.postgres() : service.processOf(victim));
+    await until(() => sent(id), `${id} is sent although ${victim} was killed`);
+    await until(() => mine(), 'a block');
+  }
+  for (const { id } of made) await becomes(id, 'completed');
+  for (const { to } of made) expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{}] });
+  await isGreen();
+});
+
+/** The database's folder: beside the data folder where PostgreSQL may not enter that. */
+function databaseFolder(): string {
+  const marker = join(folder, 'postgres-elsewhere');
+  return existsSync(marker) ? readFileSync(marker, 'utf8').trim() : join(folder, 'postgres');
+}
+async function restarted(meanwhile: () => void): Promise<void> {
+  await service.stop();
+  meanwhile();
+  service = startService({ dataFolder: folder, environment });
+  base = await service.ready;
+  await signIn();
+}
+
+test('a database put back to before a payout was sent: what the signer has signed is written back, and nothing is paid twice', {
+  timeout: TIMEOUT,
+}, async () => {
+  await ask('/set_settings', { payout_approval_above: '1.00' });
+  const to = await address();
+  const { payout: waiting } = await ask('/request_payout', { method: 'bitcoin', amount: '0.001', destination: to });
+  const { id } = waiting as { id: string };
+  expect(waiting).toMatchObject({ status: 'pending' });
+  const copy = `${databaseFolder()}-copy`;
+  await restarted(() => execFileSync('cp', ['-a', databaseFolder(), copy]));
+  await runCli(['payout', 'approve', id], { BURSAR_DATA_DIR: folder });
+  const { txid } = await sent(id);
+  await mine();
+  await becomes(id, 'completed');
+  // what else was asked for since is lost with the copy: its money must not leave either
+  await restarted(() => {
+    rmSync(databaseFolder(), { recursive: true });
+    renameSync(copy, databaseFolder());
+  });
+  const again = await becomes(id, 'completed');
+  expect(again).toMatchObject({ txid, error: null });
+  await mine(7);
+  expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{ txid }] });
+  await isGreen();
+});

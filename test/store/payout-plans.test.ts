@@ -1,0 +1,119 @@
+// What lists of payouts, and what decides about one, read where there are very many: about what they show, whatever the filter.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/hold-facts.ts';
+import { listPayoutRows, readPayout } from '../../src/store/payouts/payout-reads.ts';
+import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/payout-settings.ts';
+import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+
+const MANY = 40_000;
+/** Pages of 8 KB. */
+const FEW = 600;
+let base: TestDatabase;
+let db: Database;
+beforeAll(async () => {
+  base = await freshDatabase();
+  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
+  await operator.transaction(async (sql) => {
+    await sql.query({ text: 'set local session_replication_role = replica' });
+    await sql.query({
+      text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, status, step, held_reason, error, automatic,
+                                  intent_key, intent, created_at)
+             select 'payout_' || lpad(g::text, 22, '0'), 1 + g % 2, 'bitcoin', '1', 'BTC', 1000, 10, 'a',
+                    case when g % 5000 < 2 then 'pending' when g % 5000 < 4 then 'failed' else 'completed' end,
+                    case when g % 5000 < 2 then 'held' else 'ended' end, case when g % 5000 < 2 then 'approval' end,
+                    case when g % 5000 between 2 and 3 then 'cancelled' end, g % 3 = 0 and g % 5000 > 3, '', '', now() - g * interval '1 s'
+               from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+    await sql.query({
+      text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, script,
+               address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
+             select 'txn_' || lpad(g::text, 22, '0'), 1 + g % 2, 'BTC', 'settled', 1000, 1000, 65000, now(), '[]', 'a' || g,
+                    decode(lpad(to_hex(g), 44, '0'), 'hex'), g, now() - g * interval '1 s', now(), 100, 'accept', g
+               from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+    await sql.query({
+      text: `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, seen_at, caught_up_at, found_mined,
+               in_available)
+             select 'txn_' || lpad(g::text, 22, '0'), 'BTC', 'x' || g, 0, 1000, '', 'mined', g / 10, 'h', now(), now(), true, 1000
+               from generate_series(1, $1::int) g`,
+      values: [MANY],
+    });
+    await sql.query({
+      text: `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at) values ('BTC', $1, 'h', now(), 0, now())`,
+      values: [MANY / 10],
+    });
+    await sql.query({ text: `insert into merchant_settings (merchant_id) values (1), (2)` });
+  });
+  await operator.query({ text: 'analyze' });
+  await operator.close();
+  db = connect({ url: base.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', byIndex: true });
+});
+afterAll(async () => {
+  await db.close();
+  await base.drop();
+});
+
+type Plan = { 'Shared Hit Blocks': number; 'Shared Read Blocks': number };
+/** How many pages the statements of this work touch when they run. */
+async function pages(work: (on: Database) => Promise<unknown>): Promise<number> {
+  let touched = 0;
+  const on = (sql: Sql): Sql => ({
+    async query(statement) {
+      if (!/^\s*(select|with)/.test(statement.text)) return sql.query(statement);
+      const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
+        text: `explain (analyze, buffers, timing off, format json) ${statement.text}`,
+        values: statement.values ?? [],
+      });
+      const { Plan: plan } = (rows[0] as (typeof rows)[number])['QUERY PLAN'][0];
+      touched += plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+      return sql.query(statement) as never;
+    },
+  });
+  await work({ ...db, ...on(db), transaction: (inner) => db.transaction((sql) => inner(on(sql))) } as Database);
+  return touched;
+}
+
+const NONE = { startingAfter: null, status: null, method: null, createdGteMs: null, createdLtMs: null };
+const FAR = `payout_${'30001'.padStart(22, '0')}`;
+const FILTERS = [
+  ['nothing', {}],
+  ['nothing, far down', { startingAfter: FAR }],
+  ['a status that few have', { status: 'failed' }],
+  ['a status that none has', { status: 'processing' }],
+  ['the status that most have, far down', { status: 'completed', startingAfter: FAR }],
+  ['the method that all have', { method: 'bitcoin' }],
+  ['a method that none has', { method: 'ach' }],
+  ['both', { method: 'bitcoin', status: 'pending' }],
+  ['a status, of a time', { status: 'failed', createdLtMs: Date.now() - 20_000_000 }],
+] as const;
+test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
+  expect(await pages((on) => listPayoutRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
+});
+
+test('what decides about a payout', async () => {
+  const script = Buffer.alloc(22, 255);
+  const works: [string, (on: Database) => Promise<unknown>][] = [
+    ['request', (on) => readRequestFacts(on, { merchantId: 1n, script, currency: 'BTC', nowMs: Date.now() })],
+    ['stops', (on) => readStops(on, 1n)],
+    ['one', (on) => readPayout(on, FAR)],
+    ['unfinal', (on) => readUnfinal(on, 1n, null)],
+    ['waiting', (on) => payoutsToReconsider(on, { limit: 200, but: [] })],
+    ['automatic', (on) => dueMerchants(on, { nowMs: Date.now(), after: 0n, limit: 100 })],
+    ['open', (on) => isAutomaticOpen(on, 1n, 'bitcoin')],
+    ['last automatic', (on) => lastAutomatic(on, 1n, { ms: 0, limit: 3 })],
+  ];
+  for (const [name, work] of works) expect([name, (await pages(work)) < FEW]).toEqual([name, true]);
+});
+
+test('credits in the newest blocks are not final: those of this merchant count, and what its waiting payouts hold', async () => {
+  // six blocks make final: heights 3996 to 4000, ten payments each (one in the last), every second of them merchant 2's
+  const [btc, ...others] = await readUnfinal(db, 2n, null);
+  const { rows } = await db.query<{ n: bigint }>({
+    text: `select count(*) as n from payments p join transactions t on t.id = p.transaction_id where t.merchant_id = 2 and p.height > 3995`,
+  });
+  expect(others).toEqual([]);
+  expect(btc).toEqual({ currency: 'BTC', unfinal: 1000n * (rows[0]?.n ?? 0n), available: 0n, waiting: 8n * 1010n });
+});
