@@ -143,6 +143,33 @@ create index outgoing_shares_payout on outgoing_shares (payout_id);
 alter table payments add column spent boolean not null default false;
 create index payments_spendable on payments (currency, height) where deposit_key is not null and not spent and height is not null;
 
+-- The view of payments as they were decided last (0009) shows this column too.
+create or replace view decided_payments as
+  select p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.twin_key, p.state, p.lock, p.height, p.block_hash, p.block_time,
+         p.seen_at, p.caught_up_at, p.found_mined, p.gone_since, p.last_height, p.conflict_txid,
+         case when d.classified then coalesce(p.noticed_at, d.decided_at) when d.payment_id is null then p.noticed_at end as noticed_at,
+         case when d.payment_id is null then p.present else d.present end as present,
+         case when d.payment_id is null then p.on_time_minor else d.on_time_minor end as on_time_minor,
+         case when d.payment_id is null then p.value_rate else d.value_rate end as value_rate,
+         case when d.payment_id is null then p.judged_block_hash else d.judged_block_hash end as judged_block_hash,
+         case when d.payment_id is null then p.generation else d.generation end as generation,
+         case when d.payment_id is null then p.credited else d.credited end as credited,
+         case when d.payment_id is null then p.suspended else d.suspended end as suspended,
+         case when d.payment_id is null then p.fee else d.fee end as fee,
+         case when d.payment_id is null then p.in_available else d.in_available end as in_available,
+         case when d.payment_id is null then p.in_suspense else d.in_suspense end as in_suspense,
+         case when d.payment_id is null then p.in_refund else d.in_refund end as in_refund,
+         case when d.payment_id is null then p.sent_back else d.sent_back end as sent_back,
+         case when d.payment_id is null then p.owed else d.owed end as owed,
+         case when d.payment_id is null then p.owed_fee else d.owed_fee end as owed_fee,
+         case when d.payment_id is null then p.was_lost else d.was_lost end as was_lost,
+         case when d.payment_id is null then p.deposit_key else d.deposit_key end as deposit_key,
+         case when d.payment_id is null then p.due_height else d.due_height end as due_height,
+         case when d.payment_id is null then p.counted else d.counted end as counted,
+         case when d.payment_id is null then p.due_at else d.due_at end as due_at,
+         p.spent
+    from payments p left join payment_decisions d on d.transaction_id = p.transaction_id and d.payment_id = p.id;
+
 -- Addresses of our own (chain 1 of the signer's accounts): change, and the service's own capital.
 create table own_addresses (
   account_xpub_id bigint not null references account_xpubs,

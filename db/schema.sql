@@ -1019,7 +1019,8 @@ create view public.decided_payments as
         CASE
             WHEN (d.payment_id IS NULL) THEN p.due_at
             ELSE d.due_at
-        END AS due_at
+        END AS due_at,
+    p.spent
    FROM (payments p
      LEFT JOIN payment_decisions d ON (((d.transaction_id = p.transaction_id) AND (d.payment_id = p.id))));
 

@@ -6,6 +6,7 @@ import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
+import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './address-check.ts';
 import type { Context } from './context.ts';
 
@@ -69,7 +70,10 @@ export async function tripIfRed(ctx: Context, report: AuditReport): Promise<void
  * @returns how many breakers were open; null when the report is red, and then nothing was cleared
  */
 export async function clearAfterAudit(ctx: Context, report: AuditReport, by: string): Promise<number | null> {
-  return report.ok ? clearBreakers(ctx.db, by, ctx.ports.clock.now()) : null;
+  if (!report.ok) return null;
+  const cleared = await clearBreakers(ctx.db, by, ctx.ports.clock.now());
+  await wakeHeldJob(ctx.db);
+  return cleared;
 }
 
 /** How many of the newest addresses are derived again: about a millisecond each. */

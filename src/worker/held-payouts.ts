@@ -6,7 +6,8 @@ import { payoutsToReconsider } from '../store/payouts/hold-facts.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import type { Job } from './loop.ts';
 
-const LOOK_MS = 3_000;
+/** What a verdict, a cancel or a cleared breaker lets go on wakes it at once; blocks that make credits final, and clocks, are found by this. */
+const LOOK_MS = 15_000;
 const AT_ONCE = 200;
 
 /** @param onTrouble called for a payout that cannot be looked at; the others go on */

@@ -5,6 +5,7 @@ import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
+import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
@@ -139,7 +140,7 @@ function judging(ctx: Context, report: Report): Job {
       isAll = false;
       const isDecided = await judgeDue();
       const more = isDecided && !isAll;
-      if (!more && (decided || isDecided)) for (const job of [DUE_JOB, CREDITED_JOB]) wake?.(job);
+      if (!more && (decided || isDecided)) for (const job of [DUE_JOB, CREDITED_JOB, HELD_JOB]) wake?.(job);
       decided = more;
       return more;
     },
