@@ -126,7 +126,7 @@ export async function newSpentOutpoints(
                                      union all
                                      select txid, vout, null from outgoing_inputs where made_in >= $2::xid8 and currency = $1)
            select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout,
-                  case when row_number() over () = 1 then (
+                  case when i.txid is not null and row_number() over () = 1 then (
                     select ${PACKED} from transactions where script is not null
                       and id in (select transaction_id from payments where currency = $1 and txid in (select txid from new))) end as pack
              from (values (1)) one left join new i on true`,
