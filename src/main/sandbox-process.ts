@@ -59,7 +59,8 @@ async function start(): Promise<Running> {
     },
   });
   const ending = new AbortController();
-  const capital = giveCapital(ctx, sandbox, ending.signal).catch((error) => outage.report({ error }, 'capital'));
+  const report = (error: unknown): void => outage.report({ error: error as Error }, 'capital');
+  const capital = giveCapital(ctx, sandbox, { signal: ending.signal, report });
   return {
     note: sandbox.url,
     answer: () => prepareDemo(config, ctx),

@@ -13,11 +13,26 @@ const COINS = 20;
 const WHOLE_COINS_EACH = 5n;
 const LOOK_EVERY_MS = 100;
 
+/** A database that is being restarted is asked again; what fails this often in a row is told. */
+const TOLD_AFTER = 100;
+
 /** Resolves when every chain has it, or when the signal ends it. */
-export async function giveCapital(ctx: Context, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+export async function giveCapital(
+  ctx: Context,
+  sandbox: Sandbox,
+  options: { readonly signal: AbortSignal; readonly report: (error: unknown) => void },
+): Promise<void> {
+  const { signal, report } = options;
   const missing = new Set(WATCHED_CODES);
+  let failures = 0;
   while (missing.size > 0 && !signal.aborted) {
-    for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
+    try {
+      for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      if (failures === TOLD_AFTER) report(error);
+    }
     if (missing.size > 0) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
 }
