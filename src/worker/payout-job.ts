@@ -61,7 +61,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     async run() {
       for (const driver of drivers.values()) await driver.askFee();
       const work = await readWork(ctx.db, ctx.ports.clock.now());
-      isWaiting = work.some(({ queued }) => queued);
+      isWaiting = work.some(({ queued, soon }) => queued || soon);
       if (!(await isComplete())) return false;
       for (const { currency, queued, unbooked } of work) {
         const driver = drivers.get(currency);

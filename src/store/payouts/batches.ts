@@ -178,18 +178,22 @@ export type PayoutWork = {
   readonly queued: boolean;
   /** Coins lie at our own addresses that no entry knows. */
   readonly unbooked: boolean;
+  /** A batch is due, or will be soon: another worker may have died over it. */
+  readonly soon: boolean;
 };
+const SOON_MS = 20_000;
 
 /** The currencies of which there is something to do: payouts to batch, batches that are due, coins of our own to book. */
 export async function readWork(sql: Sql, nowMs: number): Promise<readonly PayoutWork[]> {
   const { rows } = await sql.query<PayoutWork>({
     name: 'read_payout_work',
     text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null),
-           due as (select distinct currency from outgoing_batches where due_at <= $1),
+           soon as (select distinct currency from outgoing_batches where due_at <= $1),
            unbooked as (select distinct currency from own_coins where not booked)
-           select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked
-             from (select * from queued union select * from due union select * from unbooked) q`,
-    values: [new Date(nowMs)],
+           select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,
+                  currency in (select * from soon) as soon
+             from (select * from queued union select * from soon union select * from unbooked) q`,
+    values: [new Date(nowMs + SOON_MS)],
   });
   return rows;
 }
