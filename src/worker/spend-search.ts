@@ -26,6 +26,6 @@ async function record(
   touched: readonly TransactionFacts[],
 ): Promise<void> {
   await ctx.db.transaction(async (sql) => {
-    if (await isInChain(sql, currency, block)) await recordOutgoing(sql, currency, block, touched);
+    if (await isInChain(sql, currency, block)) await recordOutgoing(sql, currency, block, touched, new Set());
   });
 }

@@ -23,12 +23,12 @@ export async function recordSightings(
   if (sightings.length === 0) return 0;
   await noteUnprotected(sql, currency, context, sightings);
   const facts = sightings.map((one) => one.facts);
-  if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts);
   const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
   const owners = await ownersOf(
     sql,
     [...scripts].map((script) => Buffer.from(script, 'hex')),
   );
+  if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts, owners);
   const known = await readFacts(sql, currency, { sightings: facts, owners, twinKeys: twinKeysOf(owners, facts) });
   const plan = createPlan(currency, context, known);
   const turns = createTurns();

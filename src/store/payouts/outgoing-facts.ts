@@ -3,6 +3,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 export type BlockPlace = { readonly height: number; readonly hash: string };
 
@@ -10,31 +11,42 @@ export type BlockPlace = { readonly height: number; readonly hash: string };
 export const PAYOUT_JOB = 'payouts';
 
 /**
- * Records what one block shows of our outgoing transactions.
+ * Records what one block shows of our outgoing transactions. Strangers choose what is in a block, so it is looked up in slices, each by itself.
  * @param touched its transactions that touch something watched
+ * @param owners the scripts (hex) that belong to a merchant's transaction, and so are none of our own
  */
 export async function recordOutgoing(
   sql: Sql,
   currency: UtxoCode,
   block: BlockPlace,
   touched: readonly TransactionFacts[],
+  owners: { has(script: string): boolean },
 ): Promise<void> {
   const spends = touched.flatMap((facts) => facts.spends.map((spend) => ({ ...spend, by: facts.txid })));
-  const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
-  const spent = spends.length === 0 ? 0 : await recordSpends(sql, currency, block, spends);
-  const come = outputs.length === 0 ? 0 : await recordOwnCoins(sql, currency, block, outputs);
-  if (spent + come > 0) await wakeDriver(sql);
+  const outputs = touched.flatMap((facts) =>
+    facts.outputs.filter(({ script }) => !owners.has(script)).map((output) => ({ txid: facts.txid, ...output })),
+  );
+  let changed = 0;
+  await inParts(spends, CHOSEN_AT_ONCE, async (part) => {
+    changed += await recordSpends(sql, currency, block, part);
+  });
+  await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
+    changed += await recordOwnCoins(sql, currency, block, part);
+  });
+  if (changed > 0) await wakeDriver(sql);
 }
 
 type Spend = { readonly txid: string; readonly vout: number; readonly by: string };
 
 async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockPlace, spends: readonly Spend[]): Promise<number> {
   const { rowCount } = await sql.query({
-    name: 'record_outgoing_spends',
-    text: `with spent as (
-             update outgoing_inputs i set spent_by = s.by, spent_height = $2
-               from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
-              where i.currency = $1 and i.txid = s.txid and i.vout = s.vout returning s.by, i.batch_id),
+    // planned each time, as whose script it is (store/chain/script-owners.ts)
+    text: `with found as materialized (
+             select o.txid, o.vout, s.by from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
+              cross join lateral (select txid, vout from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout offset 0) o),
+           spent as (
+             update outgoing_inputs i set spent_by = f.by, spent_height = $2 from found f
+              where i.currency = $1 and i.txid = f.txid and i.vout = f.vout returning f.by, i.batch_id),
            mined as (
              update outgoing_attempts set height = $2, block_hash = $6
               where currency = $1 and txid = any (select by from spent) returning 1),
@@ -56,12 +68,12 @@ type Output = { readonly txid: string; readonly vout: number; readonly script: s
 
 async function recordOwnCoins(sql: Sql, currency: UtxoCode, block: BlockPlace, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
-    name: 'record_own_coins',
+    // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)
              select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
                     exists (select 1 from outgoing_attempts t where t.currency = $1 and t.txid = o.txid)
                from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
-               join own_addresses a on a.script = o.script and a.currency = $1
+              cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
               where o.amount > 0
              on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_coins.booked or excluded.booked`,
     values: [
