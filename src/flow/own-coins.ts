@@ -3,7 +3,7 @@ import { finalDepth } from '../core/confirmations.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import { capitalEntry } from '../core/payouts/payout-postings.ts';
 import type { DerivedAddress } from '../core/ports.ts';
-import { listKeys } from '../store/chain/xpubs.ts';
+import { spendingKey } from '../store/chain/xpubs.ts';
 import { postEntries } from '../store/ledger/ledger.ts';
 import { insertOwnAddress, lockCoins, lockUnbooked, markBooked, nextOwnIndex } from '../store/payouts/batches.ts';
 import type { Context } from './context.ts';
@@ -17,9 +17,8 @@ export async function newOwnAddresses(
   currency: UtxoCode,
   count: number,
 ): Promise<readonly DerivedAddress[] | null> {
-  const keys = await listKeys(ctx.db);
-  const key = keys.find((one) => one.currency === currency && one.origin === 'signer' && one.retiredAt === null);
-  if (key === undefined || key.confirmedAt === null) return null;
+  const key = await spendingKey(ctx.db, currency);
+  if (key === null) return null;
   return ctx.db.transaction(async (sql) => {
     await lockCoins(sql, currency);
     const first = await nextOwnIndex(sql, key.id);

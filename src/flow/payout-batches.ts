@@ -6,7 +6,8 @@ import { sortableId } from '../core/ids.ts';
 import { sum } from '../core/money.ts';
 import { completed, type Selection, selectCoins } from '../core/payouts/coin-selection.ts';
 import { boundedRate, type InputKind, shares } from '../core/payouts/outgoing-fees.ts';
-import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
+import type { TransactionToSign } from '../core/signer-wire.ts';
+import { type StoredKey, spendingKey } from '../store/chain/xpubs.ts';
 import { openBreakers } from '../store/ledger/breakers.ts';
 import type { Batch } from '../store/payouts/batch-rows.ts';
 import {
@@ -39,10 +40,8 @@ export type Formed =
  * @param estimate minor units per 1,000 virtual bytes
  */
 export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigint): Promise<Formed> {
-  const key = (await listKeys(ctx.db)).find(
-    (one) => one.currency === currency && one.origin === 'signer' && one.retiredAt === null,
-  );
-  if (key === undefined || key.confirmedAt === null) return { outcome: 'no_key' };
+  const key = await spendingKey(ctx.db, currency);
+  if (key === null) return { outcome: 'no_key' };
   const nowMs = ctx.ports.clock.now();
   const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
   return ctx.db.transaction(async (sql): Promise<Formed> => {
@@ -134,4 +133,31 @@ export function priced(batch: Batch, ratePerKvb: bigint): Selection | null {
   if (found === null) return null;
   const parts = shares(found.fee, batch.payouts.length);
   return batch.payouts.every((payout, at) => (parts[at] as bigint) <= payout.feeMax) ? found : null;
+}
+
+/**
+ * What the signer is asked for a batch's transaction.
+ * @param change minor units; 0 = no change output
+ */
+export function signingRequest(batch: Batch, number: number, change: bigint): TransactionToSign {
+  return {
+    currency: batch.currency,
+    batchId: batch.id,
+    number,
+    leaseEpoch: batch.leaseEpoch.toString(),
+    inputs: batch.inputs.map(({ txid, vout, amount, xpub, chain, index }) => ({
+      txid,
+      vout,
+      amount: amount.toString(),
+      xpub,
+      chain,
+      index,
+    })),
+    outputs: batch.payouts.map(({ id, script, amount }) => ({
+      payoutId: id,
+      script: script.toString('hex'),
+      amount: amount.toString(),
+    })),
+    change: change === 0n || batch.changeIndex === null ? null : { index: batch.changeIndex, amount: change.toString() },
+  };
 }

@@ -4,10 +4,11 @@ import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../store/chain/xpubs.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
-import { isStored, lockPayouts, type UnbatchedPayout } from '../store/payouts/attempts.ts';
+import { isStored } from '../store/payouts/attempts.ts';
 import { readBatch } from '../store/payouts/batch-rows.ts';
 import { insertBatch, lockCoins } from '../store/payouts/batches.ts';
 import { type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';
+import { lockPayouts, type PayoutRow } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
 import { addAttempt } from './payout-progress.ts';
@@ -46,7 +47,7 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
 
 const rateOf = ({ fee, vbytes }: SignedTransaction): bigint => (BigInt(fee) * 1000n) / BigInt(vbytes);
 
-type Lost = { readonly currency: UtxoCode; readonly signed: SignedTransaction; readonly payouts: readonly UnbatchedPayout[] };
+type Lost = { readonly currency: UtxoCode; readonly signed: SignedTransaction; readonly payouts: readonly PayoutRow[] };
 
 async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts }: Lost) {
   const { request } = signed;

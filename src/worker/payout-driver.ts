@@ -6,7 +6,7 @@ import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
 import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
-import { type Formed, formBatch, priced } from '../flow/payout-batches.ts';
+import { type Formed, formBatch, priced, signingRequest } from '../flow/payout-batches.ts';
 import { progress, storeSigned } from '../flow/payout-progress.ts';
 import { restoreSignature } from '../flow/restored-signatures.ts';
 import { markSent } from '../store/payouts/attempts.ts';
@@ -120,7 +120,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const selection = priced(batch, rate);
     if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
     try {
-      const signed = await options.signing.sign(requestOf(batch, number, selection.change));
+      const signed = await options.signing.sign(signingRequest(batch, number, selection.change));
       await storeSigned(ctx, signed, { epoch: batch.leaseEpoch, feeRate: rate });
       await setBatchTrouble(ctx.db, batch.id, null);
       return signed;
@@ -225,26 +225,3 @@ const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>>
   fee_too_high: "today's network fee is above what is held for them",
   no_key: 'the signer has no key in use for this currency',
 };
-
-function requestOf(batch: Batch, number: number, change: bigint): TransactionToSign {
-  return {
-    currency: batch.currency,
-    batchId: batch.id,
-    number,
-    leaseEpoch: batch.leaseEpoch.toString(),
-    inputs: batch.inputs.map(({ txid, vout, amount, xpub, chain, index }) => ({
-      txid,
-      vout,
-      amount: amount.toString(),
-      xpub,
-      chain,
-      index,
-    })),
-    outputs: batch.payouts.map(({ id, script, amount }) => ({
-      payoutId: id,
-      script: script.toString('hex'),
-      amount: amount.toString(),
-    })),
-    change: change === 0n || batch.changeIndex === null ? null : { index: batch.changeIndex, amount: change.toString() },
-  };
-}

@@ -59,7 +59,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
     urgent: true,
     async run() {
-      for (const driver of drivers.values()) await driver.askFee();
+      await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);
       if (!(await isComplete())) return false;

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { formBatch, priced } from '../../src/flow/payout-batches.ts';
+import { formBatch, priced, signingRequest } from '../../src/flow/payout-batches.ts';
 import { requestPayout } from '../../src/flow/payout-life.ts';
 import { progress, storeSigned } from '../../src/flow/payout-progress.ts';
 import { restoreSignature } from '../../src/flow/restored-signatures.ts';
@@ -58,26 +58,7 @@ function signedOf(batch: Batch, number: number, rate: bigint): SignedTransaction
   signatures += 1;
   return {
     sequence: signatures,
-    request: {
-      currency: 'BTC',
-      batchId: batch.id,
-      number,
-      leaseEpoch: batch.leaseEpoch.toString(),
-      inputs: batch.inputs.map(({ txid, vout, amount, xpub, chain, index }) => ({
-        txid,
-        vout,
-        amount: amount.toString(),
-        xpub,
-        chain,
-        index,
-      })),
-      outputs: batch.payouts.map(({ id, script, amount }) => ({
-        payoutId: id,
-        script: script.toString('hex'),
-        amount: amount.toString(),
-      })),
-      change: selection.change === 0n ? null : { index: batch.changeIndex ?? 0, amount: selection.change.toString() },
-    },
+    request: signingRequest(batch, number, selection.change),
     txid: randomBytes(32).toString('hex'),
     raw: '00',
     fee: selection.fee.toString(),

@@ -53,6 +53,13 @@ export async function listKeys(sql: Sql): Promise<readonly StoredKey[]> {
   return result.rows.map(stored);
 }
 
+/** The key in use of a currency that this signer can spend with; null while it has confirmed none, or an imported one is in use. */
+export async function spendingKey(sql: Sql, currency: UtxoCode): Promise<StoredKey | null> {
+  const isIt = (key: StoredKey): boolean => key.currency === currency && key.origin === 'signer' && key.retiredAt === null;
+  const key = (await listKeys(sql)).find(isIt);
+  return key === undefined || key.confirmedAt === null ? null : key;
+}
+
 /** Marks a key that the signer knows as its own. */
 export async function confirmKey(sql: Sql, id: bigint, at: Date): Promise<void> {
   await sql.query({ name: 'confirm_key', text: 'update account_xpubs set confirmed_at = $2 where id = $1', values: [id, at] });

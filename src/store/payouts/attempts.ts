@@ -1,6 +1,5 @@
 // The signed transactions of batches and what each payout pays of their fees: stored before they are sent, never changed afterwards.
 import type { UtxoCode } from '../../core/currency.ts';
-import type { PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type NewAttempt = {
@@ -92,30 +91,4 @@ export async function isStored(sql: Sql, currency: UtxoCode, txid: string): Prom
     values: [currency, txid],
   });
   return rows.length > 0;
-}
-
-export type UnbatchedPayout = {
-  readonly id: string;
-  readonly merchantId: bigint;
-  readonly sequence: number;
-  readonly status: PayoutStatus;
-  readonly step: PayoutStep;
-  readonly batchId: string | null;
-};
-
-/** Payouts by their ids, locked; those that are not there are left out. */
-export async function lockPayouts(sql: Sql, ids: readonly string[]): Promise<readonly UnbatchedPayout[]> {
-  const { rows } = await sql.query<{
-    id: string;
-    merchant_id: bigint;
-    sequence: number;
-    status: PayoutStatus;
-    step: PayoutStep;
-    batch_id: string | null;
-  }>({
-    name: 'lock_payouts',
-    text: 'select id, merchant_id, sequence, status, step, batch_id from payouts where id = any ($1) order by id for update',
-    values: [ids],
-  });
-  return rows.map((row) => ({ ...row, merchantId: row.merchant_id, batchId: row.batch_id }));
 }

@@ -42,8 +42,6 @@ export type Attempt = {
   readonly txid: string;
   readonly raw: Buffer;
   readonly fee: bigint;
-  readonly vbytes: number;
-  readonly changeAmount: bigint;
   readonly signedAtMs: number;
   readonly sentAtMs: number | null;
   readonly height: number | null;
@@ -230,14 +228,12 @@ async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
     txid: string;
     raw: Buffer;
     fee: string;
-    vbytes: number;
-    change_amount: string | null;
     signed_at: Date;
     sent_at: Date | null;
     height: number | null;
   }>({
     name: 'batch_attempts',
-    text: `select id, number, txid, raw, fee, vbytes, change_amount, signed_at, sent_at, height from outgoing_attempts where batch_id = $1 order by number`,
+    text: `select id, number, txid, raw, fee, signed_at, sent_at, height from outgoing_attempts where batch_id = $1 order by number`,
     values: [batchId],
   });
   return rows.map((row) => ({
@@ -246,8 +242,6 @@ async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
     txid: row.txid,
     raw: row.raw,
     fee: BigInt(row.fee),
-    vbytes: row.vbytes,
-    changeAmount: BigInt(row.change_amount ?? 0),
     signedAtMs: row.signed_at.getTime(),
     sentAtMs: row.sent_at?.getTime() ?? null,
     height: row.height,

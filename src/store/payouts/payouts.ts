@@ -161,6 +161,16 @@ export async function lockPayout(sql: Sql, id: string, { wait }: { readonly wait
   return raw === undefined ? null : fromRaw(raw);
 }
 
+/** Several payouts, locked in the order of their ids; those that are not there are left out. */
+export async function lockPayouts(sql: Sql, ids: readonly string[]): Promise<readonly PayoutRow[]> {
+  const { rows } = await sql.query<Raw>({
+    name: 'lock_payouts',
+    text: `select ${COLUMNS} from payouts where id = any ($1) order by id for update`,
+    values: [ids],
+  });
+  return rows.map(fromRaw);
+}
+
 /**
  * Moves a locked payout on by the table of transitions; a change of status is announced.
  * @returns its row afterwards
