@@ -31,15 +31,20 @@ describe('a real bitcoind', () => {
     let transactions = 0;
     const subscription = await node.subscribe({ onHint: () => hints++, onTransactions: (raws) => (transactions += raws.length) });
     expect(subscription).not.toBeNull();
-    await expect
-      .poll(
-        async () => {
-          await daemon.mine(1);
-          return hints > 0 && transactions > 0;
-        },
-        { timeout: 10_000, interval: 100 },
-      )
-      .toBe(true);
+    const within = { timeout: 10_000, interval: 100 };
+    await expect.poll(() => subscription?.isLive(), within).toBe(true);
+    hints = 0;
+    const blockAnnounced = async () => {
+      await daemon.mine(101);
+      return hints;
+    };
+    await expect.poll(blockAnnounced, within).toBeGreaterThan(0);
+    // not those of a block: its announcement replaces them
+    const paymentAnnounced = async () => {
+      await daemon.pay(await daemon.address(), 0.001);
+      return transactions;
+    };
+    await expect.poll(paymentAnnounced, within).toBeGreaterThan(0);
     await subscription?.close();
     await node.close();
   });

@@ -15,6 +15,9 @@ beforeEach(async () => {
   node.mine(5);
   chain = await watchChain('BTC', node.url);
   port = chain.ctx.ports.chains.get('BTC') as ChainPort;
+  const connected = hints();
+  await chain.catchUp();
+  await expect.poll(() => connected.count, WITHIN).toBeGreaterThan(0);
   await chain.catchUp();
 });
 afterEach(async () => {
@@ -75,15 +78,20 @@ test('a listed payment that was replaced and is announced again is seen again', 
   const paid = pay(owed.script);
   await chain.catchUp();
   const seen = hints();
+  let looked = 0;
+  /** What is recorded after the passes that hints ask for; there is no other pass. */
+  async function factsAfterHints() {
+    if (seen.count > looked) {
+      looked = seen.count;
+      await chain.watcher.pass({ quiet: true });
+    }
+    return (await chain.facts(owed))[0];
+  }
   const rival = node.doubleSpend([paid])[0] as Transaction;
-  await expect.poll(() => seen.count, WITHIN).toBe(1);
-  await chain.watcher.pass({ quiet: true });
-  expect(await chain.facts(owed)).toMatchObject([{ txid: paid.txid, state: 'conflicted', conflictTxid: rival.txid }]);
+  await expect.poll(factsAfterHints, WITHIN).toMatchObject({ txid: paid.txid, state: 'conflicted', conflictTxid: rival.txid });
   node.evict([rival]);
   node.enter(paid, { denied: false });
-  await expect.poll(() => seen.count, WITHIN).toBe(2);
-  await chain.watcher.pass({ quiet: true });
-  expect(await chain.facts(owed)).toMatchObject([{ txid: paid.txid, state: 'mempool', conflictTxid: null }]);
+  await expect.poll(factsAfterHints, WITHIN).toMatchObject({ txid: paid.txid, state: 'mempool', conflictTxid: null });
 });
 
 test('the entries of a mempool are asked together; one that is not there is left out', async () => {

@@ -69,7 +69,7 @@ describe('a subscriber of libzmq’s publisher', () => {
     expect(numbered.map((parts) => parts[0]?.toString())).toEqual(lengths.map((_, n) => (n % 2 === 0 ? 'rawtx' : 'hashblock')));
     expect(numbered.map((parts) => parts[1]?.length)).toEqual(lengths);
     for (const [number, parts] of numbered.entries()) expect(parts[1]?.every((byte) => byte === number + 1)).toBe(true);
-    expect(gaps).toBe(0);
+    expect(gaps).toBe(1);
   });
 
   test('receives every one of many small messages', async () => {
@@ -89,6 +89,7 @@ describe('a subscriber of libzmq’s publisher', () => {
     const first = await publish();
     await untilHeard(first, 'rawtx');
     const before = gaps;
+    await first.unbind(`tcp://127.0.0.1:${port}`);
     first.close();
     const second = await publish();
     await untilHeard(second, 'rawtx');
@@ -103,7 +104,7 @@ describe('a subscriber of libzmq’s publisher', () => {
     await untilHeard(publisher, 'rawtx');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     await untilHeard(publisher, 'rawtx');
-    expect(gaps).toBe(0);
+    expect(gaps).toBe(1);
   });
 });
 

@@ -54,6 +54,8 @@ test('one that the others can do without is started again after its sixth death 
 test('one that the others need is given up with its sixth death within a minute', async () => {
   const { kill, pid, givenUp } = await processOf({});
   for (let n = 0; n < 6; n++) await kill();
+  // it is dead a moment before the supervisor hears of it
+  await eventually('it is given up', () => givenUp.length > 0);
   expect(givenUp).toEqual(['api died 6 times within a minute (last: SIGKILL)']);
   expect(pid()).toBe(0);
 }, 30_000);

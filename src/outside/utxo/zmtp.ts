@@ -9,7 +9,7 @@ export type SubscriberOptions = {
   readonly topics: readonly string[];
   /** A whole message: its first part is the topic. */
   readonly onMessage: (parts: readonly Buffer[]) => void;
-  /** Connected, but not at the first try, or again: messages published meanwhile were missed. */
+  /** Connected, for the first time or again: messages published before were missed. */
   readonly onGap: () => void;
 };
 
@@ -43,13 +43,11 @@ export function subscribe(options: SubscriberOptions): Subscription {
   let socket: Socket | null = null;
   let timer: NodeJS.Timeout | null = null;
   let pauseMs = FIRST_PAUSE_MS;
-  let tries = 0;
   let closed = false;
   let live = false;
 
   function open(to: Target): void {
     const current = connect(to);
-    tries += 1;
     socket = current;
     // an announcement must not keep the process alive
     current.unref();
@@ -58,7 +56,7 @@ export function subscribe(options: SubscriberOptions): Subscription {
       clearTimeout(giveUp);
       pauseMs = FIRST_PAUSE_MS;
       live = true;
-      if (tries > 1) options.onGap();
+      options.onGap();
     });
     current.setKeepAlive(true, KEEP_ALIVE_MS);
     current.on('data', (chunk: Buffer) => {
