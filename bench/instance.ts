@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { clusterUrl, runningServer } from '../src/main/postgres/cluster.ts';
-import { type Place, placePostgres } from '../src/main/postgres/place.ts';
+import { type Place, placePostgres } from '../src/main/postgres/cluster-paths.ts';
 import { ensureDatabase } from '../src/store/postgres/server.ts';
 import { childrenOf, commandLine } from './processes.ts';
 

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runningServer } from '../src/main/postgres/cluster.ts';
-import { placePostgres } from '../src/main/postgres/place.ts';
+import { placePostgres } from '../src/main/postgres/cluster-paths.ts';
 import { median } from './measure.ts';
 import { commandLine, proportionalBytes, treeOf } from './processes.ts';
 import { type Figure, figureTable } from './report.ts';

@@ -153,7 +153,7 @@ describe('the source', () => {
       [
         'src/http/connections.ts',
         'src/store/postgres/listen.ts',
-        'src/store/postgres/overdue.ts',
+        'src/store/postgres/session-timeouts.ts',
         'src/store/postgres/session-locks.ts',
       ].includes(file.path);
     expect(offenders((file) => OUTSIDE.test(file.code) && !allowed(file))).toEqual([]);

@@ -9,7 +9,7 @@ import { SANDBOX_API } from '../src/contract/sandbox-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { type ApiServer, makeApi } from './http/api-server.ts';
-import { fits, resolved, type Schema } from './support/fits.ts';
+import { fits, resolved, type Schema } from './support/schema-check.ts';
 
 /** What these tests read of the document; that all of it is valid OpenAPI has a test of its own. */
 type Document = {

@@ -2,12 +2,12 @@
 // differs between currencies is in currencies/<code>.ts.
 import { BCH } from './currencies/bch.ts';
 import { BTC } from './currencies/btc.ts';
+import type { CurrencyDefinition } from './currencies/currency-definition.ts';
 import { DASH } from './currencies/dash.ts';
 import { DOGE } from './currencies/doge.ts';
 import { ETH } from './currencies/eth.ts';
 import { LIGHTNING } from './currencies/lightning.ts';
 import { LTC } from './currencies/ltc.ts';
-import type { CurrencyRow as Row } from './currencies/row.ts';
 import { USDT } from './currencies/usdt.ts';
 import type { UtxoParameters } from './currencies/utxo.ts';
 
@@ -22,7 +22,7 @@ export type UtxoCode = Extract<(typeof ROWS)[number], { readonly family: 'utxo' 
 export type LedgerCurrency = CurrencyCode | 'USD';
 /** What a customer can be asked to pay with. */
 export type PaymentMethod = CurrencyCode | typeof LIGHTNING.method;
-export type CurrencyRow = Row & { readonly code: CurrencyCode };
+export type CurrencyRow = CurrencyDefinition & { readonly code: CurrencyCode };
 
 /** All currencies by code, in the order of a balances answer. */
 export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fromEntries(

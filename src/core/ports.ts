@@ -2,7 +2,7 @@
 // them; flow and worker reach them through Context.ports.
 import type { UtxoCode } from './currency.ts';
 import type { IntentKey } from './payouts/intent.ts';
-import type { Destinations } from './payouts/payout-form.ts';
+import type { Destinations } from './payouts/payout-validation.ts';
 import type { RateFeed } from './rate-feed.ts';
 
 export type Clock = {

@@ -1,7 +1,8 @@
 // Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
 // most one is open per merchant and method; three failures in a row pause them.
-import { payoutAmount } from '../core/payouts/payout-form.ts';
+
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
+import { payoutAmount } from '../core/payouts/payout-validation.ts';
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import { lockBalances } from '../store/ledger/ledger.ts';
 import {

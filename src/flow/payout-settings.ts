@@ -2,9 +2,9 @@
 // decides where money goes.
 import type { CurrencyCode } from '../core/currency.ts';
 import { formatMinor } from '../core/money.ts';
-import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../core/payouts/payout-form.ts';
 import type { PayoutMethod } from '../core/payouts/payout-units.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
+import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { Refusal } from '../core/refusal.ts';
 import {
   lockPayoutSettings,

@@ -5,9 +5,9 @@ import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
-import { describeReplacement, readReplacements } from '../store/postgres/replacements.ts';
+import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
-import { readSetAside, type SetAside } from '../store/transactions/set-aside.ts';
+import { readSetAside, type SetAside } from '../store/transactions/undecided-transactions.ts';
 import type { Context } from './context.ts';
 import { getRates } from './quote.ts';
 

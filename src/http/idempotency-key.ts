@@ -1,4 +1,4 @@
-// The idempotency key of a write: where it is sent, what it may contain, and which part of the body it covers (behaviour §1). flow/once.ts
+// The idempotency key of a write: where it is sent, what it may contain, and which part of the body it covers (behaviour §1). flow/idempotency.ts
 // applies it.
 import { createHash } from 'node:crypto';
 import { KEY_MAX_LENGTH, longerThan, UNPRINTABLE } from '../contract/fields.ts';

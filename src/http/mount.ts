@@ -7,7 +7,7 @@ import type { MerchantApi } from '../contract/merchant-api.ts';
 import { withRawJson } from '../contract/raw-json.ts';
 import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import type { Context } from '../flow/context.ts';
-import { type Answer, once } from '../flow/once.ts';
+import { type Answer, once } from '../flow/idempotency.ts';
 import type { Caller } from '../flow/sign-in.ts';
 import type { Admit } from '../flow/token-pair.ts';
 import { addressKey } from './client-address.ts';

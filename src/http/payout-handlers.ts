@@ -1,6 +1,6 @@
 // The handlers of payouts, one for each row of their table.
 import type { PAYOUT_API } from '../contract/payout-api.ts';
-import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-form.ts';
+import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { cancelPayout, requestPayout } from '../flow/payout-life.ts';
 import { checkPayoutStatus, listPayouts } from '../flow/payout-reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../flow/payout-settings.ts';

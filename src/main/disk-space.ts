@@ -31,7 +31,7 @@ export function openDiskSpace(dataFolder: string, say: (line: string) => void): 
   };
 }
 
-/** The data folder, and that of PostgreSQL where it is elsewhere (postgres/place.ts). */
+/** The data folder, and that of PostgreSQL where it is elsewhere (postgres/cluster-paths.ts). */
 function foldersOf(dataFolder: string): readonly string[] {
   const marker = join(dataFolder, 'postgres-elsewhere');
   if (!existsSync(marker)) return [dataFolder];

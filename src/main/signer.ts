@@ -13,10 +13,10 @@ import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { grantAddresses } from './address-grants.ts';
 import { readIntentPublicKey } from './intent-key.ts';
-import { type Opened, onOpened } from './opened.ts';
+import { type Opened, onOpened } from './open-service.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
-import { keyringOptions, signerSocket } from './signer-place.ts';
+import { keyringOptions, signerSocket } from './signer-paths.ts';
 import { StartRefused } from './start-refused.ts';
 
 const DATABASE_SESSIONS = 2;

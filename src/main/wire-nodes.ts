@@ -9,7 +9,7 @@ import { RATE_SOURCES, type RateSourceName } from '../outside/rates/sources.ts';
 import { createChainNodes } from '../outside/utxo/by-currency.ts';
 import { configuredNodes } from './config/nodes.ts';
 import type { Config } from './config/table.ts';
-import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox/place.ts';
+import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from './sandbox/sandbox-paths.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
 
 /** How long to wait for a sandbox that is being created. */

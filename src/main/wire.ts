@@ -17,7 +17,7 @@ import { currenciesInUse } from '../store/chain/range-requests.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { configuredCoins } from './config/nodes.ts';
 import type { Config } from './config/table.ts';
-import { clockFile } from './sandbox/place.ts';
+import { clockFile } from './sandbox/sandbox-paths.ts';
 
 export type WireOptions = {
   /** What the database's list of sessions shows. */

@@ -3,7 +3,7 @@
 import { hostname } from 'node:os';
 import type { UtxoCode } from '../core/currency.ts';
 import { createSignerClient } from '../outside/signer-client.ts';
-import { recordReplacement } from '../store/postgres/replacements.ts';
+import { recordReplacement } from '../store/postgres/database-replacements.ts';
 import { Alarm } from '../worker/alarm.ts';
 import { createChainWatcher } from '../worker/chain-watcher.ts';
 import { workerJobs } from '../worker/jobs.ts';
@@ -11,11 +11,11 @@ import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payout-driver.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
 import { openLog } from './log.ts';
-import { type Opened, onOpened } from './opened.ts';
+import { type Opened, onOpened } from './open-service.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
-import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/place.ts';
-import { signerSocket } from './signer-place.ts';
+import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts';
+import { signerSocket } from './signer-paths.ts';
 import { wire } from './wire-nodes.ts';
 
 const DATABASE_SESSIONS = 10;

@@ -2,7 +2,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, hex } from '@scure/base';
 import { chainNetwork, type Network } from '../core/currency.ts';
-import type { Destinations } from '../core/payouts/payout-form.ts';
+import type { Destinations } from '../core/payouts/payout-validation.ts';
 import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */

@@ -5,8 +5,7 @@ import type { UtxoCode } from '../core/currency.ts';
 import type { NodeCondition } from '../core/ports.ts';
 import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../store/chain/node-conditions.ts';
-import { DatabaseReplaced } from '../store/postgres/identity.ts';
-import { createAskedInTurn } from './asked-in-turn.ts';
+import { DatabaseReplaced } from '../store/postgres/database-identity.ts';
 import { beginChain, followBlocks } from './block-follower.ts';
 import { type ChainContext, portOf } from './chain-context.ts';
 import { createChainRecord } from './chain-record.ts';
@@ -14,6 +13,7 @@ import { createProofLook, lookAtLocks } from './lock-watcher.ts';
 import type { MempoolReading } from './mempool-reader.ts';
 import { createMempoolWatcher, type Looked, type LookOptions } from './mempool-watcher.ts';
 import { createSubscription } from './node-pushes.ts';
+import { createNodeQueryRotation } from './node-query-rotation.ts';
 import { createOwnClock } from './own-clock.ts';
 import { alarmsOf, behindReason, isContested, type PassResult, passResult, STANDBY, troubleOf } from './pass-result.ts';
 import { type Followed, followFork } from './reorganisation.ts';
@@ -77,7 +77,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   let held: ChainCursor | null = null;
   /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
   let isOpen = true;
-  const lockedInTurn = createAskedInTurn();
+  const lockedInTurn = createNodeQueryRotation();
   const lookAtProofs = createProofLook(ctx, port);
   let triesAgainMs = 0;
   let generation = ctx.db.identity.generation;

@@ -6,7 +6,7 @@ import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
-import { hasMorePayments, setAside } from '../store/transactions/set-aside.ts';
+import { hasMorePayments, setAside } from '../store/transactions/undecided-transactions.ts';
 
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;

@@ -7,8 +7,8 @@ import { type ChainCursor, holdCursor } from '../store/chain/blocks.ts';
 import { readWaiting } from '../store/chain/payment-facts.ts';
 import { readLockable, readLocksOf, recordLocks } from '../store/chain/payment-locks.ts';
 import { wakeJudge } from '../store/chain/sightings.ts';
-import { type AskedInTurn, createAskedInTurn } from './asked-in-turn.ts';
 import type { ChainContext } from './chain-context.ts';
+import { createNodeQueryRotation, type NodeQueryRotation } from './node-query-rotation.ts';
 
 /**
  * Reads and records the locks of payments that are not final yet, as many as are asked about in one pass; does nothing on a chain whose
@@ -19,7 +19,7 @@ export async function lookAtLocks(
   ctx: ChainContext,
   port: ChainPort,
   cursor: ChainCursor,
-  inTurn: AskedInTurn,
+  inTurn: NodeQueryRotation,
 ): Promise<boolean> {
   const final = finalDepth(port.currency);
   if (final.lock === null) return false;
@@ -48,7 +48,7 @@ export type LookAtProofs = () => Promise<{ waiting: boolean; alarms: string[] }>
 
 /** Each look asks about as many as are asked about in one pass; a proof does not go away while its payment waits. */
 export function createProofLook(ctx: ChainContext, port: ChainPort): LookAtProofs {
-  const inTurn = createAskedInTurn();
+  const inTurn = createNodeQueryRotation();
   const proven = new Set<string>();
   return async () => {
     if (port.doubleSpendProofs === null) return { waiting: false, alarms: [] };

@@ -17,7 +17,13 @@ import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { bestChain, type Place } from './best-chain.ts';
 import { type Collector, createCollector } from './block-collector.ts';
-import { type BlockMemory, type BlockPrints, createBlockMemory, createPrinter, printsOf } from './block-prints.ts';
+import {
+  type BlockMemory,
+  createBlockMemory,
+  createPrinter,
+  printsOf,
+  type ScriptFingerprints,
+} from './block-script-fingerprints.ts';
 import type { ChainContext } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
 import { factBytes, readAhead } from './read-ahead.ts';
@@ -123,7 +129,7 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
   return blocks;
 }
 
-type CollectedBlock = { readonly row: BlockRow; readonly prints: BlockPrints; readonly collector: Collector };
+type CollectedBlock = { readonly row: BlockRow; readonly prints: ScriptFingerprints; readonly collector: Collector };
 
 function collectedBytes({ prints, collector }: CollectedBlock): number {
   return prints.byteLength + collector.memoryBytes;

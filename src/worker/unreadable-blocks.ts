@@ -1,8 +1,8 @@
 // A block that a node cannot give (pruned, or an answer that is wrong) may be large and stay unreadable for days: it is requested again after
 // growing pauses, and in between the last answer stands.
 import type { ChainPort } from '../core/ports.ts';
+import { createPauses, type Pauses } from './backoff.ts';
 import { troubleOf } from './pass-result.ts';
-import { createPauses, type Pauses } from './pauses.ts';
 
 export type UnreadableBlocks = {
   /** The port, except that its `readBlock` throws the same trouble again without a request until the block's pause is over. */

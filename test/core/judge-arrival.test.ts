@@ -1,7 +1,7 @@
 // A payment arrives: on time or late, and which rule applies in which status (rules 2, 3, 9, 10, 18, 21, 22; the terms before the table).
 import { describe, expect, test } from 'vitest';
 import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/reach.ts';
+import { REACH } from '../support/status-histories.ts';
 
 const HALF = 25_000n;
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/reach.ts';
+import { REACH } from '../support/status-histories.ts';
 
 const HALF = 25_000n;
 const ALL = Object.keys(REACH);

@@ -6,7 +6,7 @@ import { judge } from '../../src/core/judge/judge.ts';
 import { applyEvent } from '../../src/core/judge/steps.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS, type TransactionStatus, transition } from '../../src/core/transaction-states.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/reach.ts';
+import { REACH } from '../support/status-histories.ts';
 
 const ARROWS = new Set(
   TRANSITIONS.filter((row) => row.from !== row.to).map((row) => `${row.rule}: ${row.from ?? '–'} to ${row.to}`),

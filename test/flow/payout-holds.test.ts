@@ -20,7 +20,7 @@ import {
   shopWith,
   trip,
   world,
-} from './payout-shops.ts';
+} from './payout-merchants.ts';
 
 describe('a payout waits', () => {
   test('for the breaker, then for what is owed, then for approval, and goes on when nothing is left', async () => {

@@ -18,7 +18,7 @@ import {
   SCOPES,
   shopWith,
   world,
-} from './payout-shops.ts';
+} from './payout-merchants.ts';
 
 describe('a request', () => {
   test('that nothing holds is processing: amount and highest fee leave available for held, one event', async () => {

@@ -2,7 +2,7 @@
 // of owner, second program and thief that must stay in step with the model.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { judgeRefresh, refresh } from '../../src/flow/refresh.ts';
+import { judgeRefresh, refresh } from '../../src/flow/refresh-tokens.ts';
 import { createAuthenticator, signIn } from '../../src/flow/sign-in.ts';
 import type { TokenPair } from '../../src/flow/token-pair.ts';
 import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup, sameTokens } from './sign-in-setup.ts';

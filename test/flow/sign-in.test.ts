@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { addMerchant, addUser, ensureDemoMerchant, resumeMerchant, setUser, suspendMerchant } from '../../src/flow/merchants.ts';
-import { refresh } from '../../src/flow/refresh.ts';
+import { refresh } from '../../src/flow/refresh-tokens.ts';
 import { type Caller, createAuthenticator, signIn, signOut } from '../../src/flow/sign-in.ts';
 import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 

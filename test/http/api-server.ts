@@ -22,7 +22,7 @@ import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
-import { stayLookedAt } from '../support/looked-at.ts';
+import { stayLookedAt } from '../support/mark-watched.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';

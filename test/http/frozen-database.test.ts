@@ -1,7 +1,7 @@
 // A database that is there but does not answer: calls are refused in time, nothing that may have happened is called a failure, and when the
 // database answers again everything continues.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { once } from '../../src/flow/once.ts';
+import { once } from '../../src/flow/idempotency.ts';
 import { refusalOf } from '../../src/http/reply-error.ts';
 import { portsFor } from '../support/ports.ts';
 import { openRelayedDatabase } from '../support/relay.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { readiness } from '../../src/contract/system-api.ts';
-import { fits, type Schema } from '../support/fits.ts';
+import { fits, type Schema } from '../support/schema-check.ts';
 import { type ApiServer, makeApi } from './api-server.ts';
 
 let api: ApiServer;

@@ -2,7 +2,7 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { within } from '../../src/flow/context.ts';
-import { once } from '../../src/flow/once.ts';
+import { once } from '../../src/flow/idempotency.ts';
 import { createAuthenticator, signOut } from '../../src/flow/sign-in.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';

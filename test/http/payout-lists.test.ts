@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { MERCHANT_API } from '../../src/contract/merchant-api.ts';
 import { type Components, documentSchema } from '../../src/contract/shapes.ts';
-import { fits } from '../support/fits.ts';
 import { OUTSIDE } from '../support/funded.ts';
+import { fits } from '../support/schema-check.ts';
 import type { Reply } from './api-server.ts';
 import { api, merchantId, OTHER, refused, request, waiting } from './payout-calls.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { SANDBOX_API } from '../../src/contract/sandbox-api.ts';
 import { type Components, documentSchema } from '../../src/contract/shapes.ts';
-import { fits, type Schema } from '../support/fits.ts';
+import { fits, type Schema } from '../support/schema-check.ts';
 import { ask, refused, sandbox, withSandbox } from './support/controls.ts';
 import { post } from './support/table-service.ts';
 

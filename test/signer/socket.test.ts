@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { HDKey } from '@scure/bip32';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openIntentKey } from '../../src/main/intent-key.ts';
-import { signerSocket } from '../../src/main/signer-place.ts';
+import { signerSocket } from '../../src/main/signer-paths.ts';
 import { createSignerClient, type SignerClient } from '../../src/outside/signer-client.ts';
 import { accountPath, mnemonicOf } from '../../src/signer/accounts.ts';
 import { openSeed } from '../../src/signer/seed-file.ts';

@@ -1,6 +1,6 @@
 // Random numbers that can be repeated: the same seed gives the same numbers for ever, whatever library is installed.
 
-import { mulberry32 } from '../support/dice.ts';
+import { mulberry32 } from '../support/random.ts';
 
 export type Random = {
   /** At least 0, below 1. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { setUser } from '../../src/flow/merchants.ts';
-import { refresh } from '../../src/flow/refresh.ts';
+import { refresh } from '../../src/flow/refresh-tokens.ts';
 import { signIn } from '../../src/flow/sign-in.ts';
 import { readConfig } from '../../src/main/config/config.ts';
 import { printDemo } from '../../src/main/sandbox/demo-login.ts';

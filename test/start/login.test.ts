@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { type Place, placePostgres } from '../../src/main/postgres/place.ts';
+import { type Place, placePostgres } from '../../src/main/postgres/cluster-paths.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { dataFolderFor, startService } from '../support/service.ts';

@@ -10,7 +10,7 @@ import {
   readAhead,
   readKnown,
 } from '../../src/store/transactions/known-payments.ts';
-import { dice } from '../support/dice.ts';
+import { dice } from '../support/random.ts';
 import { openServiceOnDatabase, type Sent, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;

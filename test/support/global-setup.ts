@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { placePostgres } from '../../src/main/postgres/place.ts';
+import { placePostgres } from '../../src/main/postgres/cluster-paths.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { ensureDatabase } from '../../src/store/postgres/server.ts';
 import { TEMPLATE } from './names.ts';

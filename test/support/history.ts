@@ -3,8 +3,8 @@
 import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';
-import { dice } from './dice.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './judged-transaction.ts';
+import { dice } from './random.ts';
 
 /**
  * @param each told after every move, to read a history that failed

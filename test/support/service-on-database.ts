@@ -29,7 +29,7 @@ import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/tra
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createOwnClock } from '../../src/worker/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
-import { stayLookedAt } from './looked-at.ts';
+import { stayLookedAt } from './mark-watched.ts';
 import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 import { openSigner } from './signer.ts';

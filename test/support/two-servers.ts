@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { placePostgres } from '../../src/main/postgres/place.ts';
+import { placePostgres } from '../../src/main/postgres/cluster-paths.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { ensureDatabase } from '../../src/store/postgres/server.ts';
 import { openRelay } from './relay.ts';

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createCollector } from '../../src/worker/block-collector.ts';
-import { createPrinter } from '../../src/worker/block-prints.ts';
+import { createPrinter } from '../../src/worker/block-script-fingerprints.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

@@ -1,5 +1,5 @@
 // Bitcoin Cash; its parameters are those of Bitcoin Cash Node's chainparams.cpp.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
 
 export const BCH = {
@@ -42,4 +42,4 @@ export const BCH = {
     extendedKeys: [],
     unpayablePrefixes: [],
   },
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

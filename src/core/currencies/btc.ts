@@ -1,5 +1,5 @@
 // Bitcoin; its parameters are those of Bitcoin Core's chainparams.cpp and policy.h.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 import { addresses, PLAIN_DIALECT, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const BTC = {
@@ -37,4 +37,4 @@ export const BTC = {
     extendedKeys: SEGWIT_KEYS,
     unpayablePrefixes: [],
   },
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

@@ -1,5 +1,5 @@
 // Dash; its parameters are those of Dash Core's chainparams.cpp. Its quorums lock transactions (InstantSend) and blocks (ChainLocks).
-import type { CurrencyRow } from './row.ts';
+import type { CurrencyDefinition } from './currency-definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
 
 export const DASH = {
@@ -42,4 +42,4 @@ export const DASH = {
     extendedKeys: [{ form: 'drkp', public: 0x02fe52cc, private: 0x02fe52f8, mainnet: true }],
     unpayablePrefixes: [],
   },
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

@@ -1,5 +1,5 @@
 // Dogecoin; its parameters are those of Dogecoin Core's chainparams.cpp and policy.h.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
 
 export const DOGE = {
@@ -39,4 +39,4 @@ export const DOGE = {
     ],
     unpayablePrefixes: [],
   },
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

@@ -1,5 +1,5 @@
 // Ether.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 
 export const ETH = {
   code: 'ETH',
@@ -13,4 +13,4 @@ export const ETH = {
   requiredDepths: depths(6, 12, 32, 64, 64),
   rateSymbols: { kraken: ['ETHUSD', 'XETHZUSD'], coinbase: 'ETH-USD', bitstamp: 'ethusd', bitfinex: 'tETHUSD' },
   utxo: null,
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

@@ -1,5 +1,5 @@
 // Litecoin; its parameters are those of Litecoin Core's chainparams.cpp and policy.h. P2SH addresses had Bitcoin's version bytes before 2017.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 import { addresses, PLAIN_DIALECT, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const LTC = {
@@ -41,4 +41,4 @@ export const LTC = {
     ],
     unpayablePrefixes: ['ltcmweb', 'tmweb'],
   },
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

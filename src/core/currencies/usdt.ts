@@ -1,5 +1,5 @@
 // Tether USD, the ERC-20 token on Ethereum.
-import { type CurrencyRow, depths } from './row.ts';
+import { type CurrencyDefinition, depths } from './currency-definition.ts';
 
 export const USDT = {
   code: 'USDT',
@@ -13,4 +13,4 @@ export const USDT = {
   requiredDepths: depths(6, 12, 32, 64, 64),
   rateSymbols: { kraken: ['USDTUSD', 'USDTZUSD'], coinbase: 'USDT-USD', bitstamp: 'usdtusd', bitfinex: 'tUSTUSD' },
   utxo: null,
-} as const satisfies CurrencyRow;
+} as const satisfies CurrencyDefinition;

@@ -15,9 +15,9 @@ import { makeDue } from '../../store/postgres/schedules.ts';
 import { hurry } from '../../store/transactions/due.ts';
 import { beginAgain, reconcile } from '../../worker/reconciler.ts';
 import { settle } from '../sandbox/settle.ts';
-import { withBooks, withNodes } from './books.ts';
 import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './output.ts';
 import { openProgress } from './progress.ts';
+import { withBooks, withNodes } from './service-access.ts';
 
 type Options = {
   readonly json?: boolean;

@@ -11,10 +11,10 @@ import { beginAgain } from '../../worker/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan-all.ts';
 import { configuredCoins } from '../config/nodes.ts';
 import { breakerLine, breakerValue } from './audit.ts';
-import { withBooks, withNodes } from './books.ts';
 import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './output.ts';
 import { priceLines, pricesValue, sourceValue } from './prices.ts';
 import { openProgress } from './progress.ts';
+import { withBooks, withNodes } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 

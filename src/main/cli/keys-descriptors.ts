@@ -4,9 +4,9 @@ import { receivingDescriptor } from '../../core/descriptor.ts';
 import { usedIndexes } from '../../store/chain/address-ranges.ts';
 import { readSkipped, type SkippedAddresses } from '../../store/chain/signer-status.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
-import { withBooks } from './books.ts';
 import { askSigner } from './keys-verify.ts';
 import { print } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type Range = {
   readonly first: number;

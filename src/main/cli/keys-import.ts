@@ -7,10 +7,10 @@ import type { Context } from '../../flow/context.ts';
 import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
 import { importKey } from '../../store/chain/xpubs.ts';
 import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/account-scan.ts';
-import type { Opened } from '../opened.ts';
+import type { Opened } from '../open-service.ts';
 import { StartRefused } from '../start-refused.ts';
-import { withBooks } from './books.ts';
 import { CommandFailed, print } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type Options = {
   readonly json?: boolean;

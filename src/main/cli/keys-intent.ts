@@ -3,7 +3,7 @@ import { changeTrust, isIntentKey, trustedIntentKeys } from '../../signer/intent
 import { readConfig } from '../config/config.ts';
 import { makeDataFolder } from '../data-folder.ts';
 import { readIntentPublicKey } from '../intent-key.ts';
-import { signerFolder } from '../signer-place.ts';
+import { signerFolder } from '../signer-paths.ts';
 import { CommandFailed, print } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };

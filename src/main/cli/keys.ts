@@ -8,13 +8,13 @@ import { firstIndexOfNewDatabase } from '../../signer/databases.ts';
 import { createSeed, hasSeed } from '../../signer/seed-file.ts';
 import { describeSkipped, readSkipped } from '../../store/chain/signer-status.ts';
 import { listKeys } from '../../store/chain/xpubs.ts';
-import { withBooks } from './books.ts';
 import { showDescriptors } from './keys-descriptors.ts';
 import { importXpub } from './keys-import.ts';
 import { changeIntent, showIntent } from './keys-intent.ts';
 import { restoreSeed, sealing } from './keys-restore.ts';
 import { verify } from './keys-verify.ts';
 import { CommandFailed, group, leaf, print, table, writeOut } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 

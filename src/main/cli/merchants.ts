@@ -4,8 +4,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { isScope, SCOPES } from '../../core/credentials.ts';
 import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../flow/merchants.ts';
 import { listMerchants } from '../../store/merchants/merchants.ts';
-import { withSignIns } from './books.ts';
 import { group, leaf, print, table } from './output.ts';
+import { withSignIns } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 type Credentials = { readonly username: string; readonly password?: string };

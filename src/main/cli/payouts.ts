@@ -6,8 +6,8 @@ import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/payout-st
 import { approvePayout } from '../../flow/payout-life.ts';
 import { resolvePayout } from '../../flow/payout-resolve.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/payout-reads.ts';
-import { withBooks } from './books.ts';
 import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;

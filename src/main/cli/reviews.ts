@@ -4,8 +4,8 @@ import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { resolveTransaction } from '../../flow/transaction-life.ts';
 import { listReviews, type Review } from '../../store/transactions/reviews.ts';
-import { withBooks } from './books.ts';
 import { group, leaf, print, table, watchedCode } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;

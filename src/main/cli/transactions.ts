@@ -7,8 +7,8 @@ import {
   findTransactions,
   readFoundTransaction,
 } from '../../store/transactions/lookup.ts';
-import { withBooks } from './books.ts';
 import { CommandFailed, group, leaf, print, table } from './output.ts';
+import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const SHOWN = 20;

@@ -9,7 +9,7 @@ import { createUtxoNode } from '../../outside/utxo/node.ts';
 import { createKeyring } from '../../signer/keyring.ts';
 import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.ts';
 import { openDatabase } from '../postgres/embedded.ts';
-import { keyringOptions, signerFolder } from '../signer-place.ts';
+import { keyringOptions, signerFolder } from '../signer-paths.ts';
 import { pricing } from '../wire-nodes.ts';
 import { secretFiles } from './config.ts';
 import { configuredNodes } from './nodes.ts';

@@ -19,8 +19,8 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { identityOf, worksIn } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
+import type { Place } from './cluster-paths.ts';
 import { endOfOrphans } from './orphans.ts';
-import type { Place } from './place.ts';
 
 /** The login user of our own clusters: their superuser, who can log in only through the socket's folder. */
 const LOGIN = 'bursar';

@@ -7,7 +7,7 @@ import type { Config } from '../config/table.ts';
 import { identityOf, isAlive, lock } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './cluster.ts';
-import { placePostgres } from './place.ts';
+import { placePostgres } from './cluster-paths.ts';
 
 export type OpenDatabase = {
   /** URL of the database; its user may migrate it. */

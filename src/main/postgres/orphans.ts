@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { workersIn, worksIn } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
-import type { Place } from './place.ts';
+import type { Place } from './cluster-paths.ts';
 
 /** Children of a server that was killed notice it within a second, unless they cannot. */
 const ORPHANS_WITHIN_MS = 3_000;

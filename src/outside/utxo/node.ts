@@ -13,7 +13,7 @@ import type {
 import { checkHeader, readBlockBytes } from './block.ts';
 import { displayHash, Malformed } from './bytes.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
-import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks.ts';
+import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './instant-locks.ts';
 import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './node-reading.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './node-trouble.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';

@@ -5,7 +5,7 @@ import { mulDivUp, parseAmount } from '../../core/money.ts';
 import { feeOf, isActive, tip } from './chain-state.ts';
 import type { Dialect } from './dialects.ts';
 import { objection, policyRefusal } from './mempool-policy.ts';
-import { worded } from './reject-words.ts';
+import { worded } from './reject-messages.ts';
 import { amount, type Json, regtestParameters } from './rpc-answers.ts';
 import {
   hash,

@@ -1,10 +1,10 @@
 // Connections to PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
 // serialization failure or a deadlock. All SQL is in this folder's layer; callers never see a client outside a closure.
 import pg from 'pg';
-import { createIdentity, type DatabaseIdentity, identify } from './identity.ts';
+import { createIdentity, type DatabaseIdentity, identify } from './database-identity.ts';
 import { type Listen, openListening } from './listen.ts';
-import { openOverdue, PATIENT } from './overdue.ts';
 import { openSessionLocks, type SessionLock } from './session-locks.ts';
+import { openOverdue, PATIENT } from './session-timeouts.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));

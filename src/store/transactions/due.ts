@@ -12,7 +12,7 @@ export type DueTransaction = {
 /** A transaction with more payments is decided by itself. */
 const LARGE = 200;
 
-/** SQL: whether a transaction rests after a failure (set-aside.ts). */
+/** SQL: whether a transaction rests after a failure (undecided-transactions.ts). */
 const RESTS = (id: string): string =>
   `exists (select 1 from set_aside a where a.transaction_id = ${id} and a.rests_until > clock_timestamp())`;
 

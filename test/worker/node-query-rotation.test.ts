@@ -1,9 +1,9 @@
 // Of very many transactions a node is asked about some in each pass: new ones first, and each of the others in its turn.
 import { expect, test } from 'vitest';
-import { createAskedInTurn } from '../../src/worker/asked-in-turn.ts';
+import { createNodeQueryRotation } from '../../src/worker/node-query-rotation.ts';
 
 test('new ones come first, then those that were asked about longest ago; each has its turn', () => {
-  const inTurn = createAskedInTurn(3);
+  const inTurn = createNodeQueryRotation(3);
   expect(inTurn.next(['a', 'b'])).toEqual(['a', 'b']);
   expect(inTurn.next(['a', 'b', 'c', 'd'])).toEqual(['c', 'd', 'a']);
   expect(inTurn.next(['a', 'b', 'c', 'd'])).toEqual(['b', 'c', 'd']);
@@ -14,7 +14,7 @@ test('new ones come first, then those that were asked about longest ago; each ha
 });
 
 test('of thousands no pass asks about more than some hundreds', () => {
-  const inTurn = createAskedInTurn();
+  const inTurn = createNodeQueryRotation();
   const all = Array.from({ length: 3_000 }, (_, n) => `${n}`);
   const passes = Array.from({ length: 6 }, () => inTurn.next(all));
   expect(passes.map((pass) => pass.length)).toEqual(Array(6).fill(500));

@@ -1,4 +1,4 @@
-// The times at which a worker found that the database was replaced (identity.ts).
+// The times at which a worker found that the database was replaced (database-identity.ts).
 import type { Sql } from './connect.ts';
 
 export type Replacement = { readonly evidence: string; readonly noticedAt: Date };

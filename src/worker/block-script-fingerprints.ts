@@ -5,11 +5,11 @@ import type { WatchList } from '../core/ports.ts';
 import { hashOf } from './keyed-hash.ts';
 
 /** 32 bits of each different output script under this process's key: no match is ever missed, a few are false. */
-export type BlockPrints = Uint32Array;
+export type ScriptFingerprints = Uint32Array;
 
 export type BlockMemory = {
-  get(blockHash: string): BlockPrints | undefined;
-  set(blockHash: string, prints: BlockPrints): void;
+  get(blockHash: string): ScriptFingerprints | undefined;
+  set(blockHash: string, prints: ScriptFingerprints): void;
 };
 
 /** 16 MB: about two weeks of full Bitcoin blocks. */
@@ -19,7 +19,7 @@ const ENTRY = 64;
 
 /** Drops what was used longest ago. */
 export function createBlockMemory(mostPrints = MOST_PRINTS): BlockMemory {
-  const known = new Map<string, BlockPrints>();
+  const known = new Map<string, ScriptFingerprints>();
   let held = 0;
   return {
     get(blockHash) {
@@ -43,12 +43,12 @@ export function createBlockMemory(mostPrints = MOST_PRINTS): BlockMemory {
   };
 }
 
-function sizeOf(prints: BlockPrints | undefined): number {
+function sizeOf(prints: ScriptFingerprints | undefined): number {
   return prints === undefined ? 0 : ENTRY + prints.length;
 }
 
 /** A watch list that watches nothing and records the print of every output script; `also` is asked about each script too. */
-export function createPrinter(also?: WatchList): { readonly watch: WatchList; prints(): BlockPrints } {
+export function createPrinter(also?: WatchList): { readonly watch: WatchList; prints(): ScriptFingerprints } {
   const seen = createPrintSet();
   return {
     watch: {
@@ -87,7 +87,7 @@ function createPrintSet() {
       size = 0;
       for (const one of old) if (one !== 0) put(one);
     },
-    values(): BlockPrints {
+    values(): ScriptFingerprints {
       const prints = new Uint32Array(size + (hasZero ? 1 : 0));
       let at = 0;
       for (const print of slots) if (print !== 0) prints[at++] = print;
@@ -97,7 +97,7 @@ function createPrintSet() {
 }
 
 /** Returns a function that tests whether a block's prints may include one of these scripts; false is certain. */
-export function printsOf(scripts: readonly Uint8Array[]): (prints: BlockPrints) => boolean {
+export function printsOf(scripts: readonly Uint8Array[]): (prints: ScriptFingerprints) => boolean {
   const wanted = new Set(scripts.map((script) => hashOf(script, 0, script.length)));
   return (prints) => prints.some((print) => wanted.has(print));
 }

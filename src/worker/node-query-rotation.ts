@@ -1,14 +1,14 @@
 // Which transactions a node is asked about in one pass, where the answer may change at any time and anybody can make very many of them: those
 // that were never asked about first, then those that were asked about longest ago.
 
-export type AskedInTurn = {
+export type NodeQueryRotation = {
   /** @param open all that must be asked about some time; others are forgotten */
   next(open: Iterable<string>): readonly string[];
 };
 
 const MOST_IN_A_PASS = 500;
 
-export function createAskedInTurn(most = MOST_IN_A_PASS): AskedInTurn {
+export function createNodeQueryRotation(most = MOST_IN_A_PASS): NodeQueryRotation {
   /** In the order in which they were asked about. */
   const asked = new Set<string>();
   return {

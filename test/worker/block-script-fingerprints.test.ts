@@ -1,7 +1,7 @@
 // What is remembered of blocks: no script that a block pays is ever missed, and no more memory is used than allowed.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createBlockMemory, createPrinter, printsOf } from '../../src/worker/block-prints.ts';
+import { createBlockMemory, createPrinter, printsOf } from '../../src/worker/block-script-fingerprints.ts';
 
 function printed(scripts: readonly Uint8Array[]): Uint32Array {
   const printer = createPrinter();

@@ -8,7 +8,7 @@ import { readReadiness } from '../../flow/readiness.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
 import { hurry } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';
-import { type SandboxEndpoint, untilSandboxAnswers } from './place.ts';
+import { type SandboxEndpoint, untilSandboxAnswers } from './sandbox-paths.ts';
 
 const LOOK_EVERY_MS = 15;
 

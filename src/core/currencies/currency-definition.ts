@@ -25,7 +25,7 @@ export type RequiredDepths = {
   readonly final: RequiredDepth;
 };
 
-export type CurrencyRow = {
+export type CurrencyDefinition = {
   readonly code: string;
   readonly name: string;
   readonly family: Family;
