@@ -41,7 +41,7 @@ describe('a real bitcoind', () => {
     await expect.poll(blockAnnounced, within).toBeGreaterThan(0);
     // not those of a block: its announcement replaces them
     const paymentAnnounced = async () => {
-      await daemon.pay(await daemon.address(), 0.001);
+      await daemon.pay(await daemon.address(), '0.001');
       return transactions;
     };
     await expect.poll(paymentAnnounced, within).toBeGreaterThan(0);
