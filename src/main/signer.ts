@@ -13,9 +13,9 @@ import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { grantAddresses } from './address-grants.ts';
 import { readIntentPublicKey } from './intent-key.ts';
-import { type Opened, onOpened } from './open-service.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
+import { type Opened, onOpened } from './process-setup.ts';
 import { keyringOptions, signerSocket } from './signer-paths.ts';
 import { StartRefused } from './start-refused.ts';
 

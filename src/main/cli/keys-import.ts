@@ -7,7 +7,7 @@ import type { Context } from '../../flow/context.ts';
 import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
 import { importKey } from '../../store/chain/xpubs.ts';
 import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/account-scan.ts';
-import type { Opened } from '../open-service.ts';
+import type { Opened } from '../process-setup.ts';
 import { StartRefused } from '../start-refused.ts';
 import { CommandFailed, print } from './output.ts';
 import { withBooks } from './service-access.ts';

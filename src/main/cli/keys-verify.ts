@@ -10,7 +10,7 @@ import { createKeyring } from '../../signer/keyring.ts';
 import { SeedTrouble } from '../../signer/seed-file.ts';
 import { readSignerStatus, type SignerStatus } from '../../store/chain/signer-status.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
-import type { Opened } from '../open-service.ts';
+import type { Opened } from '../process-setup.ts';
 import { keyringOptions, signerFolder, signerSocket } from '../signer-paths.ts';
 import { EXIT, print, verdict } from './output.ts';
 import { withBooks } from './service-access.ts';

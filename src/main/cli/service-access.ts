@@ -1,7 +1,7 @@
 // What a command needs of the service: its database (joined or started) and the context of the operations.
 import type { Context } from '../../flow/context.ts';
 import type { SignInContext } from '../../flow/token-pair.ts';
-import { type Opened, open } from '../open-service.ts';
+import { type Opened, open } from '../process-setup.ts';
 import type { Wired } from '../wire.ts';
 
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
