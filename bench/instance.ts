@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { clusterUrl, runningServer } from '../src/main/postgres/cluster.ts';
-import { type Place, placePostgres } from '../src/main/postgres/cluster-paths.ts';
+import { type ClusterPaths, clusterPaths } from '../src/main/postgres/cluster-paths.ts';
 import { ensureDatabase } from '../src/store/postgres/server.ts';
 import { childrenOf, commandLine } from './processes.ts';
 
@@ -68,29 +68,29 @@ export async function startInstance(nodeOptions: string, blockSeconds = 0): Prom
     });
   });
   child.stdout?.resume();
-  const place = placePostgres(data);
+  const paths = clusterPaths(data);
   return {
     port,
     groupPid: child.pid as number,
     apiPid: onlyOne(childrenOf(child.pid as number).filter((pid) => commandLine(pid).some((word) => word.endsWith('/api.ts')))),
-    postmasterPid: onlyOne([runningServer(place)].filter((pid) => pid !== null)),
-    databaseUrl: clusterUrl(place, 'bursar'),
+    postmasterPid: onlyOne([runningServer(paths)].filter((pid) => pid !== null)),
+    databaseUrl: clusterUrl(paths, 'bursar'),
     token: () => signIn(port),
     async emptyDatabase(name) {
-      await ensureDatabase(clusterUrl(place, 'postgres'), name);
-      return clusterUrl(place, name);
+      await ensureDatabase(clusterUrl(paths, 'postgres'), name);
+      return clusterUrl(paths, name);
     },
     async stop() {
       child.kill('SIGTERM');
       await exited;
-      remove(data, place);
+      remove(data, paths);
     },
   };
 }
 
-function remove(data: string, place: Place): void {
+function remove(data: string, paths: ClusterPaths): void {
   rmSync(data, { recursive: true, force: true });
-  if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+  if (!paths.folder.startsWith(data)) rmSync(dirname(paths.folder), { recursive: true, force: true });
 }
 
 function onlyOne(pids: readonly number[]): number {

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runningServer } from '../src/main/postgres/cluster.ts';
-import { placePostgres } from '../src/main/postgres/cluster-paths.ts';
+import { clusterPaths } from '../src/main/postgres/cluster-paths.ts';
 import { median } from './measure.ts';
 import { commandLine, proportionalBytes, treeOf } from './processes.ts';
 import { type Figure, figureTable } from './report.ts';
@@ -81,7 +81,7 @@ async function start(data: string): Promise<Started> {
 
 /** The proportional set size of every process below npm and of PostgreSQL's. */
 function memoryOf(npm: ChildProcess, data: string): Figure {
-  const server = runningServer(placePostgres(data));
+  const server = runningServer(clusterPaths(data));
   if (npm.pid === undefined || server === null) throw new Error('npm or PostgreSQL does not run');
   const parts = new Map<string, number>();
   for (const pid of new Set([...treeOf(npm.pid), ...treeOf(server)])) {

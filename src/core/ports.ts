@@ -29,7 +29,7 @@ export type NodeCondition =
       /** Which of several nodes we read (host and port); absent where there is only one. */
       readonly node?: string;
       /** Whether our nodes agree about the chain; absent where there is only one. */
-      readonly accord?: NodeAccord;
+      readonly agreement?: NodeAgreement;
       /** What is wrong with the other nodes that could not take this one's place, each named. */
       readonly others?: readonly string[];
       /** A pruned node has no block below this height. */
@@ -59,7 +59,7 @@ export type NodeTroubleState =
  * The result of comparing several nodes. `agreed`: two of them hold this block, the highest that both have. `contested`: at a height that
  * both have they hold different blocks. `unknown`: no two could be asked, so the last result still holds.
  */
-export type NodeAccord =
+export type NodeAgreement =
   | { readonly state: 'agreed'; readonly height: number; readonly hash: string }
   | { readonly state: 'unknown' }
   | {

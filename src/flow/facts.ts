@@ -3,7 +3,7 @@
 import { requiredDepth } from '../core/confirmations.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import type { CaseTransaction, ChainView, Payment } from '../core/judge/case.ts';
-import { DAY_MS } from '../core/judge/times.ts';
+import { LATE_BLOCK_AFTER_MS } from '../core/judge/times.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type ChainFacts, readBlocks, readChainFacts } from '../store/transactions/case-facts.ts';
@@ -29,7 +29,7 @@ export async function readFacts(
     const wanted = locked.map((one) => ({
       currency: one.transaction.currency,
       heights: heightsOf(one.transaction, paymentsOf(one), chains),
-      ratesAfterMs: one.transaction.windowEndsAtMs + DAY_MS,
+      ratesAfterMs: one.transaction.windowEndsAtMs + LATE_BLOCK_AFTER_MS,
     }));
     const blocks = await readBlocks(sql, wanted, { tips, nowMs: ctx.ports.clock.now() });
     if (blocks === null) continue;

@@ -57,7 +57,7 @@ export async function decideInTurns(
   { decision, portion }: { readonly decision?: MerchantDecision; readonly portion?: number },
 ): Promise<Judged> {
   const turns = createTurns();
-  const it: Case = { ...caseOf(ctx, facts, balances), ...(portion === undefined ? {} : { room: portion }) };
+  const it: Case = { ...caseOf(ctx, facts, balances), ...(portion === undefined ? {} : { portionLeft: portion }) };
   let verdict = await inTurns(turns, it);
   if (decision !== undefined) {
     decision(it);
@@ -90,15 +90,15 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_A
     else if (isLookedAt(payment, before)) looked.push(payment);
   }
   const isMuch = decided.length > portion;
-  const room = isMuch ? 0 : portion - decided.length;
+  const left = isMuch ? 0 : portion - decided.length;
   return {
     before: facts.locked,
     transaction: it.transaction,
-    payments: [...(isMuch ? [] : decided), ...looked.slice(0, room)],
+    payments: [...(isMuch ? [] : decided), ...looked.slice(0, left)],
     later: isMuch ? decided : [],
     steps: it.steps,
     verdict,
     nowMs: it.nowMs,
-    more: it.more === true || isMuch || looked.length > room,
+    more: it.more === true || isMuch || looked.length > left,
   };
 }

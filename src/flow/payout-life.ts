@@ -11,7 +11,7 @@ import { checkMinimum, payoutAmount } from '../core/payouts/payout-validation.ts
 import { usdForCryptoUp } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
-import { type Place, readPlace, readRequestFacts } from '../store/payouts/hold-facts.ts';
+import { readRequestFacts, readScriptOwner, type ScriptOwner } from '../store/payouts/hold-facts.ts';
 import {
   insertPayout,
   lockPayout,
@@ -52,7 +52,7 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const nowMs = ctx.ports.clock.now();
     const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
     const guards = guardsOf(facts.settings, nowMs);
-    refusePlace(facts.place, merchantId);
+    refuseOwnScript(facts.owner, merchantId);
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(request.method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
@@ -105,13 +105,13 @@ function signed(ctx: Context, payout: RequestedPayout, script: Uint8Array): Retu
 
 /** @throws Refusal invalid_destination for an address of this installation */
 export async function refuseOurAddress(sql: Sql, script: Uint8Array, merchantId: bigint): Promise<void> {
-  refusePlace(await readPlace(sql, script), merchantId);
+  refuseOwnScript(await readScriptOwner(sql, script), merchantId);
 }
 
-function refusePlace(place: Place, merchantId: bigint): void {
+function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
-  if (place.isOurOwn || place.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
-  if (place.merchantId !== null)
+  if (owner.isOurOwn || owner.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
+  if (owner.merchantId !== null)
     throw refused('destination is an address of another merchant on this server; those cannot be paid by a payout yet.');
 }
 

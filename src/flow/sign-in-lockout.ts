@@ -11,19 +11,19 @@ import type { SignInContext, TokenPair } from './token-pair.ts';
 const FAILURES_COUNT_MS = 15 * 60_000;
 
 /**
- * {@link signIn}, unless this place and username had too many failures in the 15 minutes that the first of them opened. Refused: as signIn
- * does, and `rate_limited` with the seconds until the window has passed.
- * @param from.place where the call comes from, such as "192.0.2.1"
+ * {@link signIn}, unless this IP address and username had too many failures in the 15 minutes that the first of them opened. Refused: as
+ * signIn does, and `rate_limited` with the seconds until the window has passed.
+ * @param from.ipAddress where the call comes from, such as "192.0.2.1"
  * @param from.allowed how many failures are answered as `invalid_credentials`
  */
 export async function guardedSignIn(
   ctx: SignInContext,
   credentials: { readonly username: string; readonly password: string },
-  from: { readonly place: string; readonly allowed: number },
+  from: { readonly ipAddress: string; readonly allowed: number },
 ): Promise<TokenPair> {
   const { clock } = ctx.ports;
   const name = usernameKey(credentials.username) ?? credentials.username;
-  const key = createHash('sha256').update(`${from.place} ${name}`).digest();
+  const key = createHash('sha256').update(`${from.ipAddress} ${name}`).digest();
   await refuseBlocked();
   let pair: TokenPair;
   try {

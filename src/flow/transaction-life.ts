@@ -45,8 +45,8 @@ export async function createTransaction(
   },
 ): Promise<CreatedTransaction> {
   let priced = await quote(ctx, input.method, input.usdMinor);
-  const place = await ctx.batches.nextAddress(priced.currency);
-  if (place === null)
+  const next = await ctx.batches.nextAddress(priced.currency);
+  if (next === null)
     throw new Refusal('currency_unavailable', { message: `No account key of ${priced.currency} is known; see "bursar keys".` });
   const nowMs = ctx.ports.clock.now();
   const transactionId = sortableId('txn_', nowMs, ctx.ports.rng.bytes(10));
@@ -59,9 +59,9 @@ export async function createTransaction(
     rate: formatRate(rate),
     label: input.label,
     email: input.email,
-    address: place.address,
-    script: place.script,
-    addressIndex: place.index,
+    address: next.address,
+    script: next.script,
+    addressIndex: next.index,
     createdAtMs: nowMs,
     windowEndsAtMs: nowMs + WINDOW_MS,
   });
@@ -75,8 +75,8 @@ export async function createTransaction(
   }
   return {
     transactionId,
-    address: place.address,
-    uri: paymentUri(priced.currency, place.address, priced.amountDue),
+    address: next.address,
+    uri: paymentUri(priced.currency, next.address, priced.amountDue),
     currency: priced.currency,
     amountDue: priced.amountDue,
     usdMinor: input.usdMinor,

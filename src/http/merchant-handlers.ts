@@ -25,7 +25,7 @@ const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {
   async auth({ ctx, context, request }, body) {
-    const from = { place: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, context.rateLimitScale) };
+    const from = { ipAddress: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, context.rateLimitScale) };
     return pairReply(await guardedSignIn(ctx, body, from));
   },
 

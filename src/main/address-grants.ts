@@ -35,7 +35,7 @@ export async function grantAddresses(
   }
   async function work(): Promise<void> {
     if (!(await lock.acquire())) {
-      await lock.relieve();
+      await lock.terminateStaleHolder();
       trouble('another signer gives out addresses for this database: this one waits until that has ended');
       return;
     }

@@ -9,7 +9,7 @@ import {
   announceApiPeer,
   type BucketRow,
   drainCounts,
-  pourCounts,
+  mergeCounts,
   pruneCounts,
   takeCalls,
 } from '../store/merchants/call-counts.ts';
@@ -56,7 +56,7 @@ export function openApiPeers(db: Database, now: () => number, onTrouble: (error:
     alone = false;
     void turn(async () => {
       try {
-        await pourCounts(db, known(limits, now()));
+        await mergeCounts(db, known(limits, now()));
       } finally {
         await lock.yield();
       }

@@ -20,7 +20,7 @@ import { wireBooks } from './wire.ts';
 const DATABASE_SESSIONS = 16;
 /** A database that does not answer a call of the API in this time makes it 503. */
 const ANSWERS_WITHIN_MS = 5_000;
-const WORLD_WITHIN_MS = 20_000;
+const SANDBOX_READY_WITHIN_MS = 20_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
@@ -56,7 +56,8 @@ async function start({ config, database }: Opened): Promise<Running> {
     report: (what, message) => outage.report(what, message),
     version: version(),
   });
-  if (network === 'sandbox' && isSupervised()) await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), WORLD_WITHIN_MS);
+  if (network === 'sandbox' && isSupervised())
+    await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), SANDBOX_READY_WITHIN_MS);
   const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.report(what, message));
   await join();
   try {

@@ -37,20 +37,20 @@ const TOLD_WITHIN_MS = 30_000;
 export async function untilReady(base: string, waiting: Waiting): Promise<void> {
   const began = performance.now();
   let until = began + READY_WITHIN_MS;
-  let last = { missing: '', sinceMs: began, isTold: false };
+  let last = { missing: '', sinceMs: began, isReported: false };
   while (!waiting.isStopping()) {
     const { status, answer, text } = await ask(base);
     const missing = status === 200 ? foreignNodes(answer, waiting, performance.now() - began) : wanted(answer);
     if (status === 200 && missing === '') return;
-    if (missing !== last.missing) last = { missing, sinceMs: performance.now(), isTold: false };
+    if (missing !== last.missing) last = { missing, sinceMs: performance.now(), isReported: false };
     if (missing !== '') until = performance.now() + READY_WITHIN_MS;
     // what the database still holds from an earlier start is outdated in a moment
-    if (missing !== '' && !last.isTold && performance.now() > last.sinceMs + TOLD_AFTER_MS) {
+    if (missing !== '' && !last.isReported && performance.now() > last.sinceMs + TOLD_AFTER_MS) {
       waiting.say(`not ready: ${missing}`);
-      last.isTold = true;
+      last.isReported = true;
     }
     if (performance.now() > until) throw new StartRefused(`the service is not ready after ${READY_WITHIN_MS / 1000} s: ${text}`);
-    await delay(last.isTold ? 500 : 20);
+    await delay(last.isReported ? 500 : 20);
   }
 }
 

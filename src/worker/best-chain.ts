@@ -1,9 +1,8 @@
 // Walks along the blocks that we have recorded as the best chain, as far as the node agrees, for everything that reads blocks again.
+import type { BlockRef } from '../core/block-ref.ts';
 import type { ChainPort } from '../core/ports.ts';
 import { CursorMoved, hashesDown } from '../store/chain/blocks.ts';
 import type { ChainContext } from './chain-context.ts';
-
-export type Place = { readonly height: number; readonly hash: string };
 
 const PAGE = 500;
 
@@ -16,7 +15,7 @@ export async function* bestChain(
   ctx: ChainContext,
   port: ChainPort,
   { from, to }: { readonly from: number; readonly to: number },
-): AsyncGenerator<Place> {
+): AsyncGenerator<BlockRef> {
   if (from > to) return;
   const last = await port.hashAt(to);
   const check = async (): Promise<void> => {

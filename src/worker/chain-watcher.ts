@@ -180,7 +180,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
     let askedMs = performance.now();
     async function isSure(): Promise<boolean> {
       if (condition.state !== 'ready') return false;
-      if (condition.accord === undefined || performance.now() - askedMs < COMPARED_MS) return true;
+      if (condition.agreement === undefined || performance.now() - askedMs < COMPARED_MS) return true;
       condition = await ask(atMs, false);
       askedMs = performance.now();
       return condition.state === 'ready';
@@ -219,7 +219,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
   async function isElected(quiet: boolean): Promise<boolean> {
     if (await lock.acquire()) return true;
     // when a frozen watcher wakes up, the cursor's epoch keeps what it does out of the books
-    await lock.relieve();
+    await lock.terminateStaleHolder();
     await pushes.close();
     ownClock.forget();
     beginAnew();

@@ -2,7 +2,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
-import { describeUnprotected, takeUntold } from '../store/chain/unprotected-coins.ts';
+import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
@@ -101,7 +101,7 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, report
   return async (hurried = false) => {
     const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
     if (blocksRead > 0) {
-      for (const coin of await takeUntold(ctx.db, currency, ctx.ports.clock.now()))
+      for (const coin of await takeUnreported(ctx.db, currency, ctx.ports.clock.now()))
         report(`chain ${currency}`, new Alarm(describeUnprotected(coin)));
     }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));

@@ -55,13 +55,13 @@ export function behindReason(node: { readonly height: number | null }, read: { r
 }
 
 export function isContested(condition: NodeCondition): boolean {
-  return condition.state === 'ready' && condition.accord?.state === 'contested';
+  return condition.state === 'ready' && condition.agreement?.state === 'contested';
 }
 
 export function alarmsOf(condition: NodeCondition): string[] {
   if (condition.state !== 'ready') return [];
-  const { accord, others = [] } = condition;
-  return [...(accord?.state === 'contested' ? [`the nodes contradict each other: ${accord.reason}`] : []), ...others];
+  const { agreement, others = [] } = condition;
+  return [...(agreement?.state === 'contested' ? [`the nodes contradict each other: ${agreement.reason}`] : []), ...others];
 }
 
 /** The node's trouble that a call of the port threw (outside/utxo/node-trouble), or null for any other error. */

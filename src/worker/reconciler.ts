@@ -1,5 +1,7 @@
 // Reads every chain a second time, at final depth and independently of what the watchers recorded: it records what our addresses received
 // there, and the audit compares that with payments and ledger.
+
+import type { BlockRef } from '../core/block-ref.ts';
 import { finalDepth } from '../core/confirmations.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../core/ports.ts';
@@ -7,7 +9,6 @@ import { CursorMoved, readCursor } from '../store/chain/blocks.ts';
 import {
   addReceipts,
   beginReconciled,
-  type Place,
   type Receipt,
   type Reconciled,
   readReconciled,
@@ -108,7 +109,7 @@ async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled)
  * The highest block that was read here and is on the node's chain; null when none of the kept ones is. The watchers' blocks cannot be used:
  * they already hold the new branch.
  */
-async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<Place | null> {
+async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<BlockRef | null> {
   for (let height = fromHeight; ; ) {
     const page = await reconciledDown(ctx.db, port.currency, height, PAGE);
     for (const own of page) if ((await port.hashAt(own.height)) === own.hash) return own;
@@ -119,7 +120,7 @@ async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number
 }
 
 /** Everything is read again, including the first block, in which nothing was searched before: it may have been replaced as well. */
-async function beforeAll(port: ChainPort, at: Reconciled): Promise<Place> {
+async function beforeAll(port: ChainPort, at: Reconciled): Promise<BlockRef> {
   const height = Math.max(0, at.fromHeight - 1);
   const hash = await port.hashAt(height);
   if (hash === null) throw new CursorMoved(`the node of ${port.currency} has no block ${height}`);

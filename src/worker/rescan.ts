@@ -1,5 +1,7 @@
 // Reads blocks again that the watchers have passed: rule 8's last look-up of single addresses, and the deep scan that compares every output
 // with all addresses, including those too old for the watch list. Whatever it finds is recorded as the watchers record it.
+
+import type { BlockRef } from '../core/block-ref.ts';
 import type { UtxoCode } from '../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../core/ports.ts';
 import {
@@ -15,7 +17,7 @@ import type { Sighting } from '../store/chain/payment-facts.ts';
 import { knownScripts } from '../store/chain/script-owners.ts';
 import { recordSightings, wakeJudge } from '../store/chain/sightings.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { bestChain, type Place } from './best-chain.ts';
+import { bestChain } from './best-chain.ts';
 import { type Collector, createCollector } from './block-collector.ts';
 import {
   type BlockMemory,
@@ -63,7 +65,7 @@ export async function lookUpAgain(
   const watch = watchOnly(options.scripts);
   const mayPay = printsOf(options.scripts);
   /** Null when it pays none of them. */
-  async function lookAt({ hash }: Place): Promise<BlockFacts | null> {
+  async function lookAt({ hash }: BlockRef): Promise<BlockFacts | null> {
     const prints = memory.get(hash);
     if (prints !== undefined) return mayPay(prints) ? port!.readBlock(hash, watch) : null;
     const printer = createPrinter(watch);
@@ -92,7 +94,7 @@ export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: R
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;
   const { memory } = options;
-  async function collect({ height, hash }: Place): Promise<CollectedBlock> {
+  async function collect({ height, hash }: BlockRef): Promise<CollectedBlock> {
     const collector = createCollector();
     const printer = createPrinter(collector.watch);
     const { previousHash, timeMs } = await port!.readBlock(hash, printer.watch);

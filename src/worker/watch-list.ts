@@ -21,7 +21,8 @@ import { type ByteSet, createByteSet } from './byte-set.ts';
 import type { ChainContext } from './chain-context.ts';
 
 const DAY_MS = 86_400_000;
-const IN_MEMORY_MS = 30 * DAY_MS;
+/** A younger address is watched in memory, an older one is found by the deep scan. */
+const WATCHED_FOR_MS = 30 * DAY_MS;
 const PAGE = 20_000;
 /** Payments more than this many blocks deep can only be affected by a reorganisation that first brings back their outpoints. */
 const REORG_WATCH_BLOCKS = 100;
@@ -56,7 +57,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
     const nowMs = ctx.ports.clock.now();
     if (horizon === null) await forgetForeignHorizons(ctx.db);
     const from = await openHorizon(ctx.db);
-    const sinceMs = nowMs - IN_MEMORY_MS;
+    const sinceMs = nowMs - WATCHED_FOR_MS;
     addPack(next, await packUnfinishedScripts(ctx.db, sinceMs));
     addPack(next, await packOwnScripts(ctx.db));
     for (let afterId = sortableId('txn_', sinceMs, new Uint8Array(10)); ; ) {

@@ -33,7 +33,7 @@ function coinsOf(sent: readonly Sent[]): Payment[] {
   );
 }
 
-function caseOf(payments: readonly Payment[], before: Case | null, room?: number): Case {
+function caseOf(payments: readonly Payment[], before: Case | null, portionLeft?: number): Case {
   const view = { tipHeight: TIP, timeMs: AFTER };
   return newCase(
     payments.map((payment) => ({ ...payment })),
@@ -45,7 +45,7 @@ function caseOf(payments: readonly Payment[], before: Case | null, room?: number
       ]),
       settlementMs: 86_400_000,
       feeBps: 75,
-      ...(room === undefined ? {} : { room }),
+      ...(portionLeft === undefined ? {} : { portionLeft }),
       ...(before === null ? {} : { transaction: { ...before.transaction } }),
     },
   );
@@ -54,13 +54,13 @@ function caseOf(payments: readonly Payment[], before: Case | null, room?: number
 type End = { readonly it: Case; readonly verdicts: readonly Case[]; readonly books: ReturnType<typeof newBooks> };
 
 /** Judges until no payment is left for another verdict, each time with room for this many. */
-function judged(payments: readonly Payment[], room?: number): End {
+function judged(payments: readonly Payment[], portionLeft?: number): End {
   const books = newBooks();
   const verdicts: Case[] = [];
   let before: Case | null = null;
   for (let n = 0; n === 0 || verdicts.at(-1)?.more; n++) {
     if (n > 200) throw new Error('it comes to no end');
-    const it: Case = { ...caseOf(before?.payments ?? payments, before, room), balances: books.balances(1n) };
+    const it: Case = { ...caseOf(before?.payments ?? payments, before, portionLeft), balances: books.balances(1n) };
     judge(it);
     for (const step of it.steps) if (step.kind === 'post') books.post(step.entry);
     verdicts.push(it);
@@ -90,10 +90,10 @@ const ACCOUNTS = [
 
 test('in portions it ends as at once: the same path, places, announcements and books', () => {
   fc.assert(
-    fc.property(fc.array(one, { minLength: 1, maxLength: 14 }), fc.integer({ min: 1, max: 5 }), (sent, room) => {
+    fc.property(fc.array(one, { minLength: 1, maxLength: 14 }), fc.integer({ min: 1, max: 5 }), (sent, portionLeft) => {
       const payments = coinsOf(sent);
       const whole = judged(payments);
-      const parts = judged(payments, room);
+      const parts = judged(payments, portionLeft);
       expect(whole.verdicts).toHaveLength(1);
       expect(statuses(parts)).toEqual(statuses(whole));
       expect(announced(parts)).toEqual(announced(whole));
@@ -155,7 +155,7 @@ test('what is lost is taken back in portions, each from where it lies, and comes
 const HISTORIES = 250;
 
 /** A life after every move: where each payment is, what was announced, and the books. Transactions and blocks are numbered anew. */
-function movesOf(seed: number, portions: { readonly room?: number } = {}): readonly string[] {
+function movesOf(seed: number, portions: { readonly portionLeft?: number } = {}): readonly string[] {
   const numbers = new Map<string, number>();
   const numbered = (text: string): string =>
     text.replaceAll(/(?<=[":-]t|[A-Z]{3}-\d+-)\d+/g, (number) => {
@@ -179,7 +179,7 @@ test(`${HISTORIES} histories in portions go as they go at once, and keep every i
 }, () => {
   for (let seed = 20_001; seed <= 20_000 + HISTORIES; seed++) {
     const whole = movesOf(seed);
-    const parts = movesOf(seed, { room: 1 + (seed % 3) });
+    const parts = movesOf(seed, { portionLeft: 1 + (seed % 3) });
     const at = whole.findIndex((move, n) => move !== parts[n]);
     if (at >= 0) expect(JSON.parse(parts[at] ?? ''), `history ${seed}, move ${at}`).toEqual(JSON.parse(whole[at] ?? ''));
   }

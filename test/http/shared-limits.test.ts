@@ -159,7 +159,7 @@ describe('failed sign-ins', () => {
     setup = await makeSignInSetup();
     return () => setup.end();
   });
-  const from = (place: string) => ({ place, allowed: 5 });
+  const from = (ipAddress: string) => ({ ipAddress, allowed: 5 });
   const wrong = { username: 'shop', password: 'wrong' };
 
   test('in turns at two servers: five answers, then the right password is refused too, also by a server that was not there', async () => {

@@ -48,17 +48,17 @@ async function copyBlocks(from: CoreDaemon, to: CoreDaemon): Promise<void> {
 
 test('the first that is ready is read, another stands in, and one that comes back changes nothing', async () => {
   const group = createNodeGroup([node(a), node(b)], { clock });
-  expect(await group.condition()).toMatchObject({ state: 'ready', node: host(a), accord: { state: 'agreed' } });
+  expect(await group.condition()).toMatchObject({ state: 'ready', node: host(a), agreement: { state: 'agreed' } });
   await a.stop();
   expect(await group.condition()).toMatchObject({
     state: 'ready',
     node: host(b),
-    accord: { state: 'unknown' },
+    agreement: { state: 'unknown' },
     others: [expect.stringContaining(`down: ${host(a)}`)],
   });
   expect(await group.hashAt(5)).toBe(await b.rpc('getblockhash', 5));
   await a.start();
-  expect(await group.condition()).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  expect(await group.condition()).toMatchObject({ node: host(b), agreement: { state: 'agreed' } });
   await b.stop();
   const condition = await group.condition();
   expect(condition).toMatchObject({ state: 'ready', node: host(a) });
@@ -82,12 +82,12 @@ test('one that stops following the chain is left, and reported', async () => {
   const group = createNodeGroup([node(a), node(b)], { clock });
   expect(await group.condition()).toMatchObject({ node: host(a) });
   await b.mine(3);
-  expect(await group.condition()).toMatchObject({ node: host(a), accord: { state: 'agreed' } });
+  expect(await group.condition()).toMatchObject({ node: host(a), agreement: { state: 'agreed' } });
   await b.mine(3);
   expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^behind: .* 6 behind$/)] });
   await copyBlocks(b, a);
   const caughtUp = await group.condition();
-  expect(caughtUp).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  expect(caughtUp).toMatchObject({ node: host(b), agreement: { state: 'agreed' } });
   expect(caughtUp).not.toHaveProperty('others');
   await group.close();
 });
@@ -98,7 +98,7 @@ test('one that is a block behind and stays so is left for the other, and reporte
   const group = createNodeGroup([node(a), node(b)], { clock: { now: () => nowMs } });
   expect(await group.condition()).toMatchObject({ node: host(a) });
   await b.mine(1);
-  expect(await group.condition()).toMatchObject({ node: host(a), accord: { state: 'agreed' } });
+  expect(await group.condition()).toMatchObject({ node: host(a), agreement: { state: 'agreed' } });
   // made good in time
   await copyBlocks(b, a);
   nowMs += 4_000;
@@ -109,7 +109,7 @@ test('one that is a block behind and stays so is left for the other, and reporte
   expect(await group.condition()).toMatchObject({ node: host(a) });
   nowMs += 2_000;
   const left = await group.condition();
-  expect(left).toMatchObject({ node: host(b), accord: { state: 'agreed' } });
+  expect(left).toMatchObject({ node: host(b), agreement: { state: 'agreed' } });
   expect(left).not.toHaveProperty('others');
   nowMs += 60_000;
   expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^behind: .* 1 behind$/)] });

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { finalDepth } from '../../src/core/confirmations.ts';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
-import { readUnprotected, takeUntold } from '../../src/store/chain/unprotected-coins.ts';
+import { readUnprotected, takeUnreported } from '../../src/store/chain/unprotected-coins.ts';
 import { reconcile } from '../../src/worker/reconciler.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
 import { rescan } from '../../src/worker/rescan-all.ts';
@@ -45,7 +45,7 @@ describe.each(['BCH', 'DASH', 'DOGE'] as const)('%s at the script of a BTC addre
     await chain.catchUp();
     const note = { currency, outpoint: `${txid}:0`, transactionId: owed.id, amount: 5_000_000n };
     expect(await noted()).toMatchObject([{ ...note, height: null }]);
-    expect(await takeUntold(chain.db, currency, 0)).toHaveLength(1);
+    expect(await takeUnreported(chain.db, currency, 0)).toHaveLength(1);
     node.mine(1);
     await chain.catchUp();
     expect(await noted()).toMatchObject([{ ...note, height: tip + 1 }]);
@@ -53,7 +53,7 @@ describe.each(['BCH', 'DASH', 'DOGE'] as const)('%s at the script of a BTC addre
     node.mine(1);
     await chain.catchUp();
     expect(await noted()).toHaveLength(1);
-    expect(await takeUntold(chain.db, currency, 0)).toEqual([]);
+    expect(await takeUnreported(chain.db, currency, 0)).toEqual([]);
     expect(await chain.facts(owed)).toEqual([]);
     expect(await chain.takeDue(owed)).toBe(false);
   });

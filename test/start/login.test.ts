@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { type Place, placePostgres } from '../../src/main/postgres/cluster-paths.ts';
+import { type ClusterPaths, clusterPaths } from '../../src/main/postgres/cluster-paths.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { dataFolderFor, startService } from '../support/service.ts';
@@ -15,10 +15,10 @@ import { dataFolderFor, startService } from '../support/service.ts';
 const TIMEOUT = 60_000;
 const NEEDED = /^DATABASE_URL: .*CREATEROLE.*bursar_app, bursar_ledger and bursar_signer.*$/;
 let data: string;
-let place: Place;
+let paths: ClusterPaths;
 
 async function asAdministrator(...statements: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: clusterUrl(place, 'postgres') });
+  const client = new pg.Client({ connectionString: clusterUrl(paths, 'postgres') });
   await client.connect();
   for (const statement of statements) await client.query(statement);
   await client.end();
@@ -27,7 +27,7 @@ async function asAdministrator(...statements: readonly string[]): Promise<void> 
 /** The URL of a new database that a new login owns. */
 async function ownedBy(login: string, options = ''): Promise<string> {
   await asAdministrator(`create role ${login} login ${options}`, `create database db_${login} owner ${login}`);
-  return clusterUrl(place, `db_${login}`).replace('bursar@', `${login}@`);
+  return clusterUrl(paths, `db_${login}`).replace('bursar@', `${login}@`);
 }
 
 async function works(url: string): Promise<void> {
@@ -42,15 +42,15 @@ async function works(url: string): Promise<void> {
 beforeAll(async () => {
   data = mkdtempSync(join(tmpdir(), 'bursar-login-'));
   chmodSync(data, 0o711);
-  place = placePostgres(data);
-  const options = { place, durable: false, logFile: join(data, 'postgres.log') };
+  paths = clusterPaths(data);
+  const options = { paths, durable: false, logFile: join(data, 'postgres.log') };
   await makeCluster(options);
   await startCluster(options);
 }, TIMEOUT);
 afterAll(async () => {
-  await stopCluster(place, 3000);
+  await stopCluster(paths, 3000);
   rmSync(data, { recursive: true, force: true });
-  if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+  if (!paths.folder.startsWith(data)) rmSync(dirname(paths.folder), { recursive: true, force: true });
 });
 
 test('an owner who may not make roles gets an error with what is needed, in one line, as long as there are none', {
@@ -90,5 +90,5 @@ test('an ordinary owner works once an administrator has granted the roles', { ti
 
 test('a login that does not own the database gets an error with what is needed', { timeout: TIMEOUT }, async () => {
   await asAdministrator('create role stranger login', 'create database not_yours');
-  await expect(migrate({ url: clusterUrl(place, 'not_yours').replace('bursar@', 'stranger@') })).rejects.toThrow(NEEDED);
+  await expect(migrate({ url: clusterUrl(paths, 'not_yours').replace('bursar@', 'stranger@') })).rejects.toThrow(NEEDED);
 });

@@ -1,6 +1,6 @@
 // When a contradiction between the nodes of a chain ends: in the database, in one statement with the block that was read last.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { NodeAccord } from '../../src/core/ports.ts';
+import type { NodeAgreement } from '../../src/core/ports.ts';
 import { beginCursor } from '../../src/store/chain/blocks.ts';
 import { readChainStatus, recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { readChainFacts } from '../../src/store/transactions/case-facts.ts';
@@ -20,9 +20,9 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 /** The node that is read is at block 14; what it and the others say of each other is recorded. */
-function nodesSay(accord: NodeAccord | null, atMs = ++lookMs): Promise<void> {
+function nodesSay(agreement: NodeAgreement | null, atMs = ++lookMs): Promise<void> {
   const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
-  return recordCondition(database.db, 'BTC', accord === null ? ready : { ...ready, accord }, atMs);
+  return recordCondition(database.db, 'BTC', agreement === null ? ready : { ...ready, agreement }, atMs);
 }
 async function isContested(): Promise<boolean> {
   return (await agreedUpTo()) === -1 && (await readChainStatus(database.db))[0]?.contested != null;
@@ -32,19 +32,19 @@ async function agreedUpTo(): Promise<number | undefined> {
   return (await readChainFacts(database.db, [], LIMIT)).chains.get('BTC')?.agreed?.height;
 }
 
-const CONTESTED: NodeAccord = { state: 'contested', reason: 'at height 12 …' };
+const CONTESTED: NodeAgreement = { state: 'contested', reason: 'at height 12 …' };
 
-test.each<readonly [string, boolean, NodeAccord | null]>([
+test.each<readonly [string, boolean, NodeAgreement | null]>([
   ['two agree on the block that was read', false, { state: 'agreed', height: 12, hash: hash('a') }],
   ['two agree on another block of that height', true, { state: 'agreed', height: 12, hash: hash('b') }],
   ['two agree on a later block', true, { state: 'agreed', height: 14, hash: hash('e') }],
   ['two agree on an earlier block', true, { state: 'agreed', height: 11, hash: hash('9') }],
   ['no two can be asked', true, { state: 'unknown' }],
   ['only one is configured, and it is at another block', true, null],
-])('when %s, that it stands is %s', async (_, stands, accord) => {
+])('when %s, that it stands is %s', async (_, stands, agreement) => {
   await nodesSay(CONTESTED);
   expect(await isContested()).toBe(true);
-  await nodesSay(accord);
+  await nodesSay(agreement);
   expect(await isContested()).toBe(stands);
 });
 
@@ -58,7 +58,7 @@ test('it ends with the only node that is configured once its tip was read, and n
 });
 
 test('two nodes agree up to the highest block of what we read that both held, and only while it is what we read', async () => {
-  const looks: readonly (readonly [NodeAccord | null, number | undefined])[] = [
+  const looks: readonly (readonly [NodeAgreement | null, number | undefined])[] = [
     [{ state: 'unknown' }, -1],
     [{ state: 'agreed', height: 14, hash: hash('e') }, -1],
     [{ state: 'agreed', height: 12, hash: hash('b') }, -1],
@@ -70,9 +70,9 @@ test('two nodes agree up to the highest block of what we read that both held, an
     [null, undefined],
     [{ state: 'agreed', height: 12, hash: hash('a') }, 12],
   ];
-  for (const [accord, upTo] of looks) {
-    await nodesSay(accord);
-    expect([accord, await agreedUpTo()]).toEqual([accord, upTo]);
+  for (const [agreement, upTo] of looks) {
+    await nodesSay(agreement);
+    expect([agreement, await agreedUpTo()]).toEqual([agreement, upTo]);
   }
   await recordCondition(database.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
   expect(await agreedUpTo()).toBe(12);
@@ -83,7 +83,7 @@ test('two nodes agree up to the highest block of what we read that both held, an
 test('the node that is read is named while there are several, also in trouble, and no longer once only one is configured', async () => {
   const named = async (): Promise<string | null | undefined> => (await readChainStatus(database.db))[0]?.node;
   const ready = { state: 'ready', height: 14, hash: hash('e'), tipTimeMs: NOW_MS, peers: 2 } as const;
-  await recordCondition(database.db, 'BTC', { ...ready, node: '10.0.0.7:8332', accord: { state: 'unknown' } }, ++lookMs);
+  await recordCondition(database.db, 'BTC', { ...ready, node: '10.0.0.7:8332', agreement: { state: 'unknown' } }, ++lookMs);
   await recordCondition(database.db, 'BTC', { state: 'down', reason: 'no answer', height: null }, ++lookMs);
   expect(await named()).toBe('10.0.0.7:8332');
   await recordCondition(database.db, 'BTC', ready, ++lookMs);

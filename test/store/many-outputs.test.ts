@@ -93,7 +93,7 @@ test('what a hundred thousand outputs mean is worked out at once: squared it wou
     id: BigInt(n),
     goneSinceMs: null,
     conflictTxid: null,
-    rivalMined: false,
+    conflictMined: false,
   }));
   const second = createPlan('BTC', { block, caughtUpAtMs: 0, atMs: 0 }, { ...known, payments });
   for (const one of facts) applySighting(second, { facts: { ...one, txid: hash() }, seenAtMs: 0 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { placePostgres } from '../../src/main/postgres/cluster-paths.ts';
+import { clusterPaths } from '../../src/main/postgres/cluster-paths.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { ensureDatabase } from '../../src/store/postgres/server.ts';
 import { TEMPLATE } from './names.ts';
@@ -20,22 +20,22 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const data = mkdtempSync(join(tmpdir(), 'bursar-test-'));
   chmodSync(data, 0o711);
-  const place = placePostgres(data);
-  const options = { place, durable: false, logFile: join(data, 'postgres.log') };
+  const paths = clusterPaths(data);
+  const options = { paths, durable: false, logFile: join(data, 'postgres.log') };
   async function remove(): Promise<void> {
-    await stopCluster(place, 3000);
+    await stopCluster(paths, 3000);
     rmSync(data, { recursive: true, force: true });
-    if (!place.folder.startsWith(data)) rmSync(dirname(place.folder), { recursive: true, force: true });
+    if (!paths.folder.startsWith(data)) rmSync(dirname(paths.folder), { recursive: true, force: true });
   }
   try {
     await makeCluster(options);
     await startCluster(options);
-    await ensureDatabase(clusterUrl(place, 'postgres'), TEMPLATE);
-    await migrate({ url: clusterUrl(place, TEMPLATE) });
+    await ensureDatabase(clusterUrl(paths, 'postgres'), TEMPLATE);
+    await migrate({ url: clusterUrl(paths, TEMPLATE) });
   } catch (error) {
     await remove();
     throw error;
   }
-  project.provide('postgresUrl', clusterUrl(place, 'postgres'));
+  project.provide('postgresUrl', clusterUrl(paths, 'postgres'));
   return remove;
 }

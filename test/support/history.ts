@@ -13,7 +13,7 @@ import { dice } from './random.ts';
 export function live(
   seed: number,
   each: (judged: JudgedTransaction, move: () => void) => void = () => undefined,
-  portions: { readonly room?: number } = {},
+  portions: { readonly portionLeft?: number } = {},
 ): JudgedTransaction {
   const roll = dice(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;

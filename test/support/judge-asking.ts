@@ -36,12 +36,12 @@ export type Facts = {
 
 /**
  * The judge's verdict; where the merchant decides something about the case, the one after it.
- * @param room of how many payments it may note something; left out: of any number
+ * @param portionLeft of how many payments it may note something; left out: of any number
  */
-export function askJudge(facts: Facts, decide?: (it: Case) => void, room?: number): Asked {
+export function askJudge(facts: Facts, decide?: (it: Case) => void, portionLeft?: number): Asked {
   const once = (balances: Balances | null): Asked => {
     const it = caseOf(facts, balances);
-    if (room !== undefined) it.room = room;
+    if (portionLeft !== undefined) it.portionLeft = portionLeft;
     let verdict = judge(it);
     if (decide !== undefined) {
       decide(it);

@@ -32,7 +32,7 @@ export type JudgedTransactionOptions = {
   readonly settlementMs?: number;
   readonly currency?: CurrencyCode;
   /** The judge decides in portions: of so many payments each verdict may note something. */
-  readonly room?: number;
+  readonly portionLeft?: number;
 };
 export type SentPayment = {
   amount?: bigint;
@@ -89,12 +89,12 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
-  const ask = (word?: (it: Case) => void, room?: number): Asked =>
-    askJudge({ transaction, payments, nowMs, chains, agreed, rateAt, books, refunding, ...terms }, word, room);
+  const ask = (word?: (it: Case) => void, portionLeft?: number): Asked =>
+    askJudge({ transaction, payments, nowMs, chains, agreed, rateAt, books, refunding, ...terms }, word, portionLeft);
 
   /** Asks the judge, in portions where the transaction has them, and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
-    if (options.room !== undefined) while (write(ask(undefined, options.room)));
+    if (options.portionLeft !== undefined) while (write(ask(undefined, options.portionLeft)));
     write(ask(word));
     const again = ask();
     expect(again.it.steps, 'asked twice, the judge does something the second time').toEqual([]);

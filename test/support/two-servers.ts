@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
-import { placePostgres } from '../../src/main/postgres/cluster-paths.ts';
+import { clusterPaths } from '../../src/main/postgres/cluster-paths.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { ensureDatabase } from '../../src/store/postgres/server.ts';
 import { openRelay } from './relay.ts';
@@ -16,34 +16,34 @@ const GRACE_MS = 3_000;
 function newCluster(): ClusterOptions & { readonly data: string } {
   const data = mkdtempSync(join(tmpdir(), 'bursar-test-'));
   chmodSync(data, 0o711);
-  return { data, place: placePostgres(data), durable: false, logFile: join(data, 'postgres.log') };
+  return { data, paths: clusterPaths(data), durable: false, logFile: join(data, 'postgres.log') };
 }
 
 /** @param prepare fills the database (its URL) before it is copied */
 export async function openTwoServers(prepare: (url: string) => Promise<void>) {
   const [first, second] = [newCluster(), newCluster()];
   async function remove(): Promise<void> {
-    for (const { place, data } of [first, second]) {
-      await stopCluster(place, GRACE_MS);
+    for (const { paths, data } of [first, second]) {
+      await stopCluster(paths, GRACE_MS);
       rmSync(data, { recursive: true, force: true });
-      if (!place.folder.startsWith(data)) rmSync(place.folder, { recursive: true, force: true });
+      if (!paths.folder.startsWith(data)) rmSync(paths.folder, { recursive: true, force: true });
     }
   }
   try {
     await makeCluster(first);
     await startCluster(first);
-    await ensureDatabase(clusterUrl(first.place, 'postgres'), NAME);
-    await migrate({ url: clusterUrl(first.place, NAME) });
-    await prepare(clusterUrl(first.place, NAME));
-    await stopCluster(first.place, GRACE_MS);
-    execFileSync('cp', ['-a', first.place.folder, second.place.folder]);
-    await startCluster({ ...first, place: placePostgres(first.data) });
+    await ensureDatabase(clusterUrl(first.paths, 'postgres'), NAME);
+    await migrate({ url: clusterUrl(first.paths, NAME) });
+    await prepare(clusterUrl(first.paths, NAME));
+    await stopCluster(first.paths, GRACE_MS);
+    execFileSync('cp', ['-a', first.paths.folder, second.paths.folder]);
+    await startCluster({ ...first, paths: clusterPaths(first.data) });
     await startCluster(second);
   } catch (error) {
     await remove();
     throw error;
   }
-  const url = clusterUrl(first.place, NAME);
+  const url = clusterUrl(first.paths, NAME);
   const relay = await openRelay(url);
   return {
     /** Through the relay. */
@@ -53,7 +53,7 @@ export async function openTwoServers(prepare: (url: string) => Promise<void>) {
     /** Every session is cut. */
     cut: relay.cut,
     /** From now on the relay leads to the copy; every session is cut. */
-    failOver: () => relay.moveTo(clusterUrl(second.place, NAME)),
+    failOver: () => relay.moveTo(clusterUrl(second.paths, NAME)),
     async close() {
       relay.close();
       await remove();

@@ -151,7 +151,7 @@ export type Case = {
    * How many payments this verdict may still take note of, book or reverse (portion.ts); absent = no limit. The others are left for the
    * next verdict.
    */
-  room?: number;
+  portionLeft?: number;
   /** Payments were left for the next verdict. */
   more?: boolean;
 };

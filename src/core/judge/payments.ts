@@ -4,7 +4,15 @@ import { confirmationsToReach } from '../confirmations.ts';
 import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, plus, sum } from '../money.ts';
 import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
 import type { Case, CaseTransaction, ChainView, Payment } from './case.ts';
-import { BOOKED_GONE_MS, DAY_MS, GRACE_MS, OUTAGE_GRACE_MS, UNBOOKED_GONE_MS, WINDOW_MS } from './times.ts';
+import {
+  BOOKED_GONE_MS,
+  GRACE_MS,
+  LATE_BLOCK_AFTER_MS,
+  LOOKUP_AFTER_MS,
+  OUTAGE_GRACE_MS,
+  UNBOOKED_GONE_MS,
+  WINDOW_MS,
+} from './times.ts';
 
 const MAX_TOLERANCE_USD_MINOR = 5_00n;
 const WHOLE_BPS = 10_000;
@@ -71,12 +79,12 @@ export function isOnTime(transaction: CaseTransaction, payment: Payment): boolea
 
 /** 24 hours after a transaction was created (rule 8). */
 export function dayAfterCreation(transaction: CaseTransaction): number {
-  return transaction.windowEndsAtMs - WINDOW_MS + DAY_MS;
+  return transaction.windowEndsAtMs - WINDOW_MS + LOOKUP_AFTER_MS;
 }
 
 /** Whether a block is dated more than 24 h after the window (rule 24). */
 export function isAfterDay(transaction: CaseTransaction, block: { readonly timeMs: number }): boolean {
-  return block.timeMs > transaction.windowEndsAtMs + DAY_MS;
+  return block.timeMs > transaction.windowEndsAtMs + LATE_BLOCK_AFTER_MS;
 }
 
 /** The tolerance in USD: the merchant's percentage, at most 5 USD; in ten-thousandths of a cent, so that nothing is rounded. */

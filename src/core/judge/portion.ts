@@ -4,9 +4,9 @@ import type { Case } from './case.ts';
 
 /** As many of these, from the first, as this verdict has room for; notes when some are left. */
 export function portion<T>(it: Case, list: readonly T[]): readonly T[] {
-  if (it.room === undefined) return list;
-  const taken = list.slice(0, Math.max(0, it.room));
-  it.room -= taken.length;
+  if (it.portionLeft === undefined) return list;
+  const taken = list.slice(0, Math.max(0, it.portionLeft));
+  it.portionLeft -= taken.length;
   if (taken.length < list.length) it.more = true;
   return taken;
 }

@@ -25,7 +25,7 @@ function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; recei
 }
 
 /** Postings that credit `amount` to available: the receivable is repaid first. */
-function enter(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
+function creditRepayingReceivable(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
   if (amount === 0n) return [];
   const balance = balanceOf(it, currency);
   const repaid = least(balance.receivable, amount);
@@ -128,7 +128,7 @@ function postDeposit(
     currency: payment.currency,
     postings: [
       { account: account.chain(payment.currency), amount: payment.amount },
-      ...enter(it, payment.currency, toMerchant),
+      ...creditRepayingReceivable(it, payment.currency, toMerchant),
       { account: account.feeIncome(payment.currency), amount: negated(fee) },
       { account: account.suspense(it, payment.currency), amount: negated(suspended) },
     ],
@@ -162,7 +162,7 @@ export function acceptSuspense(it: Case, payments: readonly Payment[]): void {
       kind: 'accepted',
       postings: [
         { account: account.suspense(it, currency), amount: total },
-        ...enter(it, currency, minus(total, sum(fees))),
+        ...creditRepayingReceivable(it, currency, minus(total, sum(fees))),
         { account: account.feeIncome(currency), amount: negated(sum(fees)) },
       ],
     });
@@ -184,7 +184,7 @@ export function reverseDeposit(it: Case, payment: Payment): void {
   const wanted = minus(plus(payment.inAvailable, payment.sentBack), payment.fee);
   const postings: Posting[] = [{ account: account.chain(payment.currency), amount: negated(payment.amount) }];
   // a waiting reimbursement has taken the whole payment, fee included: the fee then goes back to where it was taken from
-  if (wanted < 0n) postings.push(...enter(it, payment.currency, negated(wanted)));
+  if (wanted < 0n) postings.push(...creditRepayingReceivable(it, payment.currency, negated(wanted)));
   if (wanted > 0n) {
     const balance = balanceOf(it, payment.currency);
     const taken = least(balance.available, wanted);

@@ -12,5 +12,7 @@ export const OUTAGE_GRACE_MS = 2 * HOUR_MS;
 export const BOOKED_GONE_MS = 10 * MINUTE_MS;
 /** An unbooked payment that is out of the mempool for this long is withdrawn (rule 15). */
 export const UNBOOKED_GONE_MS = 72 * HOUR_MS;
-/** How long after its creation an unpaid transaction is looked up once more (rule 8), and how long after the window rule 24 begins. */
-export const DAY_MS = 24 * HOUR_MS;
+/** An unpaid transaction is looked for on the chain once more this long after its creation (rule 8). */
+export const LOOKUP_AFTER_MS = 24 * HOUR_MS;
+/** A payment whose block is dated more than this long after the window's end is judged by rule 24. */
+export const LATE_BLOCK_AFTER_MS = 24 * HOUR_MS;

@@ -29,7 +29,7 @@ function entry(payout: PostedPayout, step: string, kind: string, postings: reado
 }
 
 /** Credits `amount` to available; what the merchant owes in this currency is repaid first. */
-function enter(payout: PostedPayout, amount: bigint, owed: bigint): readonly Posting[] {
+function creditRepayingReceivable(payout: PostedPayout, amount: bigint, owed: bigint): readonly Posting[] {
   const repaid = least(owed, amount);
   return [
     { account: receivable(payout), amount: negated(repaid) },
@@ -49,7 +49,10 @@ export function holdEntry(payout: PostedPayout): Entry {
 /** Cancelled before anything was signed: the whole hold comes back. */
 export function releaseEntry(payout: PostedPayout, owed: bigint): Entry {
   const whole = plus(payout.amount, payout.feeMax);
-  return entry(payout, 'release', 'payout_released', [{ account: held(payout), amount: whole }, ...enter(payout, whole, owed)]);
+  return entry(payout, 'release', 'payout_released', [
+    { account: held(payout), amount: whole },
+    ...creditRepayingReceivable(payout, whole, owed),
+  ]);
 }
 
 /**
@@ -84,7 +87,10 @@ export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigin
   if (rest === 0n) return [final];
   return [
     final,
-    entry(payout, 'rest', 'payout_released', [{ account: held(payout), amount: rest }, ...enter(payout, rest, owed)]),
+    entry(payout, 'rest', 'payout_released', [
+      { account: held(payout), amount: rest },
+      ...creditRepayingReceivable(payout, rest, owed),
+    ]),
   ];
 }
 
@@ -119,7 +125,10 @@ export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigi
  */
 export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): Entry {
   const whole = plus(payout.amount, fee);
-  return entry(payout, 'return', 'payout_returned', [{ account: chain(payout), amount: whole }, ...enter(payout, whole, owed)]);
+  return entry(payout, 'return', 'payout_returned', [
+    { account: chain(payout), amount: whole },
+    ...creditRepayingReceivable(payout, whole, owed),
+  ]);
 }
 
 /** Coins that a batch wanted to spend and that a transaction which is not ours has spent for good. */

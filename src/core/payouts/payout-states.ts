@@ -5,7 +5,8 @@ export const PAYOUT_STATUSES = ['pending', 'processing', 'completed', 'failed'] 
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
 /** How far the work is: `held` waits for its reason to end, `queued` for a batch, `batched` is in one. */
 export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
-export const HELD_REASONS = ['approval', 'cool_down', 'breaker', 'receivable', 'not_final', 'unknown_outcome'] as const;
+/** In the order in which held-reason.ts looks at them; `cool_down` and `unknown_outcome` are no part of that order. */
+export const HELD_REASONS = ['breaker', 'receivable', 'approval', 'not_final', 'cool_down', 'unknown_outcome'] as const;
 export type HeldReason = (typeof HELD_REASONS)[number];
 
 export type PayoutEvent =

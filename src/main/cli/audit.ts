@@ -12,7 +12,7 @@ import { LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-cond
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
-import { hurry } from '../../store/transactions/due.ts';
+import { wakeJobs } from '../../store/transactions/due.ts';
 import { beginAgain, reconcile } from '../../worker/reconciler.ts';
 import { settle } from '../sandbox/settle.ts';
 import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './output.ts';
@@ -114,7 +114,7 @@ async function isWatched(ctx: Context): Promise<boolean> {
   const looks = () => readChainStatus(ctx.db);
   if (!(await looks()).some((chain) => chain.lookedAgoMs <= LOOKED_RECENTLY_MS)) return false;
   for (const deadline = performance.now() + LOOKS_WITHIN_MS; performance.now() < deadline; ) {
-    await hurry(ctx.db);
+    await wakeJobs(ctx.db);
     await new Promise((resolve) => setTimeout(resolve, 50));
     if ((await looks()).some((chain) => chain.checkedAtMs >= askedMs)) return true;
   }

@@ -23,7 +23,7 @@ import { StartRefused } from '../start-refused.ts';
 
 export type OsUser = { readonly uid: number; readonly gid: number; readonly name: string };
 
-export type Place = {
+export type ClusterPaths = {
   /** PostgreSQL's data folder (need not exist yet), a real path. */
   readonly folder: string;
   /** The folder of the programs `postgres` and `initdb`. */
@@ -40,7 +40,7 @@ const MARKER = 'postgres-elsewhere';
 const LONGEST_SOCKET_FOLDER = 107 - '/.s.PGSQL.5432'.length;
 
 /** Decides where the database of a data folder is stored, creates the folders above it, and ensures that its user may enter them. */
-export function placePostgres(dataFolder: string): Place {
+export function clusterPaths(dataFolder: string): ClusterPaths {
   if (!existsSync(dataFolder)) {
     mkdirSync(dataFolder, { recursive: true });
     chmodSync(dataFolder, 0o711);

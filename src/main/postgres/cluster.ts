@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { identityOf, worksIn } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
-import type { Place } from './cluster-paths.ts';
+import type { ClusterPaths } from './cluster-paths.ts';
 import { endOfOrphans } from './orphans.ts';
 
 /** The login user of our own clusters: their superuser, who can log in only through the socket's folder. */
@@ -48,16 +48,16 @@ const NOT_DURABLE: Readonly<Record<string, string>> = {
   autovacuum: 'off',
 };
 
-export type ClusterOptions = { readonly place: Place; readonly durable: boolean; readonly logFile: string };
+export type ClusterOptions = { readonly paths: ClusterPaths; readonly durable: boolean; readonly logFile: string };
 
 /** The connection URL of a database of the cluster; its superuser's unless another login is named. */
-export function clusterUrl(place: Place, database: string, login: string = LOGIN): string {
-  return `postgresql://${login}@localhost/${database}?host=${encodeURIComponent(place.socketFolder)}`;
+export function clusterUrl(paths: ClusterPaths, database: string, login: string = LOGIN): string {
+  return `postgresql://${login}@localhost/${database}?host=${encodeURIComponent(paths.socketFolder)}`;
 }
 
 /** Creates the cluster when it is missing; one whose creation was interrupted is created again. Returns whether it was created. */
-export async function makeCluster({ place, durable }: ClusterOptions): Promise<boolean> {
-  const { folder, bin, user } = place;
+export async function makeCluster({ paths, durable }: ClusterOptions): Promise<boolean> {
+  const { folder, bin, user } = paths;
   if (existsSync(join(folder, 'PG_VERSION'))) {
     const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim();
     if (version !== MAJOR) {
@@ -85,7 +85,7 @@ export async function makeCluster({ place, durable }: ClusterOptions): Promise<b
     '--no-instructions',
     ...(durable ? [] : ['--no-sync']),
   ];
-  const failure = await runInitdb(join(bin, 'initdb'), flags, place);
+  const failure = await runInitdb(join(bin, 'initdb'), flags, paths);
   if (failure !== null) {
     const why = failure.trim().split('\n').slice(-3).join(' ');
     if (why.includes('could not look up effective user ID')) {
@@ -102,14 +102,14 @@ export async function makeCluster({ place, durable }: ClusterOptions): Promise<b
 }
 
 /** Returns its output when it failed; null when it succeeded. */
-function runInitdb(program: string, flags: readonly string[], place: Place): Promise<string | null> {
+function runInitdb(program: string, flags: readonly string[], paths: ClusterPaths): Promise<string | null> {
   // a session of its own: Ctrl-C in a terminal reaches the supervisor only, which waits for it and then stops in order
   const child = spawn(program, flags, {
     cwd: '/',
     env: {},
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
-    ...asUser(place),
+    ...asUser(paths),
   });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -122,15 +122,15 @@ function runInitdb(program: string, flags: readonly string[], place: Place): Pro
 }
 
 /** The pid of the server that runs in this data folder; null when none does. */
-export function runningServer(place: Place): number | null {
-  const pid = readPid(join(place.folder, 'postmaster.pid'));
-  return pid !== null && identityOf(pid) !== null && worksIn(pid, place.folder) ? pid : null;
+export function runningServer(paths: ClusterPaths): number | null {
+  const pid = readPid(join(paths.folder, 'postmaster.pid'));
+  return pid !== null && identityOf(pid) !== null && worksIn(pid, paths.folder) ? pid : null;
 }
 
 /** Whether the server accepts connections: it writes that into its own file. */
-function isReady(place: Place): boolean {
+function isReady(paths: ClusterPaths): boolean {
   try {
-    return readFileSync(join(place.folder, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
+    return readFileSync(join(paths.folder, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
   } catch {
     return false;
   }
@@ -150,66 +150,66 @@ const SESSIONS_LINE =
  * else StartRefused.
  */
 export async function startCluster(options: ClusterOptions): Promise<number> {
-  const { place } = options;
+  const { paths } = options;
   const until = performance.now() + 120_000;
   let lastTry = 0;
   for (;;) {
-    const running = runningServer(place);
-    if (running !== null && isReady(place)) return running;
+    const running = runningServer(paths);
+    if (running !== null && isReady(paths)) return running;
     if (running === null && performance.now() - lastTry > 500) {
-      await endOfOrphans(place, { until, isServed: () => runningServer(place) !== null });
-      removeStaleLocks(place);
+      await endOfOrphans(paths, { until, isServed: () => runningServer(paths) !== null });
+      removeStaleLocks(paths);
       const exited = launch(options);
       lastTry = performance.now();
-      const failure = await untilReady(place, exited, until);
+      const failure = await untilReady(paths, exited, until);
       if (failure === null) continue;
-      if (failure.isKilled) throw new ServerKilled(`PostgreSQL in ${place.folder} was killed while it started: ${failure.why}`);
+      if (failure.isKilled) throw new ServerKilled(`PostgreSQL in ${paths.folder} was killed while it started: ${failure.why}`);
       // the last server was killed and its children are still ending: PostgreSQL waits for them, and so do we
       if (
         !/pre-existing shared memory|still in use|lock. already exists|pid. already exists/.test(failure.why) ||
         performance.now() > until
       ) {
-        throw new StartRefused(`PostgreSQL does not start in ${place.folder}: ${failure.why} (see ${options.logFile})`);
+        throw new StartRefused(`PostgreSQL does not start in ${paths.folder}: ${failure.why} (see ${options.logFile})`);
       }
     }
     if (performance.now() > until)
-      throw new StartRefused(`PostgreSQL in ${place.folder} is not ready after 120 s (see ${options.logFile})`);
+      throw new StartRefused(`PostgreSQL in ${paths.folder} is not ready after 120 s (see ${options.logFile})`);
     await delay(10);
   }
 }
 
 /** Stops the server: sessions are ended, everything is written. After `graceMs` it is stopped harder. Does nothing when none runs. */
-export async function stopCluster(place: Place, graceMs = 6000): Promise<void> {
+export async function stopCluster(paths: ClusterPaths, graceMs = 6000): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGINT', graceMs],
     ['SIGQUIT', 1500],
     ['SIGKILL', 1500],
   ] as const) {
-    const pid = runningServer(place);
+    const pid = runningServer(paths);
     if (pid === null) break;
     process.kill(pid, signal);
     const until = performance.now() + waitMs;
     while (performance.now() < until) {
-      if (runningServer(place) === null) break;
+      if (runningServer(paths) === null) break;
       await delay(10);
     }
   }
-  if (place.socketFolder !== place.folder && runningServer(place) === null)
-    rmSync(place.socketFolder, { recursive: true, force: true });
+  if (paths.socketFolder !== paths.folder && runningServer(paths) === null)
+    rmSync(paths.socketFolder, { recursive: true, force: true });
 }
 
-function launch({ place, durable, logFile }: ClusterOptions): Promise<End> {
+function launch({ paths, durable, logFile }: ClusterOptions): Promise<End> {
   if (existsSync(logFile) && statSync(logFile).size > LARGEST_LOG_BYTES) truncateSync(logFile);
   const log = openSync(logFile, 'a');
-  const settings = { ...SETTINGS, unix_socket_directories: place.socketFolder, ...(durable ? {} : NOT_DURABLE) };
-  const flags = ['-D', place.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  const settings = { ...SETTINGS, unix_socket_directories: paths.socketFolder, ...(durable ? {} : NOT_DURABLE) };
+  const flags = ['-D', paths.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
   // a session of its own: Ctrl-C in a terminal reaches the supervisor only, which stops the database last
-  const child = spawn(join(place.bin, 'postgres'), flags, {
+  const child = spawn(join(paths.bin, 'postgres'), flags, {
     cwd: '/',
     env: {},
     detached: true,
     stdio: ['ignore', log, log],
-    ...asUser(place),
+    ...asUser(paths),
   });
   const from = statSync(logFile).size;
   closeSync(log);
@@ -230,13 +230,13 @@ function lastWords(logFile: string, from: number): string | undefined {
   return said.find((line) => line.includes('FATAL')) ?? said.at(-1);
 }
 
-async function untilReady(place: Place, exited: Promise<End>, until: number): Promise<End | null> {
+async function untilReady(paths: ClusterPaths, exited: Promise<End>, until: number): Promise<End | null> {
   let failure: End | null = null;
   void exited.then((end) => {
     failure = end;
   });
   while (failure === null && performance.now() < until) {
-    if (runningServer(place) !== null && isReady(place)) return null;
+    if (runningServer(paths) !== null && isReady(paths)) return null;
     await delay(5);
   }
   return failure ?? { why: 'it is not ready in time', isKilled: false };
@@ -246,9 +246,9 @@ async function untilReady(place: Place, exited: Promise<End>, until: number): Pr
  * No process uses the folder: a lock file that names a living process (another one since a crash of the machine, or one that waits to be
  * reaped) would only keep PostgreSQL out.
  */
-function removeStaleLocks(place: Place): void {
-  if (runningServer(place) !== null) return;
-  for (const file of [join(place.folder, 'postmaster.pid'), join(place.socketFolder, '.s.PGSQL.5432.lock')]) {
+function removeStaleLocks(paths: ClusterPaths): void {
+  if (runningServer(paths) !== null) return;
+  for (const file of [join(paths.folder, 'postmaster.pid'), join(paths.socketFolder, '.s.PGSQL.5432.lock')]) {
     const pid = readPid(file);
     if (pid !== null && exists(pid)) rmSync(file, { force: true });
   }
@@ -271,7 +271,7 @@ function readPid(file: string): number | null {
   }
 }
 
-function asUser({ user }: Place): { uid?: number; gid?: number } {
+function asUser({ user }: ClusterPaths): { uid?: number; gid?: number } {
   return user === null ? {} : { uid: user.uid, gid: user.gid };
 }
 

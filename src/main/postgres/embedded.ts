@@ -7,7 +7,7 @@ import type { Config } from '../config/table.ts';
 import { identityOf, isAlive, lock } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './cluster.ts';
-import { placePostgres } from './cluster-paths.ts';
+import { clusterPaths } from './cluster-paths.ts';
 
 export type OpenDatabase = {
   /** URL of the database; its user may migrate it. */
@@ -54,11 +54,11 @@ async function openGiven(url: string): Promise<OpenDatabase> {
 }
 
 async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
-  const place = placePostgres(dataFolder);
+  const paths = clusterPaths(dataFolder);
   const data = realpathSync(dataFolder);
   const users = join(data, 'run', 'postgres-users');
   const me = join(users, identityOf(process.pid) ?? String(process.pid));
-  const options = { place, durable: true, logFile: join(data, 'postgres.log') };
+  const options = { paths, durable: true, logFile: join(data, 'postgres.log') };
   mkdirSync(users, { recursive: true });
 
   async function locked<T>(work: () => Promise<T>): Promise<T> {
@@ -73,17 +73,17 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
   const how = await locked(async () => {
     writeFileSync(me, '');
     const made = await makeCluster(options);
-    const running = runningServer(place);
+    const running = runningServer(paths);
     await startCluster(options);
-    await ensureDatabase(clusterUrl(place, 'postgres'), DATABASE);
-    await ensureServiceLogin(clusterUrl(place, 'postgres'), SERVICE_LOGIN);
+    await ensureDatabase(clusterUrl(paths, 'postgres'), DATABASE);
+    await ensureServiceLogin(clusterUrl(paths, 'postgres'), SERVICE_LOGIN);
     return made ? 'made' : running === null ? 'started' : 'joined';
   });
   return {
-    url: clusterUrl(place, DATABASE),
-    serviceUrl: clusterUrl(place, DATABASE, SERVICE_LOGIN),
+    url: clusterUrl(paths, DATABASE),
+    serviceUrl: clusterUrl(paths, DATABASE, SERVICE_LOGIN),
     description: `embedded PostgreSQL, ${how}`,
-    isAlive: () => runningServer(place) !== null,
+    isAlive: () => runningServer(paths) !== null,
     restart: () =>
       locked(async () => {
         await startCluster(options);
@@ -91,7 +91,7 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
     close: () =>
       locked(async () => {
         rmSync(me, { force: true });
-        if (livingUsers(users).length === 0) await stopCluster(place);
+        if (livingUsers(users).length === 0) await stopCluster(paths);
       }),
   };
 }

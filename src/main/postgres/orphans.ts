@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { workersIn, worksIn } from '../process-identity.ts';
 import { StartRefused } from '../start-refused.ts';
-import type { Place } from './cluster-paths.ts';
+import type { ClusterPaths } from './cluster-paths.ts';
 
 /** Children of a server that was killed notice it within a second, unless they cannot. */
 const ORPHANS_WITHIN_MS = 3_000;
@@ -16,17 +16,17 @@ const ORPHANS_WITHIN_MS = 3_000;
  * @param options.isServed whether a server runs there again: then there is no need to wait
  */
 export async function endOfOrphans(
-  place: Place,
+  paths: ClusterPaths,
   { until, isServed }: { readonly until: number; readonly isServed: () => boolean },
 ): Promise<void> {
   const patience = performance.now() + ORPHANS_WITHIN_MS;
   for (;;) {
-    const left = workersIn(place.folder);
+    const left = workersIn(paths.folder);
     if (left.length === 0 || isServed()) return;
-    if (performance.now() > patience) for (const pid of left) if (isOrphan(pid, place)) endNow(pid);
+    if (performance.now() > patience) for (const pid of left) if (isOrphan(pid, paths)) endNow(pid);
     if (performance.now() > until) {
       throw new StartRefused(
-        `PostgreSQL in ${place.folder} cannot start: process ${left.join(', ')} of an earlier server does not end`,
+        `PostgreSQL in ${paths.folder} cannot start: process ${left.join(', ')} of an earlier server does not end`,
       );
     }
     await delay(10);
@@ -34,7 +34,7 @@ export async function endOfOrphans(
 }
 
 /** Whether this is a child of a server (its title is `postgres: …`) whose server is gone. Linux only, as `workersIn`. */
-function isOrphan(pid: number, { folder }: Place): boolean {
+function isOrphan(pid: number, { folder }: ClusterPaths): boolean {
   try {
     if (!worksIn(pid, folder) || !readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith('postgres: ')) return false;
     const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];

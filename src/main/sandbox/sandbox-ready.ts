@@ -6,7 +6,7 @@ import type { Context } from '../../flow/context.ts';
 import { getRates } from '../../flow/quote.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
-import { hurry } from '../../store/transactions/due.ts';
+import { wakeJobs } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';
 import { type SandboxEndpoint, untilSandboxAnswers } from './sandbox-paths.ts';
 
@@ -25,7 +25,7 @@ export async function untilSandboxIsSeen(
   // what failed before the sandbox answered says nothing about its nodes
   await untilSandboxAnswers(endpoint, withinMs);
   const sinceMs = ctx.ports.clock.now();
-  await hurry(ctx.db);
+  await wakeJobs(ctx.db);
   while (performance.now() < until && !(await isSeen(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
 }
 

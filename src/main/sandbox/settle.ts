@@ -4,7 +4,7 @@ import type { UtxoCode } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
-import { type AskedReading, areRead, hurry, isJudged, isSettled } from '../../store/transactions/due.ts';
+import { type AskedReading, areRead, isJudged, isSettled, wakeJobs } from '../../store/transactions/due.ts';
 
 /** How long a database that is there but does not answer may delay a caller. */
 export const SILENT_MS = 10_000;
@@ -84,7 +84,7 @@ async function until(
     const patience = Math.min(deadline, answeredAt + SILENT_MS);
     try {
       if (performance.now() - hurried >= HURRY_EVERY_MS) {
-        await answered(hurry(ctx.db, jobs), patience);
+        await answered(wakeJobs(ctx.db, jobs), patience);
         hurried = performance.now();
         await pause(LOOK_EVERY_MS);
       }

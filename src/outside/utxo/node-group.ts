@@ -1,7 +1,7 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AskedToo, ChainPort, Clock, NodeAccord, NodeCondition, SendAnswer } from '../../core/ports.ts';
+import type { AskedToo, ChainPort, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../core/ports.ts';
 import type { SingleNode, UtxoNode } from './node.ts';
 import { createNodeProof, type NodeProof } from './node-proof.ts';
 import { NodeTrouble, plainText } from './node-trouble.ts';
@@ -79,9 +79,9 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     const nowMs = options.clock.now();
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
-    const accords = await compare(ready, all);
-    markBehind(ready, accords, nowMs);
-    const chosen = (await ahead(ready, accords, nowMs)) ?? ready;
+    const agreements = await compare(ready, all);
+    markBehind(ready, agreements, nowMs);
+    const chosen = (await ahead(ready, agreements, nowMs)) ?? ready;
     inUse = chosen.member;
     const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
     const { mempool, ...said } = chosen.condition;
@@ -89,7 +89,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
       ...said,
       ...(mempool === undefined || wasAsked ? {} : { mempool }),
       node: chosen.member.node.name,
-      accord: summary(accords),
+      agreement: summary(agreements),
       ...(others.length === 0 ? {} : { others }),
     };
   }
@@ -199,25 +199,25 @@ function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>
     : [];
 }
 
-type Compared = { readonly other: Look<Ready>; readonly accord: NodeAccord };
+type Compared = { readonly other: Look<Ready>; readonly agreement: NodeAgreement };
 
 /** Compares every other ready node with the chosen one. */
 function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]> {
   const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
-  return Promise.all(others.map(async (other) => ({ other, accord: await compareTwo(chosen, other) })));
+  return Promise.all(others.map(async (other) => ({ other, agreement: await compareTwo(chosen, other) })));
 }
 
 /** One contradiction is enough; without any, one agreement is agreement, on the highest block that two of them have. */
-function summary(compared: readonly Compared[]): NodeAccord {
-  const accords = compared.map((one) => one.accord);
-  const contested = accords.find((accord) => accord.state === 'contested');
-  const [highest] = accords.filter((accord) => accord.state === 'agreed').sort((a, b) => b.height - a.height);
+function summary(compared: readonly Compared[]): NodeAgreement {
+  const agreements = compared.map((one) => one.agreement);
+  const contested = agreements.find((agreement) => agreement.state === 'contested');
+  const [highest] = agreements.filter((agreement) => agreement.state === 'agreed').sort((a, b) => b.height - a.height);
   return contested ?? highest ?? { state: 'unknown' };
 }
 
 /** Records, for every node with the chosen one's history, since when it has not had the highest of their tips. */
 function markBehind(chosen: Look<Ready>, compared: readonly Compared[], nowMs: number): void {
-  const agreed = compared.filter(({ accord }) => accord.state === 'agreed').map(({ other }) => other);
+  const agreed = compared.filter(({ agreement }) => agreement.state === 'agreed').map(({ other }) => other);
   const top = Math.max(chosen.condition.height, ...agreed.map((one) => one.condition.height));
   for (const { member, condition } of [chosen, ...agreed])
     member.behindSinceMs = condition.height < top ? (member.behindSinceMs ?? nowMs) : null;
@@ -233,9 +233,9 @@ async function ahead(chosen: Look<Ready>, compared: readonly Compared[], nowMs: 
   const higher = compared
     .filter(({ other }) => other.condition.height >= own + (isLate ? 1 : LAG_BLOCKS) && other.member.restsUntilMs <= nowMs)
     .sort((a, b) => b.other.condition.height - a.other.condition.height);
-  for (const { other, accord } of higher) {
-    if (accord.state !== 'agreed') continue;
-    if (await other.member.proof.isShown(accord, other.condition, chosen.member.node)) return other;
+  for (const { other, agreement } of higher) {
+    if (agreement.state !== 'agreed') continue;
+    if (await other.member.proof.isShown(agreement, other.condition, chosen.member.node)) return other;
   }
   return null;
 }
@@ -245,7 +245,7 @@ function behindForMs({ behindSinceMs }: Member, nowMs: number): number {
 }
 
 /** At the height of the lower tip both must hold the same block. */
-async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAccord> {
+async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAgreement> {
   const height = Math.min(a.condition.height, b.condition.height);
   try {
     const [ours, theirs] = await Promise.all([hashOf(a, height), hashOf(b, height)]);

@@ -1,10 +1,11 @@
 // A node with more blocks than the one that is read must show them before it is chosen: they are read from it, follow each other from the
 // highest block that both hold, and on mainnet each proves about as much work as the last blocks before them.
+
 import { setTimeout as delay } from 'node:timers/promises';
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { SingleNode } from './node.ts';
 import { NodeTrouble } from './node-trouble.ts';
 
-type Place = { readonly height: number; readonly hash: string };
 export type NodeProof = {
   /**
    * Goes on with the proof for a while, the first time within the call.
@@ -13,7 +14,7 @@ export type NodeProof = {
    * @param reader the node that is read
    * @returns whether all blocks up to its tip are shown
    */
-  isShown(from: Place, tip: Place, reader: SingleNode): Promise<boolean>;
+  isShown(from: BlockRef, tip: BlockRef, reader: SingleNode): Promise<boolean>;
 };
 
 /** How many of the last agreed blocks show how much work a block takes, and how much easier the next may be. */
@@ -23,10 +24,10 @@ const MOST_EASIER = 4n;
 /** @param onTrouble what it showed is not what it claims */
 export function createNodeProof(node: SingleNode, patienceMs: number, onTrouble: (trouble: NodeTrouble) => void): NodeProof {
   /** Up to here its blocks were shown. */
-  let shown: Place | null = null;
+  let shown: BlockRef | null = null;
   let going: Promise<void> | null = null;
 
-  async function goOn(from: Place, tip: Place, reader: SingleNode): Promise<void> {
+  async function goOn(from: BlockRef, tip: BlockRef, reader: SingleNode): Promise<void> {
     const endsAtMs = performance.now() + patienceMs;
     const easiest = await easiestAfter(reader, from.hash);
     let at = shown !== null && shown.height > from.height && (await node.hashAt(shown.height)) === shown.hash ? shown : from;

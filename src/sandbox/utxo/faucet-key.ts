@@ -11,14 +11,14 @@ import type { Parts } from './transaction.ts';
 const key = (name: string): Buffer => sha256(Buffer.from(`bursar sandbox ${name}`));
 const publicKey = (secret: Buffer): Buffer => Buffer.from(secp256k1.getPublicKey(secret, true));
 
-type Place = { readonly witness: Buffer; readonly keyHash: Buffer };
-const placeOf = (hash: Buffer): Place => ({ witness: witnessScript(0, hash), keyHash: keyHashScript(hash) });
+type KeyScripts = { readonly witness: Buffer; readonly keyHash: Buffer };
+const scriptsOf = (hash: Buffer): KeyScripts => ({ witness: witnessScript(0, hash), keyHash: keyHashScript(hash) });
 
 const FAUCET_SECRET = key('faucet');
 const FAUCET_PUBLIC = publicKey(FAUCET_SECRET);
 const FAUCET_KEY_HASH = hash160(FAUCET_PUBLIC);
-const FAUCET = placeOf(FAUCET_KEY_HASH);
-const MINER = placeOf(hash160(publicKey(key('miner'))));
+const FAUCET = scriptsOf(FAUCET_KEY_HASH);
+const MINER = scriptsOf(hash160(publicKey(key('miner'))));
 
 /** The faucet's output script: P2WPKH, or P2PKH on a chain without segwit. */
 export const faucetScript = (dialect: Dialect): Buffer => (dialect.segwit ? FAUCET.witness : FAUCET.keyHash);

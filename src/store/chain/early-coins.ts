@@ -17,7 +17,7 @@ export type NewOutput = {
   /** What the node says of its entry into the mempool, where nothing else is known of that; null = it does not say, or it is in a block. */
   readonly entered: MempoolEntry | null;
 };
-export type NotedPlace = {
+export type NotedAt = {
   /** The block they are in; null = the mempool. */
   readonly height: number | null;
   /** The service's clock. */
@@ -39,22 +39,17 @@ const LONG_AGO_HOURS = 48;
 export async function noteEarly(
   sql: Sql,
   currency: UtxoCode,
-  place: NotedPlace,
+  at: NotedAt,
   outputs: readonly NewOutput[],
 ): Promise<ReadonlySet<string>> {
   const early = new Set<string>();
   await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
-    for (const outpoint of await noteSome(sql, currency, place, part)) early.add(outpoint);
+    for (const outpoint of await noteSome(sql, currency, at, part)) early.add(outpoint);
   });
   return early;
 }
 
-async function noteSome(
-  sql: Sql,
-  currency: UtxoCode,
-  place: NotedPlace,
-  outputs: readonly NewOutput[],
-): Promise<readonly string[]> {
+async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: readonly NewOutput[]): Promise<readonly string[]> {
   const { rows } = await sql.query<{ outpoint: string }>({
     name: 'note_early_coins',
     text: `
@@ -80,8 +75,8 @@ async function noteSome(
       select txid || ':' || vout as outpoint from output where (early or noted) and not accepted`,
     values: [
       currency,
-      place.height,
-      new Date(place.atMs),
+      at.height,
+      new Date(at.atMs),
       outputs.map((one) => one.txid),
       outputs.map((one) => one.vout),
       outputs.map((one) => one.transactionId),

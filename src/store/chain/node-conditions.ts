@@ -2,7 +2,7 @@
 // contradict each other the judge books nothing above a limit.
 import { finalDepth } from '../../core/confirmations.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
-import type { NodeAccord, NodeCondition } from '../../core/ports.ts';
+import type { NodeAgreement, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /**
@@ -48,8 +48,8 @@ export async function recordCondition(
 ): Promise<void> {
   const ready = condition.state === 'ready' ? condition : null;
   const behind = options.behind ?? null;
-  const accord = accordOf(condition);
-  const agreed = accord.state === 'agreed' ? accord : null;
+  const agreement = agreementOf(condition);
+  const agreed = agreement.state === 'agreed' ? agreement : null;
   const { final, coinbaseMaturity } = waitedDepths(currency);
   await sql.query({
     name: 'record_condition',
@@ -103,12 +103,12 @@ export async function recordCondition(
       new Date(atMs),
       ready?.node ?? null,
       ready?.others ?? [],
-      accord.state === 'contested' ? accord.reason : null,
+      agreement.state === 'contested' ? agreement.reason : null,
       agreed?.height ?? null,
       behind !== null,
       agreed?.hash ?? null,
       ready !== null && options.pushes === true,
-      ready?.accord !== undefined,
+      ready?.agreement !== undefined,
       final,
       coinbaseMaturity,
     ],
@@ -121,9 +121,9 @@ function waitedDepths(currency: UtxoCode): { readonly final: number; readonly co
 }
 
 /** A single node agrees with itself. */
-function accordOf(condition: NodeCondition): NodeAccord {
+function agreementOf(condition: NodeCondition): NodeAgreement {
   if (condition.state !== 'ready') return { state: 'unknown' };
-  return condition.accord ?? { state: 'agreed', height: condition.height, hash: condition.hash };
+  return condition.agreement ?? { state: 'agreed', height: condition.height, hash: condition.hash };
 }
 
 export type ChainStatus = {

@@ -30,16 +30,16 @@ export type PaymentFacts = {
   readonly transactionId: string;
   readonly txid: string;
   readonly vout: number;
-  readonly twinKey: string;
+  readonly malleationKey: string;
   readonly state: 'mempool' | 'mined' | 'gone' | 'conflicted';
   readonly block: PlaceOfBlock | null;
   readonly goneSinceMs: number | null;
   readonly lastHeight: number | null;
   readonly conflictTxid: string | null;
-  /** The rival is in a block of the best chain. */
-  readonly rivalMined: boolean;
+  /** The transaction that conflicts with it is in a block of the best chain. */
+  readonly conflictMined: boolean;
 };
-export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'rivalMined'> & {
+export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'conflictMined'> & {
   readonly amount: bigint;
   readonly coinbase: boolean;
   readonly seenAtMs: number;
@@ -68,11 +68,11 @@ export type RawFacts = {
   gone_since: Date | null;
   last_height: number | null;
   conflict_txid: string | null;
-  rival_mined: boolean;
+  conflict_mined: boolean;
 };
 export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
   p.gone_since, p.last_height, p.conflict_txid,
-  exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as rival_mined`;
+  exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as conflict_mined`;
 
 export function paymentFacts(row: RawFacts): PaymentFacts {
   const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
@@ -81,7 +81,7 @@ export function paymentFacts(row: RawFacts): PaymentFacts {
     transactionId: row.transaction_id,
     txid: row.txid,
     vout: row.vout,
-    twinKey: row.twin_key,
+    malleationKey: row.twin_key,
     state: row.state,
     block: mined
       ? { height: row.height as number, hash: row.block_hash as string, timeMs: (row.block_time as Date).getTime() }
@@ -89,14 +89,14 @@ export function paymentFacts(row: RawFacts): PaymentFacts {
     goneSinceMs: row.gone_since?.getTime() ?? null,
     lastHeight: row.last_height,
     conflictTxid: row.conflict_txid,
-    rivalMined: row.rival_mined,
+    conflictMined: row.conflict_mined,
   };
 }
 
 /**
  * Which payments spend the same outpoints as these transactions, and which payments exist already: those with one of their txids, and the
  * same ones under another txid.
- * @param seen.twinKeys the keys that identify the outputs to us under whatever txid (hex)
+ * @param seen.malleationKeys the keys that identify the outputs to us under whatever txid (hex)
  */
 export async function readFacts(
   sql: Sql,
@@ -104,7 +104,7 @@ export async function readFacts(
   seen: {
     readonly sightings: readonly TransactionFacts[];
     readonly owners: ReadonlyMap<string, string>;
-    readonly twinKeys: readonly string[];
+    readonly malleationKeys: readonly string[];
   },
 ): Promise<KnownFacts> {
   const spends = seen.sightings.flatMap((facts) => facts.inputs);
@@ -125,7 +125,7 @@ export async function readFacts(
   for (const [wanted, keys] of [
     ['t.currency = $1 and t.txid = k.key', txids],
     // by its own index alone: without statistics of the table the planner would also read the currency's whole index, for each key
-    [`t.twin_key = decode(k.key, 'hex')`, seen.twinKeys],
+    [`t.twin_key = decode(k.key, 'hex')`, seen.malleationKeys],
   ] as const) {
     await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
       const { rows } = await sql.query<RawFacts>({

@@ -67,7 +67,7 @@ async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPaymen
       rows.map((row) => row.vout),
       rows.map((row) => row.amount),
       rows.map((row) => row.coinbase),
-      rows.map((row) => row.twinKey),
+      rows.map((row) => row.malleationKey),
       rows.map((row) => row.state),
       rows.map((row) => row.block?.height ?? null),
       rows.map((row) => row.block?.hash ?? null),

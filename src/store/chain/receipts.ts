@@ -1,5 +1,7 @@
 // What a second reading of the chains found at our addresses, block by block at final depth, independently of what the watchers recorded.
 // The audit compares it with payments and ledger.
+
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CursorMoved } from './blocks.ts';
@@ -21,8 +23,6 @@ export type Receipt = {
   readonly coinbase: boolean;
   readonly transactionId: string;
 };
-export type Place = { readonly height: number; readonly hash: string };
-
 /** After a reorganisation deeper than this the second reading restarts from the beginning. */
 const KEPT_BLOCKS = 2_000;
 
@@ -62,7 +62,7 @@ export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number
 export async function addReceipts(
   sql: Sql,
   currency: UtxoCode,
-  change: { readonly after: Place; readonly block: Place; readonly receipts: readonly Receipt[]; readonly atMs: number },
+  change: { readonly after: BlockRef; readonly block: BlockRef; readonly receipts: readonly Receipt[]; readonly atMs: number },
 ): Promise<void> {
   const { after, block, receipts } = change;
   const { rowCount } = await sql.query({
@@ -99,7 +99,7 @@ export async function addReceipts(
 }
 
 /** The second reading restarts above this block. */
-export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, atMs: number): Promise<void> {
+export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: BlockRef, atMs: number): Promise<void> {
   await sql.query({
     name: 'rewind_reconciled',
     text: `update chain_reconciled set height = $2, hash = $3, from_height = least(from_height, $2), updated_at = $4 where currency = $1 and height >= $2`,
@@ -119,7 +119,12 @@ export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: Place, 
 }
 
 /** The blocks that the second reading has read, from a height downwards; only the newest are kept. */
-export async function reconciledDown(sql: Sql, currency: UtxoCode, fromHeight: number, limit: number): Promise<readonly Place[]> {
+export async function reconciledDown(
+  sql: Sql,
+  currency: UtxoCode,
+  fromHeight: number,
+  limit: number,
+): Promise<readonly BlockRef[]> {
   const { rows } = await sql.query<{ height: number; hash: string }>({
     name: 'reconciled_down',
     text: 'select height, hash from chain_reconciled_blocks where currency = $1 and height <= $2 order by height desc limit $3',
@@ -128,7 +133,7 @@ export async function reconciledDown(sql: Sql, currency: UtxoCode, fromHeight: n
   return rows;
 }
 
-async function keepBlock(sql: Sql, currency: UtxoCode, block: Place): Promise<void> {
+async function keepBlock(sql: Sql, currency: UtxoCode, block: BlockRef): Promise<void> {
   await sql.query({
     name: 'keep_reconciled_block',
     text: `insert into chain_reconciled_blocks (currency, height, hash) values ($1, $2, $3)

@@ -1,5 +1,5 @@
 // What sightings mean for the known payments, worked out in memory before anything is written: a payment is new, found again, taken over by
-// its malleated twin, or loses against a rival. No SQL here.
+// its malleated twin, or loses against a conflicting transaction. No SQL here.
 import { createHash } from 'node:crypto';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
@@ -13,7 +13,7 @@ export type Plan = {
   /** Payments after the sightings so far, by id, and the ids by outpoint, by the key that a twin shares, and by txid. */
   readonly rows: Map<bigint, PaymentFacts>;
   readonly byOutpoint: Map<string, bigint>;
-  readonly byTwin: Map<string, Set<bigint>>;
+  readonly byMalleationKey: Map<string, Set<bigint>>;
   readonly byTxid: Map<string, Set<bigint>>;
   readonly changed: Set<bigint>;
   /** New payments by outpoint, and the outpoints by txid. */
@@ -24,7 +24,7 @@ export type Plan = {
   /** Txids whose spends are already recorded. */
   readonly noted: Set<string>;
   /** Txids that spend an outpoint that a payment spends. */
-  readonly rivals: Set<string>;
+  readonly conflictingTxids: Set<string>;
 };
 
 export function createPlan(currency: UtxoCode, context: SightingsContext, known: KnownFacts): Plan {
@@ -34,7 +34,7 @@ export function createPlan(currency: UtxoCode, context: SightingsContext, known:
     owners: known.owners,
     rows: new Map(),
     byOutpoint: new Map(),
-    byTwin: new Map(),
+    byMalleationKey: new Map(),
     byTxid: new Map(),
     changed: new Set(),
     made: new Map(),
@@ -42,9 +42,9 @@ export function createPlan(currency: UtxoCode, context: SightingsContext, known:
     spends: [],
     spenders: new Map([...known.spenders].map(([outpoint, txids]) => [outpoint, new Set(txids)])),
     noted: new Set(),
-    rivals: new Set(),
+    conflictingTxids: new Set(),
   };
-  for (const row of known.payments) enter(plan, row);
+  for (const row of known.payments) addRow(plan, row);
   return plan;
 }
 
@@ -52,12 +52,13 @@ export function createPlan(currency: UtxoCode, context: SightingsContext, known:
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
-  for (const { output, transactionId, twinKey } of ours(plan.owners, facts)) {
+  for (const { output, transactionId, malleationKey } of ours(plan.owners, facts)) {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
-    const twin = rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, twinOf(twinKey, transactionId));
+    const twin =
+      rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, malleationKeyWithin(malleationKey, transactionId));
     if (twin !== undefined) {
       // a look at the mempool does not undo what the best chain has decided: that list may be older
-      if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.rivalMined))) continue;
+      if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.conflictMined))) continue;
       if (isAsKnown(twin, facts.txid, block)) continue;
       replace(plan, twin, {
         ...twin,
@@ -68,7 +69,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
         goneSinceMs: null,
         lastHeight: block?.height ?? twin.lastHeight,
         conflictTxid: null,
-        rivalMined: false,
+        conflictMined: false,
       });
       if (twin.txid !== facts.txid) noteSpends(plan, facts);
       continue;
@@ -81,7 +82,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
       vout: output.vout,
       amount: output.amountMinor,
       coinbase: facts.coinbase,
-      twinKey,
+      malleationKey,
       state: block === null ? 'mempool' : 'mined',
       block,
       lastHeight: block?.height ?? null,
@@ -90,7 +91,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     });
     noteSpends(plan, facts);
   }
-  beatRivals(plan, facts);
+  markConflicted(plan, facts);
 }
 
 /**
@@ -98,7 +99,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
  * no longer there; for an output in a block also one that waited in the mempool until now.
  */
 function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts | undefined {
-  const rows = [...(plan.byTwin.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
+  const rows = [...(plan.byMalleationKey.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
   if (output.pegOut === undefined) return rows[0];
   return rows.find(({ state }) => state !== 'mined' && (state !== 'mempool' || plan.context.block !== null));
 }
@@ -113,12 +114,12 @@ function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null):
 type OurOutput = {
   readonly output: OutputFacts;
   readonly transactionId: string;
-  readonly twinKey: string;
+  readonly malleationKey: string;
 };
 
 /** The keys that identify the outputs of these transactions to ours under whatever txid (hex). */
-export function twinKeysOf(owners: ReadonlyMap<string, string>, sightings: readonly TransactionFacts[]): readonly string[] {
-  return sightings.flatMap((facts) => ours(owners, facts).map(({ twinKey }) => twinKey));
+export function malleationKeysOf(owners: ReadonlyMap<string, string>, sightings: readonly TransactionFacts[]): readonly string[] {
+  return sightings.flatMap((facts) => ours(owners, facts).map(({ malleationKey }) => malleationKey));
 }
 
 /** The outputs to transactions of ours, each with the key that its twin under another txid shares. */
@@ -132,35 +133,35 @@ function ours(owners: ReadonlyMap<string, string>, facts: TransactionFacts): Our
     if (transactionId === undefined || output.amountMinor <= 0n) continue;
     const what = `${output.script}:${output.amountMinor}`;
     if (output.pegOut !== undefined) {
-      found.push({ output, transactionId, twinKey: createHash('sha256').update(`peg-out|${what}`).digest('hex') });
+      found.push({ output, transactionId, malleationKey: createHash('sha256').update(`peg-out|${what}`).digest('hex') });
       continue;
     }
     const nth = seen.get(what) ?? 0;
     seen.set(what, nth + 1);
-    found.push({ output, transactionId, twinKey: begun.copy().update(`${what}|${nth}`).digest('hex') });
+    found.push({ output, transactionId, malleationKey: begun.copy().update(`${what}|${nth}`).digest('hex') });
   }
   return found;
 }
 
 /** Every payment under another txid that spends the same outpoint has lost against this transaction. */
-function beatRivals(plan: Plan, facts: TransactionFacts): void {
+function markConflicted(plan: Plan, facts: TransactionFacts): void {
   const losers = new Set<string>();
   for (const outpoint of facts.inputs) {
     for (const txid of plan.spenders.get(outpointKey(outpoint)) ?? []) if (txid !== facts.txid) losers.add(txid);
   }
   for (const txid of losers) {
-    for (const id of [...(plan.byTxid.get(txid) ?? [])]) beat(plan, plan.rows.get(id) as PaymentFacts, facts);
+    for (const id of [...(plan.byTxid.get(txid) ?? [])]) markOneConflicted(plan, plan.rows.get(id) as PaymentFacts, facts);
     // seen and replaced within one look: it is as if it never existed
     for (const outpoint of plan.madeByTxid.get(txid) ?? []) plan.made.delete(outpoint);
     plan.madeByTxid.delete(txid);
   }
 }
 
-function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
+function markOneConflicted(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
   const { block } = plan.context;
   // what the chain has decided otherwise cannot be in the mempool: such a list is older than our cursor
-  if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.rivalMined))) return;
-  plan.rivals.add(facts.txid);
+  if (block === null && (row.state === 'mined' || (row.state === 'conflicted' && row.conflictMined))) return;
+  plan.conflictingTxids.add(facts.txid);
   if (row.state === 'conflicted' && row.conflictTxid === facts.txid) return;
   replace(plan, row, {
     ...row,
@@ -168,7 +169,7 @@ function beat(plan: Plan, row: PaymentFacts, facts: TransactionFacts): void {
     block: null,
     goneSinceMs: null,
     conflictTxid: facts.txid,
-    rivalMined: block !== null,
+    conflictMined: block !== null,
   });
 }
 
@@ -190,12 +191,12 @@ function rowAt(plan: Plan, id: bigint | undefined): PaymentFacts | undefined {
   return id === undefined ? undefined : plan.rows.get(id);
 }
 
-function enter(plan: Plan, row: PaymentFacts): void {
+function addRow(plan: Plan, row: PaymentFacts): void {
   plan.rows.set(row.id, row);
   plan.byOutpoint.set(outpointKey(row), row.id);
-  const twin = twinOf(row.twinKey, row.transactionId);
-  const twins = plan.byTwin.get(twin) ?? new Set();
-  plan.byTwin.set(twin, twins);
+  const twin = malleationKeyWithin(row.malleationKey, row.transactionId);
+  const twins = plan.byMalleationKey.get(twin) ?? new Set();
+  plan.byMalleationKey.set(twin, twins);
   twins.add(row.id);
   const ofTxid = plan.byTxid.get(row.txid) ?? new Set();
   plan.byTxid.set(row.txid, ofTxid);
@@ -205,7 +206,7 @@ function enter(plan: Plan, row: PaymentFacts): void {
 function replace(plan: Plan, before: PaymentFacts, after: PaymentFacts): void {
   if (plan.byOutpoint.get(outpointKey(before)) === before.id) plan.byOutpoint.delete(outpointKey(before));
   plan.byTxid.get(before.txid)?.delete(before.id);
-  enter(plan, after);
+  addRow(plan, after);
   plan.changed.add(after.id);
 }
 
@@ -215,8 +216,8 @@ function add(lists: Map<string, string[]>, key: string, value: string): void {
   else list.push(value);
 }
 
-function twinOf(twinKey: string, transactionId: string): string {
-  return `${twinKey} ${transactionId}`;
+function malleationKeyWithin(malleationKey: string, transactionId: string): string {
+  return `${malleationKey} ${transactionId}`;
 }
 
 function outpointKey(outpoint: Outpoint): string {

@@ -1,5 +1,5 @@
 // Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
-// spends, and its rival; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
+// spends, and what conflicts with it; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -9,7 +9,7 @@ import { noteEarly } from './early-coins.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
 import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
-import { applySighting, createPlan, type Plan, twinKeysOf } from './sighting-plan.ts';
+import { applySighting, createPlan, malleationKeysOf, type Plan } from './sighting-plan.ts';
 import type { UnminedFacts } from './unmined.ts';
 import { noteUnprotected } from './unprotected-coins.ts';
 
@@ -29,7 +29,7 @@ export async function recordSightings(
     [...scripts].map((script) => Buffer.from(script, 'hex')),
   );
   if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts, owners);
-  const known = await readFacts(sql, currency, { sightings: facts, owners, twinKeys: twinKeysOf(owners, facts) });
+  const known = await readFacts(sql, currency, { sightings: facts, owners, malleationKeys: malleationKeysOf(owners, facts) });
   const plan = createPlan(currency, context, known);
   const turns = createTurns();
   for (const sighting of await withoutEarly(sql, currency, context, { sightings, known })) {
@@ -54,8 +54,8 @@ async function withoutEarly(
       return [{ txid: facts.txid, vout, transactionId, amount: amountMinor, seenOrder, entered }];
     }),
   );
-  const place = { height: context.block?.height ?? null, atMs: context.atMs };
-  const early = await noteEarly(sql, currency, place, outputs);
+  const at = { height: context.block?.height ?? null, atMs: context.atMs };
+  const early = await noteEarly(sql, currency, at, outputs);
   if (early.size === 0) return seen.sightings;
   return seen.sightings.map((one) => {
     const { facts } = one;
@@ -74,12 +74,12 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
   await updatePayments(sql, changed);
   await insertPayments(sql, currency, made);
   await insertSpends(sql, currency, plan.spends);
-  if (plan.rivals.size > 0) {
+  if (plan.conflictingTxids.size > 0) {
     await sql.query({
       name: 'upsert_rivals',
       text: `insert into rivals (currency, txid, height) select $1, txid, $3 from unnest($2::text[]) as t(txid)
                on conflict (currency, txid) do update set height = excluded.height`,
-      values: [currency, [...plan.rivals], plan.context.block?.height ?? null],
+      values: [currency, [...plan.conflictingTxids], plan.context.block?.height ?? null],
     });
   }
 }
@@ -142,7 +142,8 @@ const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.
 
 /**
  * Compares the payments that are not in a block with the whole mempool of a node whose tip is our cursor: one that is missing is gone, one
- * that came back is there, and one whose rival has left is no longer conflicted. Returns the changed payments; nothing is written yet.
+ * that came back is there, and one whose conflicting transaction has left is no longer conflicted. Returns the
+ * changed payments; nothing is written yet.
  * @param seenHeight the tip below which the payments in the mempool were last seen; null = unknown
  */
 export function compareWithMempool(
@@ -151,7 +152,7 @@ export function compareWithMempool(
   atMs: number,
   seenHeight: number | null = null,
 ): MempoolChanges {
-  const departed = new Set(unmined.rivals.filter((txid) => !mempool.has(txid)));
+  const departed = new Set(unmined.conflicting.filter((txid) => !mempool.has(txid)));
   const changed: PaymentFacts[] = [];
   for (const row of unmined.payments) {
     const listed = mempool.has(row.txid);

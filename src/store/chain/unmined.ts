@@ -5,10 +5,10 @@ import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 import { FACT_COLUMNS, type PaymentFacts, paymentFacts, type RawFacts } from './payment-facts.ts';
 
-/** Payments that are not in a block, and the rivals of payments that are in none. */
+/** Payments that are not in a block, and the transactions that conflict with payments. */
 export type UnminedFacts = {
   readonly payments: readonly PaymentFacts[];
-  readonly rivals: readonly string[];
+  readonly conflicting: readonly string[];
 };
 
 /** What a node lists as its mempool. */
@@ -19,14 +19,14 @@ export type Listing = {
 };
 
 /**
- * The payments in the mempool, gone since a time, or conflicted by a rival that is not mined either, for which this mempool may say
+ * The payments in the mempool, gone since a time, or conflicted by a transaction that is not mined either, for which this mempool may say
  * something else.
  * @param sinceMs payments that have been gone for longer come back only as new sightings
  */
 export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number, mempool: Listing): Promise<UnminedFacts> {
   const since = new Date(sinceMs);
-  const rivals = await unminedRivals(sql, currency, mempool.changed);
-  const departed = rivals.filter((txid) => !mempool.txids.has(txid));
+  const conflicting = await unminedConflicting(sql, currency, mempool.changed);
+  const departed = conflicting.filter((txid) => !mempool.txids.has(txid));
   const txids = mempool.changed ?? (await differing(sql, currency, since, mempool.txids));
   const found = new Map<bigint, RawFacts>();
   for (const [name, wanted, keys] of [
@@ -45,11 +45,11 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number,
       for (const row of rows) found.set(row.id, row);
     });
   }
-  return { payments: [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).map(paymentFacts), rivals };
+  return { payments: [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).map(paymentFacts), conflicting };
 }
 
-/** The rivals that are not in a block: all of them, or those among some txids. */
-async function unminedRivals(sql: Sql, currency: UtxoCode, among: readonly string[] | null): Promise<readonly string[]> {
+/** The conflicting transactions that are not in a block: all of them, or those among some txids. */
+async function unminedConflicting(sql: Sql, currency: UtxoCode, among: readonly string[] | null): Promise<readonly string[]> {
   if (among === null) {
     const { rows } = await sql.query<{ txid: string }>({
       name: 'read_unmined_rivals',

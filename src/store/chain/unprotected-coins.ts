@@ -84,9 +84,9 @@ const coin = (row: Row): UnprotectedCoin => ({
 });
 
 /** Those of a chain that were not logged yet, and marks them as logged: among all workers only one gets each. */
-export async function takeUntold(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedCoin[]> {
+export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedCoin[]> {
   const { rows } = await sql.query<Row>({
-    name: 'take_untold_coins',
+    name: 'take_unreported_coins',
     text: `update unprotected_coins set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,
     values: [currency, new Date(nowMs)],
   });

@@ -57,12 +57,12 @@ export async function takeCalls(sql: Sql, askings: readonly Asking[]): Promise<r
 const ROWS_AT_ONCE = 5_000;
 
 /** Adds the calls that a server counted by itself: of two states of one bucket the emptier one is kept. */
-export async function pourCounts(sql: Sql, buckets: readonly BucketRow[]): Promise<void> {
+export async function mergeCounts(sql: Sql, buckets: readonly BucketRow[]): Promise<void> {
   const sorted = [...buckets].sort((a, b) => (a.bucket < b.bucket ? -1 : 1));
   for (let from = 0; from < sorted.length; from += ROWS_AT_ONCE) {
     const part = sorted.slice(from, from + ROWS_AT_ONCE);
     await sql.query({
-      name: 'pour_counts',
+      name: 'merge_counts',
       text: `insert into call_counts as c (bucket, capacity, per_ms, tokens, at_ms, wanted, granted)
              select bucket, capacity, per_ms, tokens, at_ms, 0, 0
                from unnest($1::text[], $2::float8[], $3::float8[], $4::float8[], $5::float8[]) as t(bucket, capacity, per_ms, tokens, at_ms)

@@ -8,14 +8,14 @@ import type { Sql } from '../postgres/connect.ts';
 import { rateBounds } from '../transactions/rates.ts';
 import { storedRate } from '../transactions/transactions.ts';
 
-export type Place = {
+export type ScriptOwner = {
   /** The merchant to whose transaction the script belongs; null = none. */
   readonly merchantId: bigint | null;
   /** It is an address of the service itself. */
   readonly isOurOwn: boolean;
 };
 
-const PLACE = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
+const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
   exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
 /** @param merchant as SQL; a bare column name would mean the account's own */
 const owesOf = (merchant: string): string =>
@@ -24,17 +24,17 @@ const owesOf = (merchant: string): string =>
 const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
 
 /** Whose an output script is. */
-export async function readPlace(sql: Sql, script: Uint8Array): Promise<Place> {
-  const { rows } = await sql.query<Place>({
-    name: 'payout_place',
-    text: `select ${PLACE}`,
+export async function readScriptOwner(sql: Sql, script: Uint8Array): Promise<ScriptOwner> {
+  const { rows } = await sql.query<ScriptOwner>({
+    name: 'payout_script_owner',
+    text: `select ${SCRIPT_OWNER}`,
     values: [script],
   });
-  return rows[0] as Place;
+  return rows[0] as ScriptOwner;
 }
 
 export type RequestFacts = {
-  readonly place: Place;
+  readonly owner: ScriptOwner;
   readonly settings: SettingsRow;
   /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
   readonly feeRate: bigint | null;
@@ -50,10 +50,10 @@ export async function readRequestFacts(
   sql: Sql,
   of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
 ): Promise<RequestFacts> {
-  type Row = SettingsColumns & Place & { fee_rate: bigint | null; rate: string | null; stopped: boolean; owes: boolean };
+  type Row = SettingsColumns & ScriptOwner & { fee_rate: bigint | null; rate: string | null; stopped: boolean; owes: boolean };
   const { rows } = await sql.query<Row>({
     name: 'payout_request_facts',
-    text: `select ${SETTINGS_COLUMNS}, ${PLACE}, ${STOPPED}, ${owesOf('$2')} as owes,
+    text: `select ${SETTINGS_COLUMNS}, ${SCRIPT_OWNER}, ${STOPPED}, ${owesOf('$2')} as owes,
                   (select fee_rate from fee_rates where currency = $3) as fee_rate,
                   (select usd from rates where currency = $3 and at between $4 and $5) as rate
              from merchant_settings where merchant_id = $2`,
@@ -61,7 +61,7 @@ export async function readRequestFacts(
   });
   const row = rows[0] as Row;
   return {
-    place: { merchantId: row.merchantId, isOurOwn: row.isOurOwn },
+    owner: { merchantId: row.merchantId, isOurOwn: row.isOurOwn },
     settings: settingsFrom(row),
     feeRate: row.fee_rate,
     rate: row.rate === null ? null : storedRate(row.rate),

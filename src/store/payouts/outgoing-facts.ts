@@ -1,11 +1,11 @@
 // What the chain shows of our outgoing transactions: which of them is in a block, which inputs are spent and by whom, which coins are at our
 // own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
+
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
-
-export type BlockPlace = { readonly height: number; readonly hash: string };
 
 /** The name of the worker's job that drives payouts: it is woken when facts about them have changed. */
 export const PAYOUT_JOB = 'payouts';
@@ -18,7 +18,7 @@ export const PAYOUT_JOB = 'payouts';
 export async function recordOutgoing(
   sql: Sql,
   currency: UtxoCode,
-  block: BlockPlace,
+  block: BlockRef,
   touched: readonly TransactionFacts[],
   owners: { has(script: string): boolean },
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function recordOutgoing(
 
 type Spend = { readonly txid: string; readonly vout: number; readonly by: string };
 
-async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockPlace, spends: readonly Spend[]): Promise<number> {
+async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockRef, spends: readonly Spend[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `with found as materialized (
@@ -66,7 +66,7 @@ async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockPlace, spe
 
 type Output = { readonly txid: string; readonly vout: number; readonly script: string; readonly amountMinor: bigint };
 
-async function recordOwnCoins(sql: Sql, currency: UtxoCode, block: BlockPlace, outputs: readonly Output[]): Promise<number> {
+async function recordOwnCoins(sql: Sql, currency: UtxoCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)

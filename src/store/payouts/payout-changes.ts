@@ -34,17 +34,17 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       status: to[0],
       step: to[1],
       reason: change.reason ?? change.error ?? reason,
-      isTold: change.from[0] !== to[0],
+      isAnnounced: change.from[0] !== to[0],
     };
   });
   await sql.query({
     name: 'write_payout_changes',
     text: `with changes as (
              select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[])
-               as t(id, status, step, fee, error, completed_at, is_told, held_reason))
+               as t(id, status, step, fee, error, completed_at, is_announced, held_reason))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = coalesce(c.error, p.error),
                   completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
-                  sequence = p.sequence + c.is_told::int
+                  sequence = p.sequence + c.is_announced::int
              from changes c where p.id = c.id`,
     values: [
       rows.map((row) => row.payout.id),
@@ -53,14 +53,14 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       rows.map((row) => row.fee ?? null),
       rows.map((row) => row.error ?? null),
       rows.map((row) => (row.completedAtMs === undefined ? null : new Date(row.completedAtMs).toISOString())),
-      rows.map((row) => row.isTold),
+      rows.map((row) => row.isAnnounced),
       rows.map((row) => row.heldReason ?? null),
     ],
   });
   await insertPayoutEvents(
     sql,
     rows
-      .filter((row) => row.isTold)
+      .filter((row) => row.isAnnounced)
       .map((row) => ({
         payout: row.payout,
         type: `payout.${row.status}`,

@@ -18,7 +18,7 @@ export type SessionLock = {
    * must be frozen or its machine gone. Returns whether it was ended; then the lock is free, and whatever its holder still does must be
    * fenced off otherwise.
    */
-  relieve(): Promise<boolean>;
+  terminateStaleHolder(): Promise<boolean>;
   release(): Promise<void>;
 };
 
@@ -112,7 +112,7 @@ export function openSessionLocks(
   }
 
   /** Ends a silent holder once it has been silent for longer than one sign of life takes: the server itself may have been frozen. */
-  function createRelief(name: string): () => Promise<boolean> {
+  function createStaleHolderTerminator(name: string): () => Promise<boolean> {
     let lookedMs = Number.NEGATIVE_INFINITY;
     let seen: { readonly who: string; readonly atMs: number } | null = null;
     return async () => {
@@ -170,7 +170,7 @@ export function openSessionLocks(
 
   function lock(name: string, onLost: () => void = () => undefined): SessionLock {
     const mine: Holder = { name, held: false, shared: false, onLost };
-    const relief = createRelief(name);
+    const terminateStaleHolder = createStaleHolderTerminator(name);
     return {
       acquire: async () =>
         mine.held ||
@@ -195,7 +195,7 @@ export function openSessionLocks(
           keep(mine);
           await ask('pg_advisory_unlock', name);
         }),
-      relieve: () => inTurn(relief),
+      terminateStaleHolder: () => inTurn(terminateStaleHolder),
       release: () => inTurn(() => giveBack(mine)),
     };
   }

@@ -59,7 +59,7 @@ export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block
  * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, and the height up to
  * which two nodes agree (null: only one is configured).
  */
-export type ToldView = readonly [CurrencyCode, number, number, string, number | null];
+export type ChainViewRow = readonly [CurrencyCode, number, number, string, number | null];
 export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, ${agreedHeight('n')}))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
@@ -84,7 +84,12 @@ export async function readChainFacts(
   contestedLimitMinor: bigint,
 ): Promise<ChainFacts> {
   const { rows } = await sql.query<
-    PaymentRow & { id: bigint | null; arrival_rate: string | null; views: readonly ToldView[] | null; unwritten: string[] | null }
+    PaymentRow & {
+      id: bigint | null;
+      arrival_rate: string | null;
+      views: readonly ChainViewRow[] | null;
+      unwritten: string[] | null;
+    }
   >({
     name: 'read_chain_facts',
     text: `
@@ -111,11 +116,11 @@ export async function readChainFacts(
     payments.get(row.transaction_id)?.push(paymentOf(row, rate, spends.get(row.txid)));
   }
   const unwritten = new Set(rows.find((row) => row.unwritten !== null)?.unwritten ?? []);
-  return { ...toldViews(views, contestedLimitMinor), payments, unwritten };
+  return { ...chainFactsOf(views, contestedLimitMinor), payments, unwritten };
 }
 
 /** The chains as {@link VIEWS} returns them. */
-export function toldViews(views: readonly ToldView[], contestedLimitMinor: bigint): Pick<ChainFacts, 'chains' | 'tips'> {
+export function chainFactsOf(views: readonly ChainViewRow[], contestedLimitMinor: bigint): Pick<ChainFacts, 'chains' | 'tips'> {
   return {
     chains: new Map(
       views.map(([currency, tipHeight, timeMs, , height]) => [

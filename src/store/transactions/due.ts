@@ -106,8 +106,8 @@ export async function finishLookup(sql: Sql, ids: readonly string[], atMs: numbe
 }
 
 /** Makes every worker run now the jobs of these names, or every urgent job when none is named. */
-export async function hurry(sql: Sql, jobs: readonly string[] = []): Promise<void> {
-  await sql.query({ name: 'hurry', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
+export async function wakeJobs(sql: Sql, jobs: readonly string[] = []): Promise<void> {
+  await sql.query({ name: 'wake_jobs', text: `select pg_notify('hurry', $1)`, values: [jobs.join(',')] });
 }
 
 /** SQL: whether these chains (null = all) were read to their end at or after a time; for a chain that cannot be read, whether that was tried. */

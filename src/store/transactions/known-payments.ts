@@ -7,14 +7,14 @@ import { inParts } from '../postgres/in-parts.ts';
 import {
   ARRIVED_AT,
   type ChainFacts,
+  type ChainViewRow,
+  chainFactsOf,
   NOTHING,
   PAYMENT_COLUMNS,
   type PaymentRow,
   paymentOf,
   rateAt,
   readSpends,
-  type ToldView,
-  toldViews,
   VIEWS,
 } from './case-facts.ts';
 import { IS_UNWRITTEN } from './payment-decisions.ts';
@@ -55,14 +55,14 @@ export async function readKnown(
 ): Promise<ChainFacts> {
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
     const { views, versions, unwritten } = await readVersions(sql, transactionId);
-    const told = toldViews(views, options.contestedLimitMinor);
-    if (unwritten) return { ...told, payments: new Map(), unwritten: new Set([transactionId]) };
+    const chainFacts = chainFactsOf(views, options.contestedLimitMinor);
+    if (unwritten) return { ...chainFacts, payments: new Map(), unwritten: new Set([transactionId]) };
     const changed = changedSince(known, versions);
     if (changed.size > (options.most ?? changed.size)) throw new MuchChanged(`${changed.size} payments have changed`);
     // a row that changed between the two statements is newer than the rest: everything is asked again
     if (!(await readChanged(sql, known, changed))) continue;
     const payments = await paymentsAt(sql, known);
-    return { ...told, payments: new Map([[transactionId, payments]]), unwritten: new Set() };
+    return { ...chainFacts, payments: new Map([[transactionId, payments]]), unwritten: new Set() };
   }
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
@@ -84,8 +84,8 @@ const PACKED = { version: 8, length: 12 };
 async function readVersions(
   sql: Sql,
   transactionId: string,
-): Promise<{ readonly views: readonly ToldView[]; readonly versions: Buffer; readonly unwritten: boolean }> {
-  const { rows } = await sql.query<{ views: readonly ToldView[] | null; versions: Buffer | null; unwritten: boolean }>({
+): Promise<{ readonly views: readonly ChainViewRow[]; readonly versions: Buffer; readonly unwritten: boolean }> {
+  const { rows } = await sql.query<{ views: readonly ChainViewRow[] | null; versions: Buffer | null; unwritten: boolean }>({
     name: 'read_payment_versions',
     text: `select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten,
                   (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p where p.transaction_id = $1) as versions`,

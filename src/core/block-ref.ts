@@ -1,0 +1,2 @@
+/** A block by height and hash (hex). */
+export type BlockRef = { readonly height: number; readonly hash: string };
