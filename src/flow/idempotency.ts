@@ -4,7 +4,7 @@ import type { Sql } from '../store/postgres/connect.ts';
 import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
 
-export type Once = KeyOf & {
+export type IdempotentCall = KeyOf & {
   /** sha256 of the request's body as it is compared. */
   readonly bodyHash: Buffer;
   readonly kept: 'a day' | 'for ever';
@@ -28,9 +28,9 @@ const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
  * @param refusalText the answer's text for a refusal about a state, which is stored too
  * @returns the answer, new or stored
  */
-export async function once(
+export async function answerOnce(
   ctx: Context,
-  key: Once,
+  key: IdempotentCall,
   work: (ctx: Context) => Promise<string>,
   refusalText: (refusal: Refusal) => string,
 ): Promise<Answer> {

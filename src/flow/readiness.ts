@@ -7,7 +7,7 @@ import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } fro
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
-import { readSetAside, type SetAside } from '../store/transactions/undecided-transactions.ts';
+import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';
 import type { Context } from './context.ts';
 import { getRates } from './quote.ts';
 
@@ -28,7 +28,7 @@ export type Readiness = {
 };
 
 /** How many of the transactions that cannot be decided are named. */
-const SET_ASIDE_TOLD = 5;
+const UNDECIDED_NAMED = 5;
 const SKIPPED_TOLD_DAYS = 7;
 const REPLACED_TOLD_HOURS = 24;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
@@ -38,7 +38,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, setAside, replaced] = await Promise.all([
+  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, undecided, replaced] = await Promise.all([
     readChainStatus(ctx.db),
     readAbandoned(ctx.db, ctx.coins),
     openBreakers(ctx.db),
@@ -47,7 +47,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     receivingCurrencies(ctx.db),
     readSignerStatus(ctx.db),
     readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
-    readSetAside(ctx.db, SET_ASIDE_TOLD + 1),
+    readUndecided(ctx.db, UNDECIDED_NAMED + 1),
     readReplacements(ctx.db, REPLACED_TOLD_HOURS),
   ]);
   const keyless = configured.filter((code) => !receiving.has(code));
@@ -64,7 +64,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     ...abandoned.map((code) => `${code}: transactions are open, and no node is configured: nobody sees their payments`),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
-    ...setAsideProblems(setAside),
+    ...undecidedProblems(undecided),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
 }
@@ -120,10 +120,10 @@ function rateProblems(
   return [sources.length === 0 ? 'no worker has asked for prices yet' : `there is no price for ${without.join(', ')}`];
 }
 
-function setAsideProblems(setAside: readonly SetAside[]): string[] {
-  const named = setAside.slice(0, SET_ASIDE_TOLD).map(({ transactionId, failures, reason, sinceMs }) => {
+function undecidedProblems(undecided: readonly UndecidedTransaction[]): string[] {
+  const named = undecided.slice(0, UNDECIDED_NAMED).map(({ transactionId, failures, reason, sinceMs }) => {
     const often = failures === 1 ? 'once' : `${failures} times`;
     return `transaction ${transactionId} could not be decided (${often} since ${new Date(sinceMs).toISOString()}): ${reason}`;
   });
-  return setAside.length > SET_ASIDE_TOLD ? [...named, 'more transactions could not be decided: see the log'] : named;
+  return undecided.length > UNDECIDED_NAMED ? [...named, 'more transactions could not be decided: see the log'] : named;
 }

@@ -7,7 +7,7 @@ import type { MerchantApi } from '../contract/merchant-api.ts';
 import { withRawJson } from '../contract/raw-json.ts';
 import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import type { Context } from '../flow/context.ts';
-import { type Answer, once } from '../flow/idempotency.ts';
+import { type Answer, answerOnce } from '../flow/idempotency.ts';
 import type { Caller } from '../flow/sign-in.ts';
 import type { Admit } from '../flow/token-pair.ts';
 import { addressKey } from './client-address.ts';
@@ -148,7 +148,7 @@ async function perform(
   const key = keyKept === null ? null : presentedKey(body, request.raw.headers['idempotency-key']);
   if (keyKept === null || key === null) return { httpStatus: 200, text: await work(context.ctx, fields), replayed: false };
   const of = { merchantId: caller.merchantId, operation: endpoint.path, key, bodyHash: bodyHash(body), kept: keyKept };
-  const answer = await context.keyed(caller.merchantId, () => once(context.ctx, of, (ctx) => work(ctx, fields), errorBody));
+  const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, of, (ctx) => work(ctx, fields), errorBody));
   if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx, fields);
   return answer;
 }

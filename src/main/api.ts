@@ -12,7 +12,7 @@ import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { type Opened, onOpened } from './process-setup.ts';
 import { sandboxForward } from './sandbox/forward.ts';
 import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
-import { untilSandboxIsSeen } from './sandbox/sandbox-ready.ts';
+import { untilSandboxIsReady } from './sandbox/sandbox-ready.ts';
 import { listenRefused } from './start-refused.ts';
 import { openStatusNotifier } from './status-notifier.ts';
 import { wireBooks } from './wire.ts';
@@ -57,7 +57,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     version: version(),
   });
   if (network === 'sandbox' && isSupervised())
-    await untilSandboxIsSeen(ctx, () => sandboxEndpoint(dataFolder), SANDBOX_READY_WITHIN_MS);
+    await untilSandboxIsReady(ctx, () => sandboxEndpoint(dataFolder), SANDBOX_READY_WITHIN_MS);
   const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.report(what, message));
   await join();
   try {

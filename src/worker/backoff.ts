@@ -1,6 +1,6 @@
 // Growing pauses between tries of something that fails.
 
-export type Pauses = {
+export type Backoff = {
   /** It failed once more; returns the pause before the next try in milliseconds. */
   failed(): number;
   succeeded(): void;
@@ -10,7 +10,7 @@ const FIRST_MS = 1_000;
 const LONGEST_MS = 60_000;
 
 /** The first pause is a second; each failure doubles it, up to a minute. */
-export function createPauses(): Pauses {
+export function createBackoff(): Backoff {
   let nextMs = FIRST_MS;
   return {
     failed() {

@@ -11,7 +11,7 @@ import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './automatic-payouts.ts';
-import { createPauses, type Pauses } from './backoff.ts';
+import { type Backoff, createBackoff } from './backoff.ts';
 import { type BlockMemory, createBlockMemory } from './block-script-fingerprints.ts';
 import type { ChainWatcher } from './chain-watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
@@ -200,23 +200,23 @@ type Scheduled = {
 
 /** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
 function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
-  const pauses = createPauses();
-  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, { name, everyMs, work, pauses }) };
+  const backoff = createBackoff();
+  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, { name, everyMs, work, backoff }) };
 }
 
-type OnSchedule = Pick<Scheduled, 'work'> & { readonly name: string; readonly everyMs: number; readonly pauses: Pauses };
+type OnSchedule = Pick<Scheduled, 'work'> & { readonly name: string; readonly everyMs: number; readonly backoff: Backoff };
 
-async function onSchedule(ctx: Context, { name, everyMs, work, pauses }: OnSchedule): Promise<boolean> {
+async function onSchedule(ctx: Context, { name, everyMs, work, backoff }: OnSchedule): Promise<boolean> {
   const { clock } = ctx.ports;
   if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
   try {
     const more = await work();
-    pauses.succeeded();
+    backoff.succeeded();
     // a job with more to do is due again at once, so that a worker can stop in between
     await finishDue(ctx.db, name, !more, clock.now());
     return more;
   } catch (error) {
-    await failDue(ctx.db, name, pauses.failed(), clock.now());
+    await failDue(ctx.db, name, backoff.failed(), clock.now());
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
-import { hasMorePayments, setAside } from '../store/transactions/undecided-transactions.ts';
+import { hasMorePayments, recordUndecided } from '../store/transactions/undecided-transactions.ts';
 
 /** What is decided in one database transaction at most. */
 const TRANSACTIONS_TOGETHER = 200;
@@ -118,7 +118,7 @@ export function createJudgeDue(
 
   async function putAside(id: string, error: unknown): Promise<void> {
     onTrouble(id, error);
-    await setAside(ctx.db, { transactionId: id, reason: reasonOf(error), atMs: ctx.ports.clock.now() });
+    await recordUndecided(ctx.db, { transactionId: id, reason: reasonOf(error), atMs: ctx.ports.clock.now() });
   }
 
   /** Until when each large transaction rests. */

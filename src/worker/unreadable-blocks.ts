@@ -1,7 +1,7 @@
 // A block that a node cannot give (pruned, or an answer that is wrong) may be large and stay unreadable for days: it is requested again after
 // growing pauses, and in between the last answer stands.
 import type { ChainPort } from '../core/ports.ts';
-import { createPauses, type Pauses } from './backoff.ts';
+import { type Backoff, createBackoff } from './backoff.ts';
 import { troubleOf } from './pass-result.ts';
 
 export type UnreadableBlocks = {
@@ -11,7 +11,7 @@ export type UnreadableBlocks = {
   askAgain(): void;
 };
 
-type Unreadable = { readonly pauses: Pauses; error: unknown; untilMs: number };
+type Unreadable = { readonly backoff: Backoff; error: unknown; untilMs: number };
 
 export function createUnreadableBlocks(port: ChainPort, nowMs: () => number = () => performance.now()): UnreadableBlocks {
   /** By block hash. */
@@ -20,8 +20,8 @@ export function createUnreadableBlocks(port: ChainPort, nowMs: () => number = ()
   function noteTrouble(hash: string, error: unknown): void {
     const state = troubleOf(error)?.state;
     if (state !== 'bad_answer' && state !== 'pruned') return;
-    const pauses = unreadable.get(hash)?.pauses ?? createPauses();
-    unreadable.set(hash, { pauses, error, untilMs: nowMs() + pauses.failed() });
+    const backoff = unreadable.get(hash)?.backoff ?? createBackoff();
+    unreadable.set(hash, { backoff, error, untilMs: nowMs() + backoff.failed() });
   }
 
   return {

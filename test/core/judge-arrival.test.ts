@@ -1,12 +1,12 @@
 // A payment arrives: on time or late, and which rule applies in which status (rules 2, 3, 9, 10, 18, 21, 22; the terms before the table).
 import { describe, expect, test } from 'vitest';
 import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/status-histories.ts';
+import { STATUS_HISTORIES } from '../support/status-histories.ts';
 
 const HALF = 25_000n;
 
-test.each(Object.keys(REACH))('the story that leads to %s ends there', (status) => {
-  expect(REACH[status]!().status).toBe(status);
+test.each(Object.keys(STATUS_HISTORIES))('the story that leads to %s ends there', (status) => {
+  expect(STATUS_HISTORIES[status]!().status).toBe(status);
 });
 
 describe('a late payment in the right payment', () => {
@@ -20,7 +20,7 @@ describe('a late payment in the right payment', () => {
     ['settled', 'settled', [2, 4, 5, 19]],
     ['reimbursed', 'reimbursed', [2, 4, 5, 19, 13]],
   ] as const)('in %s: %s, and it lies in suspense', (from, to, rules) => {
-    const judged = REACH[from]!({ latePolicy: 'review' });
+    const judged = STATUS_HISTORIES[from]!({ latePolicy: 'review' });
     judged.until(W + 2 * HOUR);
     const before = judged.suspense();
     judged.pay({ amount: HALF });
@@ -46,7 +46,7 @@ describe('another currency that we carry (rule 18)', () => {
     ['settled', 'settled'],
     ['reimbursed', 'reimbursed'],
   ] as const)('in %s: %s', (from, to) => {
-    const judged = REACH[from]!();
+    const judged = STATUS_HISTORIES[from]!();
     judged.pay({ currency: 'LTC', amount: 5_000n });
     expect(judged.status).toBe(to);
     judged.mine(12, 'LTC');

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/status-histories.ts';
+import { STATUS_HISTORIES } from '../support/status-histories.ts';
 
 const HALF = 25_000n;
-const ALL = Object.keys(REACH);
+const ALL = Object.keys(STATUS_HISTORIES);
 
 function refusal(decide: () => void): Refusal {
   try {
@@ -25,7 +25,7 @@ const late = (amount: bigint): JudgedTransaction => {
 
 describe('cancel (rule 20)', () => {
   test.each(ALL)('in %s', (status) => {
-    const judged = REACH[status]!();
+    const judged = STATUS_HISTORIES[status]!();
     if (['started', 'cancelled'].includes(status)) {
       judged.cancel();
       expect([judged.status, judged.transaction.merchantDecision]).toEqual(['cancelled', 'cancelled']);
@@ -56,12 +56,12 @@ describe('cancel (rule 20)', () => {
   });
 
   test('twice is the same while it is cancelled, and refused once payments in flight have led to review', () => {
-    const unpaid = REACH.started!();
+    const unpaid = STATUS_HISTORIES.started!();
     unpaid.cancel();
     const steps = unpaid.steps.length;
     unpaid.cancel();
     expect([unpaid.steps.length, unpaid.status]).toEqual([steps, 'cancelled']);
-    const judged = REACH.pending!();
+    const judged = STATUS_HISTORIES.pending!();
     judged.cancel();
     const refused = refusal(judged.cancel);
     expect([refused.code, judged.status]).toEqual(['transaction_not_cancellable', 'review']);
@@ -81,7 +81,7 @@ describe('cancel (rule 20)', () => {
   });
 
   test('a cancelled one does not time out', () => {
-    const judged = REACH.cancelled!();
+    const judged = STATUS_HISTORIES.cancelled!();
     judged.wait(48 * HOUR);
     expect(judged.status).toBe('cancelled');
   });
@@ -96,14 +96,14 @@ describe('cancel (rule 20)', () => {
 
 describe('accept (rule 12)', () => {
   test.each(ALL.filter((status) => status !== 'review' && status !== 'declined'))('is refused in %s', (status) => {
-    const judged = REACH[status]!();
+    const judged = STATUS_HISTORIES[status]!();
     const refused = refusal(judged.accept);
     expect([refused.code, refused.httpStatus, judged.status]).toEqual(['not_resolvable', 409, status]);
     expect(refused.message).toContain(status);
   });
 
   test.each(['review', 'declined'] as const)('from %s: confirmed, succeeded, suspense to available', (status) => {
-    const judged = REACH[status]!();
+    const judged = STATUS_HISTORIES[status]!();
     judged.accept();
     expect(judged.path().slice(-3)).toEqual([status, 'confirmed', 'succeeded']);
     expect([judged.available(), judged.suspense(), judged.transaction.merchantDecision]).toEqual([HALF, 0n, 'accepted']);
@@ -111,7 +111,7 @@ describe('accept (rule 12)', () => {
   });
 
   test('after a cancel too: the merchant decides anew', () => {
-    const judged = REACH.cancelled!();
+    const judged = STATUS_HISTORIES.cancelled!();
     judged.pay();
     judged.mine();
     judged.accept();
@@ -192,14 +192,14 @@ describe('accept (rule 12)', () => {
 
 describe('decline (rule 14)', () => {
   test.each(ALL.filter((status) => status !== 'review'))('is refused in %s', (status) => {
-    const judged = REACH[status]!();
+    const judged = STATUS_HISTORIES[status]!();
     const refused = refusal(judged.decline);
     expect([refused.code, judged.status]).toEqual(['not_resolvable', status]);
     expect(refused.message).toContain(status);
   });
 
   test('from review: declined, it stays in suspense; then it can be accepted after all', () => {
-    const judged = REACH.review!();
+    const judged = STATUS_HISTORIES.review!();
     judged.decline();
     expect([judged.status, judged.suspense(), judged.available()]).toEqual(['declined', HALF, 0n]);
     judged.accept();
@@ -217,13 +217,13 @@ describe('decline (rule 14)', () => {
 
 describe('the excess alone', () => {
   test.each(['started', 'pending'] as const)('is refused in %s', (status) => {
-    expect(refusal(REACH[status]!().acceptExcess).code).toBe('not_resolvable');
+    expect(refusal(STATUS_HISTORIES[status]!().acceptExcess).code).toBe('not_resolvable');
   });
 
   test.each(ALL.filter((status) => status !== 'started' && status !== 'pending'))(
     'in %s: moves what lies in suspense, the status stays',
     (status) => {
-      const judged = REACH[status]!({ latePolicy: 'review' });
+      const judged = STATUS_HISTORIES[status]!({ latePolicy: 'review' });
       if (['timedout', 'timedout_checked', 'cancelled'].includes(status)) {
         expect(refusal(judged.acceptExcess).message).toContain('suspense');
         return;

@@ -6,7 +6,7 @@ import { judge } from '../../src/core/judge/judge.ts';
 import { applyEvent } from '../../src/core/judge/steps.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS, type TransactionStatus, transition } from '../../src/core/transaction-states.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../support/judged-transaction.ts';
-import { REACH } from '../support/status-histories.ts';
+import { STATUS_HISTORIES } from '../support/status-histories.ts';
 
 const ARROWS = new Set(
   TRANSITIONS.filter((row) => row.from !== row.to).map((row) => `${row.rule}: ${row.from ?? '–'} to ${row.to}`),
@@ -37,13 +37,13 @@ test('every status is reached from a created transaction, and none but reimburse
 
 /** One history or more for each transition; the test setup itself checks that only rows of the table are used. */
 const STORIES: Record<string, () => JudgedTransaction | undefined> = {
-  'paid in time': () => REACH.settled!(),
+  'paid in time': () => STATUS_HISTORIES.settled!(),
   'short, then another payment': () => {
-    const judged = REACH.declined!();
+    const judged = STATUS_HISTORIES.declined!();
     judged.pay();
     return judged;
   },
-  'nothing came': () => REACH.timedout_checked!(),
+  'nothing came': () => STATUS_HISTORIES.timedout_checked!(),
   'late while the node was down': () => {
     const judged = judgedTransaction();
     judged.node('down');
@@ -53,13 +53,13 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
     return judged;
   },
   'late, accepted by policy': () => {
-    const judged = REACH.timedout!();
+    const judged = STATUS_HISTORIES.timedout!();
     judged.pay();
     judged.mine();
     return judged;
   },
   'very late': () => {
-    const judged = REACH.timedout_checked!();
+    const judged = STATUS_HISTORIES.timedout_checked!();
     judged.pay();
     return judged;
   },
@@ -83,7 +83,7 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   },
   'the other coin, in every status': () => {
     for (const status of ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined']) {
-      const judged = REACH[status]!();
+      const judged = STATUS_HISTORIES[status]!();
       judged.pay({ currency: 'LTC', amount: 1n });
       collect(judged);
     }
@@ -96,19 +96,19 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
     return judged;
   },
   'cancelled before and after the payment': () => {
-    const judged = REACH.cancelled!();
+    const judged = STATUS_HISTORIES.cancelled!();
     judged.pay();
     collect(judged);
-    const flying = REACH.pending!();
+    const flying = STATUS_HISTORIES.pending!();
     flying.cancel();
     return flying;
   },
   'accepted and refused by the merchant': () => {
-    const judged = REACH.review!();
+    const judged = STATUS_HISTORIES.review!();
     judged.decline();
     judged.accept();
     collect(judged);
-    const other = REACH.review!();
+    const other = STATUS_HISTORIES.review!();
     other.accept();
     return other;
   },
@@ -124,7 +124,7 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   },
   'lost and back': () => {
     for (const status of ['succeeded', 'settled']) {
-      const judged = REACH[status]!({ settlementMs: SECOND });
+      const judged = STATUS_HISTORIES[status]!({ settlementMs: SECOND });
       judged.reorg(6, 'out');
       judged.wait(11 * MINUTE);
       for (const tx of judged.chain().txs) judged.resend(tx);
@@ -143,7 +143,7 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
   },
   'returned to the customer': () => {
     for (const status of ['review', 'declined', 'succeeded', 'settled']) {
-      const judged = REACH[status]!();
+      const judged = STATUS_HISTORIES[status]!();
       judged.openRefund();
       judged.finishRefund();
       collect(judged);

@@ -22,7 +22,7 @@ import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
-import { stayLookedAt } from '../support/mark-watched.ts';
+import { markWatched } from '../support/mark-watched.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
@@ -82,7 +82,7 @@ async function openForBusiness(ctx: Context, now: number): Promise<void> {
   for (const code of WATCHED_CODES) {
     await recordCondition(ctx.db, code, { state: 'ready', height: 100, hash, tipTimeMs: now, peers: 1 }, now);
   }
-  await stayLookedAt(ctx.db);
+  await markWatched(ctx.db);
   const rates = new Map<UtxoCode, Rate>([
     ['BTC', parseRate(BTC_RATE)!],
     ['LTC', parseRate(LTC_RATE)!],

@@ -1,7 +1,7 @@
 // A database that is there but does not answer: calls are refused in time, nothing that may have happened is called a failure, and when the
 // database answers again everything continues.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { once } from '../../src/flow/idempotency.ts';
+import { answerOnce } from '../../src/flow/idempotency.ts';
 import { refusalOf } from '../../src/http/reply-error.ts';
 import { portsFor } from '../support/ports.ts';
 import { openRelayedDatabase } from '../support/relay.ts';
@@ -62,13 +62,15 @@ test('a connection that breaks between two statements of a transaction is a pass
 
 test('a write whose commit was not answered is 503 overloaded, and its key shows later what became of it', async () => {
   // as much of the context as a key and its row take
-  const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), batches: {} } as unknown as Parameters<typeof once>[0];
+  const ctx = { db, ports: portsFor('sandbox', { now: () => 1_000_000 }), batches: {} } as unknown as Parameters<
+    typeof answerOnce
+  >[0];
   await opened.direct.query({
     text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
            values (1, 'aff_' || repeat('0', 22), 'a@example.com', 'A', now())`,
   });
   const key = { merchantId: 1n, operation: '/cancel_transaction', key: 'k', bodyHash: Buffer.alloc(32), kept: 'a day' } as const;
-  const write = (effect: () => Promise<string>) => once(ctx, key, effect, () => '');
+  const write = (effect: () => Promise<string>) => answerOnce(ctx, key, effect, () => '');
   const first = write(async () => {
     relay.freeze();
     return '{"n":1}';

@@ -2,7 +2,7 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { within } from '../../src/flow/context.ts';
-import { once } from '../../src/flow/idempotency.ts';
+import { answerOnce } from '../../src/flow/idempotency.ts';
 import { createAuthenticator, signOut } from '../../src/flow/sign-in.ts';
 import { createTransaction } from '../../src/flow/transaction-life.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
@@ -104,7 +104,7 @@ test('a crash between effect and answer leaves neither, and the key free', async
   } as const;
   const before = [await count('transactions'), await count('events'), await count('idempotency_keys')];
   const input = { merchantId: of.merchantId, usdMinor: 2500n, method: 'BTC', label: null, email: null } as const;
-  const crashing = once(
+  const crashing = answerOnce(
     api.ctx,
     of,
     async (ctx) => {
@@ -116,7 +116,7 @@ test('a crash between effect and answer leaves neither, and the key free', async
   );
   await expect(crashing).rejects.toThrow();
   expect([await count('transactions'), await count('events'), await count('idempotency_keys')]).toEqual(before);
-  const answer = await once(
+  const answer = await answerOnce(
     api.ctx,
     of,
     async () => '{"done":true}',
@@ -136,7 +136,7 @@ test('after a keyed sign-out its token is refused, also where somebody looked it
     bodyHash: Buffer.alloc(32),
     kept: 'a day',
   } as const;
-  await once(
+  await answerOnce(
     api.ctx,
     of,
     async (ctx) => {

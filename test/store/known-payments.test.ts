@@ -10,7 +10,7 @@ import {
   readAhead,
   readKnown,
 } from '../../src/store/transactions/known-payments.ts';
-import { dice } from '../support/random.ts';
+import { randomBelow } from '../support/random.ts';
 import { openServiceOnDatabase, type Sent, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
@@ -25,7 +25,7 @@ const readAll = (id: string) => readChainFacts(service.db, [id], contestedLimitM
 const read = (id: string, known: KnownPayments, sql: Sql = service.db) => readKnown(sql, id, known, { contestedLimitMinor });
 
 test.each([1, 2, 3, 4])('after every move it is what one reading of all shows (seed %i)', { timeout: 60_000 }, async (seed) => {
-  const roll = dice(seed);
+  const roll = randomBelow(seed);
   const { transactionId: id } = await service.create();
   const waiting: Sent[] = [];
   const moves: readonly (() => Promise<unknown>)[] = [

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { isAlive, type Tx } from './chain-truth.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from './judged-transaction.ts';
-import { dice } from './random.ts';
+import { randomBelow } from './random.ts';
 
 /**
  * @param each told after every move, to read a history that failed
@@ -15,7 +15,7 @@ export function live(
   each: (judged: JudgedTransaction, move: () => void) => void = () => undefined,
   portions: { readonly portionLeft?: number } = {},
 ): JudgedTransaction {
-  const roll = dice(seed);
+  const roll = randomBelow(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;
   const judged = judgedTransaction({
     usd: pick([50_00n, 150_00n, 2_000_00n]),

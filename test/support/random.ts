@@ -12,7 +12,7 @@ export function mulberry32(seed: number): () => number {
 }
 
 /** Whole numbers from 0 to the one before `below`. */
-export function dice(seed: number): (below: number) => number {
+export function randomBelow(seed: number): (below: number) => number {
   const next = mulberry32(seed);
   return (below) => next() % below;
 }

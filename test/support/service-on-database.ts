@@ -29,7 +29,7 @@ import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/tra
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createOwnClock } from '../../src/worker/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
-import { stayLookedAt } from './mark-watched.ts';
+import { markWatched } from './mark-watched.ts';
 import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 import { openSigner } from './signer.ts';
@@ -92,7 +92,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     await saveRates(db, judgements as never, nowMs);
     for (const code of chains)
       await recordCondition(db, code, { state: 'ready', height: 100, hash: hash(), tipTimeMs: nowMs, peers: 1 }, nowMs);
-    await stayLookedAt(db);
+    await markWatched(db);
   }
 
   const cursorOf = async (currency: UtxoCode) => (await readCursor(db, currency))!;

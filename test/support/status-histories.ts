@@ -12,7 +12,7 @@ import {
 const HALF = 25_000n;
 
 /** A judged in the status of that name, reached by the rules. */
-export const REACH: Record<string, (options?: JudgedTransactionOptions) => JudgedTransaction> = {
+export const STATUS_HISTORIES: Record<string, (options?: JudgedTransactionOptions) => JudgedTransaction> = {
   started: (options) => judgedTransaction(options),
   pending: (options) => {
     const judged = judgedTransaction(options);
@@ -62,7 +62,7 @@ export const REACH: Record<string, (options?: JudgedTransactionOptions) => Judge
     return judged;
   },
   reimbursed: (options) => {
-    const judged = REACH.settled!(options);
+    const judged = STATUS_HISTORIES.settled!(options);
     judged.openRefund();
     judged.finishRefund();
     return judged;

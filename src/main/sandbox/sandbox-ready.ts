@@ -16,7 +16,7 @@ const LOOK_EVERY_MS = 15;
  * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever the result: a node
  * or an exchange that a control has switched off delays nothing. At the latest when the time is up.
  */
-export async function untilSandboxIsSeen(
+export async function untilSandboxIsReady(
   ctx: Context,
   endpoint: () => Promise<SandboxEndpoint>,
   withinMs: number,
@@ -26,10 +26,10 @@ export async function untilSandboxIsSeen(
   await untilSandboxAnswers(endpoint, withinMs);
   const sinceMs = ctx.ports.clock.now();
   await wakeJobs(ctx.db);
-  while (performance.now() < until && !(await isSeen(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
+  while (performance.now() < until && !(await isReady(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
 }
 
-async function isSeen(ctx: Context, sinceMs: number): Promise<boolean> {
+async function isReady(ctx: Context, sinceMs: number): Promise<boolean> {
   const [{ chains }, rates, asked, keys] = await Promise.all([
     readReadiness(ctx, WATCHED_CODES),
     getRates(ctx),

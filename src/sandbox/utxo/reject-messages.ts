@@ -15,7 +15,7 @@ function rejectCode(reason: string): number {
 }
 
 /** The refusal as this currency's node would write it. */
-export function worded(dialect: Dialect, refusal: RpcError): RpcError {
+export function withRejectMessage(dialect: Dialect, refusal: RpcError): RpcError {
   const { rejectCodes } = dialect.rpc;
   if (rejectCodes === 'none') return refusal;
   if (refusal.code === RPC_VERIFY) return new RpcError(RPC_VERIFY, 'Missing inputs');

@@ -5,7 +5,7 @@ import { mulDivUp, parseAmount } from '../../core/money.ts';
 import { feeOf, isActive, tip } from './chain-state.ts';
 import type { Dialect } from './dialects.ts';
 import { objection, policyRefusal } from './mempool-policy.ts';
-import { worded } from './reject-messages.ts';
+import { withRejectMessage } from './reject-messages.ts';
 import { amount, type Json, regtestParameters } from './rpc-answers.ts';
 import {
   hash,
@@ -59,13 +59,13 @@ export function sendRawTransaction(node: SimulatedNode, params: Params): Json {
   const limit = maxFeeRate(node, params);
   const { state } = node;
   const { fault } = state.trouble;
-  if (fault === 'reject') throw worded(state.dialect, policyRefusal(state, transaction));
+  if (fault === 'reject') throw withRejectMessage(state.dialect, policyRefusal(state, transaction));
   if (state.mempool.has(transaction.txid)) {
     node.deny(transaction, fault === 'forgets');
     return transaction.txid;
   }
   const no = objection(state, transaction);
-  if (no !== null) throw worded(state.dialect, no);
+  if (no !== null) throw withRejectMessage(state.dialect, no);
   if (limit !== null && (feeOf(state, transaction) ?? 0n) > mulDivUp(BigInt(transaction.vsize), limit, 1000n)) {
     throw new RpcError(RPC_VERIFY, 'Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)');
   }

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { createIdentity, type DatabaseIdentity, identify } from './database-identity.ts';
 import { type Listen, openListening } from './listen.ts';
 import { openSessionLocks, type SessionLock } from './session-locks.ts';
-import { openOverdue, PATIENT } from './session-timeouts.ts';
+import { openSessionTimeouts, PATIENT } from './session-timeouts.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -74,7 +74,7 @@ export function connect(options: ConnectOptions): Database {
   };
   // a session that listens or locks runs few statements: the driver's own timer for each is enough there
   const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
-  const overdue = answersWithinMs === undefined ? PATIENT : openOverdue(answersWithinMs);
+  const timeouts = answersWithinMs === undefined ? PATIENT : openSessionTimeouts(answersWithinMs);
   const identity = createIdentity();
   const pool = new pg.Pool({
     ...base,
@@ -93,9 +93,9 @@ export function connect(options: ConnectOptions): Database {
           reject(error ?? new Error('the pool gave no connection'));
           return;
         }
-        overdue.asked(client);
+        timeouts.asked(client);
         client.query<R>(statement, (failure, result) => {
-          overdue.answered(client);
+          timeouts.answered(client);
           release(failure !== null && isConnectionLost(failure));
           if (failure) reject(failure);
           else resolve(result);
@@ -108,11 +108,11 @@ export function connect(options: ConnectOptions): Database {
     const client = await pool.connect();
     const session: Sql = {
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
-        overdue.asked(client);
+        timeouts.asked(client);
         try {
           return await client.query<R>(statement);
         } finally {
-          overdue.answered(client);
+          timeouts.answered(client);
         }
       },
     };
@@ -161,7 +161,7 @@ export function connect(options: ConnectOptions): Database {
     sessionLock: locks.lock,
     async close() {
       await pool.end();
-      overdue.close();
+      timeouts.close();
     },
   };
 }

@@ -2,7 +2,7 @@
 // sessions, since a timer for each statement would cost more memory than the statement.
 import type pg from 'pg';
 
-export type Overdue = {
+export type SessionTimeouts = {
   /** From now on this session waits for an answer. */
   asked(client: pg.ClientBase): void;
   /** The answer, or its failure, has come. */
@@ -11,12 +11,12 @@ export type Overdue = {
 };
 
 /** For a pool whose statements may take any time. */
-export const PATIENT: Overdue = { asked: () => undefined, answered: () => undefined, close: () => undefined };
+export const PATIENT: SessionTimeouts = { asked: () => undefined, answered: () => undefined, close: () => undefined };
 
 const TICKS = 10;
 
 /** Breaks the connection of every session that has waited for one answer for `withinMs` (up to a tenth more): its statement then fails. */
-export function openOverdue(withinMs: number): Overdue {
+export function openSessionTimeouts(withinMs: number): SessionTimeouts {
   let tick = 0;
   const since = new Map<pg.ClientBase, number>();
   let timer: NodeJS.Timeout | undefined;

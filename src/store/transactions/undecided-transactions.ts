@@ -7,7 +7,7 @@ const FIRST_REST_SECONDS = 30;
 const LONGEST_REST_SECONDS = 3_600;
 
 /** Records a failure of the judge; the transaction is not due again before it has rested. */
-export async function setAside(
+export async function recordUndecided(
   sql: Sql,
   failure: { readonly transactionId: string; readonly reason: string; readonly atMs: number },
 ): Promise<void> {
@@ -22,7 +22,7 @@ export async function setAside(
   });
 }
 
-export type SetAside = {
+export type UndecidedTransaction = {
   readonly transactionId: string;
   readonly failures: number;
   /** The message of the last failure. */
@@ -31,7 +31,7 @@ export type SetAside = {
 };
 
 /** The transactions that are set aside, the longest waiting first. */
-export async function readSetAside(sql: Sql, limit: number): Promise<readonly SetAside[]> {
+export async function readUndecided(sql: Sql, limit: number): Promise<readonly UndecidedTransaction[]> {
   const { rows } = await sql.query<{ transaction_id: string; failures: number; reason: string; since: Date }>({
     name: 'read_set_aside',
     text: 'select transaction_id, failures, reason, since from set_aside order by since, transaction_id limit $1',
