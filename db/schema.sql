@@ -211,6 +211,13 @@ create table public.chain_reconciled_blocks (
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
 );
 
+create table public.coin_checks (
+  currency text not null,
+  height integer not null,
+  checked_at timestamp with time zone not null,
+  constraint coin_checks_pkey PRIMARY KEY (currency)
+);
+
 create table public.database_replacements (
   evidence text not null,
   noticed_at timestamp with time zone not null,
@@ -359,11 +366,13 @@ create table public.outgoing_attempts (
   sent_at timestamp with time zone,
   height integer,
   block_hash text,
+  lost units default 0 not null,
   constraint outgoing_attempts_batch_id_number_key UNIQUE (batch_id, number),
   constraint outgoing_attempts_currency_txid_key UNIQUE (currency, txid),
   constraint outgoing_attempts_pkey PRIMARY KEY (id),
   constraint outgoing_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
-  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric > (0)::numeric))
+  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric > (0)::numeric)),
+  constraint outgoing_attempts_lost_check CHECK (((lost)::numeric >= (0)::numeric))
 );
 
 create table public.outgoing_batches (
@@ -760,6 +769,19 @@ create table public.transactions (
   constraint transactions_usd_minor_check CHECK ((usd_minor > 0))
 );
 
+create table public.unknown_movements (
+  id bigint generated always as identity not null,
+  currency text not null,
+  txid text collate "C",
+  block_hash text,
+  finding text not null,
+  seen_at timestamp with time zone not null,
+  resolved_at timestamp with time zone,
+  resolved_by text,
+  resolution text,
+  constraint unknown_movements_pkey PRIMARY KEY (id)
+);
+
 create table public.unprotected_coins (
   currency text not null,
   txid text collate "C" not null,
@@ -886,6 +908,8 @@ CREATE INDEX transactions_lookup ON public.transactions USING btree (currency) W
 CREATE INDEX transactions_made_in ON public.transactions USING btree (made_in);
 
 CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_id, created_at, id);
+
+CREATE UNIQUE INDEX unknown_movements_open ON public.unknown_movements USING btree (currency, COALESCE(txid, finding)) WHERE (resolved_at IS NULL);
 
 CREATE INDEX unprotected_coins_seen ON public.unprotected_coins USING btree (seen_at);
 
@@ -1308,6 +1332,8 @@ grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
 
+grant delete, insert, select, update on public.coin_checks to bursar_app;
+
 grant delete, insert, select, update on public.database_replacements to bursar_app;
 
 grant delete, insert, select, update on public.decided_payments to bursar_app;
@@ -1375,6 +1401,8 @@ grant delete, insert, select, update on public.signing_keys to bursar_app;
 grant delete, insert, select, update on public.skipped_addresses to bursar_app;
 
 grant delete, insert, select, update on public.transactions to bursar_app;
+
+grant delete, insert, select, update on public.unknown_movements to bursar_app;
 
 grant delete, insert, select, update on public.unprotected_coins to bursar_app;
 

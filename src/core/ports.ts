@@ -4,6 +4,9 @@ import type { UtxoCode } from './currency.ts';
 import type { IntentKey } from './payouts/intent.ts';
 import type { Destinations } from './payouts/payout-validation.ts';
 import type { RateFeed } from './rate-feed.ts';
+import type { Passwords, Tokens } from './sign-in-ports.ts';
+
+export type { Passwords, TokenClaims, TokenKind, Tokens, VerificationKey } from './sign-in-ports.ts';
 
 export type Clock = {
   /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
@@ -208,6 +211,17 @@ export type ChainPort = {
   send(raw: Uint8Array): Promise<SendAnswer>;
   /** What a transaction must pay to be mined soon: minor units per 1,000 virtual bytes; null when the node does not say. */
   feeRate(): Promise<bigint | null>;
+  /**
+   * Those of the outputs that the node in use does not have among its unspent ones: something in a block or in its mempool spends them, or it
+   * does not know what makes them.
+   */
+  spentOf(outpoints: readonly Outpoint[]): Promise<readonly Outpoint[]>;
+  /**
+   * The bytes of a transaction.
+   * @param blockHash the block that holds it; null = it is in the mempool
+   * @returns null when the node does not show it
+   */
+  rawTransaction(txid: string, blockHash: string | null): Promise<Uint8Array | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
   subscribe(push: MempoolPush): Promise<PushSubscription | null>;
 };
@@ -238,51 +252,6 @@ export type AddressDerivers = {
   ownOf(currency: UtxoCode, xpub: string): AddressDeriver;
   /** The same derivation by other libraries: slow, for audits. */
   rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
-};
-
-/** Argon2id with a bounded number at once; every call may be refused with `overloaded`. */
-export type Passwords = {
-  /** A PHC string with the current parameters and a salt of its own. */
-  hash(password: string): Promise<string>;
-  verify(hash: string, password: string): Promise<boolean>;
-  /** Costs what `verify` costs; for a username that does not exist. */
-  verifyNothing(password: string): Promise<void>;
-  /** Whether the hash was made with other parameters than today's. */
-  isOutdated(hash: string): boolean;
-};
-
-export type TokenKind = 'access' | 'refresh';
-export type TokenClaims = {
-  /** The subject: the merchant's affiliate_id. */
-  readonly sub: string;
-  /** The sign-in that the token belongs to. */
-  readonly sid: string;
-  /** The token's own identifier. */
-  readonly jti: string;
-  /** Seconds since 1970. */
-  readonly iat: number;
-  readonly exp: number;
-};
-/** The public half of a signing key. */
-export type VerificationKey = { readonly kid: string; readonly publicKeyPem: string };
-
-/** Signs and verifies access and refresh tokens (JWT, EdDSA). The private key lives in this process only. */
-export type Tokens = {
-  /** This process's own key, replaced when it is old; its public half must be stored before a token signed with it goes out. */
-  signingKey(): VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number };
-  /** Accepts tokens signed by another process of ours. */
-  trust(key: VerificationKey): void;
-  /** Signs with {@link Tokens.signingKey}; the expiry follows from the kind. */
-  sign(
-    kind: TokenKind,
-    claims: { readonly sub: string; readonly sid: string; readonly jti: string; readonly iat: number },
-  ): string;
-  /** Throws Refusal invalid_token, token_expired or refresh_token_expired; returns `unknownKid` when no trusted key has that id. */
-  verify(
-    token: string,
-    kind: TokenKind,
-    options?: { readonly ignoreExpiry?: boolean },
-  ): TokenClaims | { readonly unknownKid: string };
 };
 
 export type Ports = {

@@ -72,16 +72,23 @@ async function changeAddress(ctx: Context, sql: Sql, key: StoredKey): Promise<{ 
   return { index, script: ctx.ports.addresses.ownOf(key.currency, key.xpub).derive(index).script };
 }
 
-/** The coins whose key really is in this account: an address may have been given out with another key. */
+/** The coins that may be spent now. */
 async function ownCoins(ctx: Context, sql: Sql, key: StoredKey): Promise<readonly SpendableCoin[]> {
-  const { currency, xpub } = key;
-  const found = await spendableCoins(sql, currency, {
-    finalDepth: finalDepth(currency).depth,
-    maturity: utxoRow(currency).utxo.coinbaseMaturity,
+  const found = await spendableCoins(sql, key.currency, {
+    finalDepth: finalDepth(key.currency).depth,
+    maturity: utxoRow(key.currency).utxo.coinbaseMaturity,
     limit: MOST_COINS,
   });
+  return found.filter(ownership(ctx, key));
+}
+
+/** Whether a coin's key really is in this account: an address may have been given out with another key. */
+export function ownership(
+  ctx: Context,
+  { currency, xpub }: StoredKey,
+): (coin: Pick<SpendableCoin, 'script' | 'chain' | 'index'>) => boolean {
   const derivers = [ctx.ports.addresses.of(currency, xpub), ctx.ports.addresses.ownOf(currency, xpub)] as const;
-  return found.filter((coin) => coin.script.equals(derivers[coin.chain].derive(coin.index).script));
+  return (coin) => coin.script.equals(derivers[coin.chain].derive(coin.index).script);
 }
 
 type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: Selection };

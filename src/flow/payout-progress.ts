@@ -47,11 +47,11 @@ export async function addAttempt(
   sql: Sql,
   batch: Batch,
   signed: SignedTransaction,
-  at: { readonly epoch: bigint; readonly feeRate: bigint },
+  at: { readonly epoch: bigint; readonly feeRate: bigint; readonly lost?: bigint },
 ): Promise<void> {
   const { request } = signed;
   const fee = BigInt(signed.fee);
-  const parts = shares(fee, request.outputs.length);
+  const parts = request.outputs.length === 0 ? [] : shares(fee, request.outputs.length);
   const before = highestShares(await readShares(sql, batch.id));
   await insertAttempt(sql, {
     batchId: batch.id,
@@ -65,6 +65,7 @@ export async function addAttempt(
     change: request.change === null ? null : { vout: request.outputs.length, amount: BigInt(request.change.amount) },
     epoch: at.epoch,
     sequence: signed.sequence,
+    lost: at.lost ?? 0n,
     signedAtMs: signed.signedAtMs,
     shares: request.outputs.map((output, index) => ({ payoutId: output.payoutId, fee: parts[index] as bigint })),
   });

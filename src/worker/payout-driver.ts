@@ -23,7 +23,7 @@ import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
-import { searchSpends } from './spend-search.ts';
+import { isForgotten, searchSpends } from './spend-search.ts';
 
 /** What the driver asks of the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
 export type Signing = {
@@ -38,11 +38,14 @@ export type Signing = {
 export type PayoutDriver = {
   /** Asks the node what a transaction costs, now and then. */
   askFee(): Promise<void>;
-  /**
-   * One pass over everything that is due.
-   * @param isQueued whether payouts wait for a batch
-   */
-  pass(isQueued: boolean): Promise<void>;
+  /** One pass over everything that is due. */
+  pass(may: Pass): Promise<void>;
+};
+export type Pass = {
+  /** Payouts wait for a batch. */
+  readonly isQueued: boolean;
+  /** Everything that has left is known: a batch may get its first signature. */
+  readonly signsNew: boolean;
 };
 
 /**
@@ -88,16 +91,17 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     return last === null || clock.now() - last >= TOGETHER_MS || clock.now() < last;
   }
 
-  async function drive(batchId: string): Promise<void> {
+  async function drive(batchId: string, signsNew: boolean): Promise<void> {
     const batch = await readBatch(ctx.db, batchId, { lock: false });
     if (batch === null) return;
-    const again = await work(batch);
+    const again = await work(batch, signsNew);
     await endLease(ctx.db, batch.id, batch.leaseEpoch, again === null ? null : clock.now() + again);
   }
 
   /** @returns in how many milliseconds it is looked at again; null = when the chain shows something new of it */
-  async function work(batch: Batch): Promise<number | null> {
-    if (batch.attempts.length === 0) return signFirst(batch);
+  async function work(batch: Batch, signsNew: boolean): Promise<number | null> {
+    if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
+    if (await isForgotten(ctx, port, batch)) return SEARCH_MS;
     const how = await progress(ctx, batch.id);
     if (how === 'final' || how === 'failed' || how === 'displaced') return null;
     const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
@@ -201,8 +205,8 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
 
   return {
     askFee,
-    async pass(isQueued) {
-      if (isQueued && (await isTimeToForm())) await form();
+    async pass({ isQueued, signsNew }) {
+      if (isQueued && signsNew && (await isTimeToForm())) await form();
       const seen: string[] = [];
       for (;;) {
         const nowMs = clock.now();
@@ -210,7 +214,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
         const id = await leaseBatch(ctx.db, lease);
         if (id === null) return;
         seen.push(id);
-        await drive(id);
+        await drive(id, signsNew);
       }
     },
   };

@@ -7,6 +7,7 @@ import { restoreSignature } from '../flow/restored-signatures.ts';
 import { lastSignature } from '../store/payouts/attempts.ts';
 import { readWork } from '../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
+import { type CoinCheck, createCoinCheck } from './coin-check.ts';
 import type { Job } from './loop.ts';
 import { createPayoutDriver, type Signing } from './payout-driver.ts';
 
@@ -24,18 +25,30 @@ export type PayoutJobOptions = {
 /** @param currencies those whose chain pays payouts */
 export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options: PayoutJobOptions): Job {
   const drivers = new Map(currencies.map((currency) => [currency, createPayoutDriver(ctx, currency, options)]));
+  const checks = new Map(currencies.map((currency) => [currency, createCoinCheck(ctx, currency)]));
   let isWaiting = false;
   /** The database whose signatures are complete; null = not compared yet. */
   let complete: number | null = null;
+  /** The newest signature here when the signer did not have it: its journal is an older copy, which numbers anew what it signs. */
+  let lost: string | null = null;
 
   /** Whether every signature of the signer is in this database: before that, nothing new is signed. */
-  async function isComplete(): Promise<boolean> {
+  async function isComplete(signsSoon: boolean): Promise<boolean> {
     const { generation } = ctx.db.identity;
-    if (complete === generation) return true;
+    if (complete !== null && complete !== generation) forget();
+    if (complete === generation && !signsSoon) return true;
     try {
-      for (let more = true; more; ) {
-        const page = await options.signing.signed({ after: await lastSignature(ctx.db) });
+      const last = await lastSignature(ctx.db);
+      const isSame = await knows(last);
+      if (!isSame && last.txid !== lost) {
+        forget();
+        lost = last.txid;
+      }
+      if (complete === generation) return true;
+      for (let after = isSame ? last.sequence : 0, more = true; more; ) {
+        const page = await options.signing.signed({ after });
         for (const signed of page.transactions) {
+          after = signed.sequence;
           const outcome = await restoreSignature(ctx, signed);
           if (outcome === 'unknown_payout') {
             options.onTrouble(
@@ -54,6 +67,29 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     complete = generation;
     return true;
   }
+
+  /** Whether the signer's journal holds the newest signature that is stored here. */
+  async function knows({ sequence, txid }: { readonly sequence: number; readonly txid: string | null }): Promise<boolean> {
+    if (txid === null) return true;
+    const { transactions } = await options.signing.signed({ after: sequence - 1 });
+    return transactions[0]?.txid === txid;
+  }
+
+  /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
+  async function isKnown(currency: UtxoCode, isWanted: boolean): Promise<boolean> {
+    const check = checks.get(currency) as CoinCheck;
+    if (!isWanted && check.hasPassed()) return false;
+    const trouble = await check.trouble();
+    if (trouble !== null && (isWanted || trouble.isFound))
+      options.onTrouble(`nothing new is paid in ${currency}: ${trouble.what}`);
+    isWaiting ||= !check.hasPassed();
+    return trouble === null;
+  }
+
+  function forget(): void {
+    complete = null;
+    for (const check of checks.values()) check.forget();
+  }
   return {
     name: PAYOUT_JOB,
     everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
@@ -62,12 +98,13 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
       await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);
-      if (!(await isComplete())) return false;
-      for (const { currency, queued, unbooked } of work) {
-        const driver = drivers.get(currency);
-        if (driver === undefined) continue;
-        if (unbooked) await bookCapital(ctx, currency);
-        await driver.pass(queued);
+      if (!(await isComplete(work.some(({ queued, reserved }) => queued || reserved)))) return false;
+      for (const [currency, driver] of drivers) {
+        const due = work.find((one) => one.currency === currency);
+        const signsNew = await isKnown(currency, due?.queued === true || due?.reserved === true);
+        if (due === undefined) continue;
+        if (due.unbooked) await bookCapital(ctx, currency);
+        await driver.pass({ isQueued: due.queued, signsNew });
       }
       return false;
     },

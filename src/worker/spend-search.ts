@@ -1,6 +1,8 @@
 // Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
-import { blocksSince, isInChain } from '../store/chain/blocks.ts';
+import type { Context } from '../flow/context.ts';
+import { recordUnknown } from '../flow/unknown-movements.ts';
+import { blocksSince, hashesDown, isInChain } from '../store/chain/blocks.ts';
 import type { Batch } from '../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
 import type { ChainContext } from './chain-context.ts';
@@ -28,4 +30,28 @@ async function record(
   await ctx.db.transaction(async (sql) => {
     if (await isInChain(sql, currency, block)) await recordOutgoing(sql, currency, block, touched, new Set());
   });
+}
+
+/**
+ * Whether a transaction that nobody here knows spends inputs of a batch and pays its payees: a replacement that database and signer have both
+ * forgotten. It is recorded, and nothing follows for the payouts before an operator has decided: they are paid, and must not fail.
+ */
+export async function isForgotten(ctx: Context, port: ChainPort, batch: Batch): Promise<boolean> {
+  const { currency } = port;
+  const ours = new Set(batch.attempts.map(({ txid }) => txid));
+  const taken = batch.inputs.find(({ spentBy }) => spentBy !== null && !ours.has(spentBy));
+  if (taken === undefined || taken.spentHeight === null) return false;
+  const [block] = await hashesDown(ctx.db, currency, taken.spentHeight, 1);
+  if (block === undefined) return false;
+  const watch = { ...watchOnly(batch.payouts.map(({ script }) => script)), ...createOutpointSet(batch.inputs) };
+  const { touched } = await port.readBlock(block.hash, watch);
+  const outputs = touched.find(({ txid }) => txid === taken.spentBy)?.outputs ?? [];
+  const paid = batch.payouts.filter(({ script, amount }) =>
+    outputs.some((output) => output.script === script.toString('hex') && output.amountMinor === amount),
+  );
+  if (paid.length === 0) return false;
+  const finding = `transaction ${taken.spentBy} spends coins of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
+  const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };
+  await recordUnknown(ctx, currency, { movements: [movement], payoutIds: [] });
+  return true;
 }

@@ -14,7 +14,7 @@ const environment = { BURSAR_SANDBOX_BLOCK_SECONDS: '0' };
 const { folder, remove } = dataFolderFor();
 let service: Service;
 let base = '';
-const { ask, signIn, mine, earn, address, request, sent, becomes, received, isGreen } = payoutClient({
+const { ask, signIn, mine, earn, address, payout, request, sent, becomes, received, isGreen } = payoutClient({
   base: () => base,
   folder,
 });
@@ -89,6 +89,53 @@ test('a database put back to before a payout was sent: what the signer has signe
   const again = await becomes(id, 'completed');
   expect(again).toMatchObject({ txid, error: null });
   await mine(7);
+  expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{ txid }] });
+  await isGreen();
+});
+
+test('database and signer put back together: the chain shows what both have forgotten, and nothing is paid twice', {
+  timeout: TIMEOUT,
+}, async () => {
+  await ask('/set_settings', { payout_approval_above: '1.00' });
+  const to = await address();
+  const { id } = (await ask('/request_payout', { method: 'bitcoin', amount: '0.001', destination: to })).payout as { id: string };
+  const places = [databaseFolder(), join(folder, 'signer')];
+  await restarted(() => {
+    for (const place of places) execFileSync('cp', ['-a', place, `${place}-copy`]);
+  });
+  await runCli(['payout', 'approve', id], { BURSAR_DATA_DIR: folder });
+  const { txid } = await sent(id);
+  await mine();
+  await becomes(id, 'completed');
+  await restarted(() => {
+    for (const place of places) {
+      rmSync(place, { recursive: true });
+      renameSync(`${place}-copy`, place);
+    }
+  });
+  const held = await until(async () => {
+    const now = await payout(id);
+    return now.held_reason === 'unknown_outcome' ? now : null;
+  }, 'it is held');
+  expect(held).toMatchObject({ status: 'processing', txid: null });
+  const { problems } = (await (await fetch(`${base}/readyz`)).json()) as { problems: string[] };
+  expect(problems.join()).toContain(`transaction ${txid} spends coins of ours and pays what ${id} ask for`);
+  const elsewhere = await address();
+  const asked = await ask('/request_payout', { method: 'bitcoin', amount: '0.001', destination: elsewhere });
+  const next = (asked.payout as { id: string }).id;
+  expect(await payout(next)).toMatchObject({ status: 'pending', held_reason: 'breaker' });
+  await mine(7);
+  expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{ txid }] });
+  expect((await runCli(['audit'], { BURSAR_DATA_DIR: folder })).out).toMatch(/^red .*OUT-3/m);
+
+  await runCli(['payout', 'recover', String(txid)], { BURSAR_DATA_DIR: folder });
+  expect(await becomes(id, 'completed')).toMatchObject({ txid, error: null });
+  await runCli(['audit', '--clear'], { BURSAR_DATA_DIR: folder });
+  await runCli(['payout', 'approve', next], { BURSAR_DATA_DIR: folder });
+  await sent(next);
+  await mine(7);
+  await becomes(next, 'completed');
+  expect(await received(elsewhere)).toMatchObject({ received: '0.00100000', payments: [{}] });
   expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{ txid }] });
   await isGreen();
 });

@@ -144,6 +144,19 @@ export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount:
   };
 }
 
+/** What a transaction took from our coins that nobody here has signed, and that pays no payout of this database. */
+export function unknownOutflowEntry(txid: string, currency: CurrencyCode, amount: bigint): Entry {
+  return {
+    key: `unknown:${currency.toLowerCase()}:${txid}`,
+    kind: 'unknown_outflow',
+    postings: [
+      { account: `expense:unknown_outflow:${currency}`, amount },
+      { account: `asset:chain:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
 /** Capital of the service that arrived at an address of its own. */
 export function capitalEntry(
   currency: CurrencyCode,

@@ -13,6 +13,7 @@ export type PayoutEvent =
   | 'requested'
   | 'requested_and_held'
   | 'hold_ended'
+  | 'outcome_unknown'
   | 'held_again'
   | 'reserved'
   | 'reservation_given_up'
@@ -53,6 +54,10 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['pending', 'held'], 'cancelled', ['failed', 'ended'], 'release', 'cancelled by the merchant'),
   row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
   row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
+  // a transaction that nobody here knows pays it, or may do so
+  row(['pending', 'held'], 'outcome_unknown', ['processing', 'held'], null, 'it may have been paid already'),
+  row(['processing', 'queued'], 'outcome_unknown', ['processing', 'held'], null, null),
+  row(['processing', 'held'], 'outcome_unknown', ['processing', 'held'], null, null),
   row(['processing', 'queued'], 'reserved', ['processing', 'batched'], null, null),
   row(['processing', 'batched'], 'reservation_given_up', ['processing', 'queued'], null, null),
   // once for each transaction that is signed: a replacement posts the difference to the dearest before it

@@ -112,6 +112,8 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
     send: (raw) => sendToAll(nodes, raw),
     feeRate: () => use((node) => node.feeRate()),
+    spentOf: (outpoints) => use((node) => node.spentOf(outpoints)),
+    rawTransaction: (txid, blockHash) => use((node) => node.rawTransaction(txid, blockHash)),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {
       await Promise.all(nodes.map((node) => node.close()));

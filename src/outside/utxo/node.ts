@@ -12,6 +12,7 @@ import type {
 } from '../../core/ports.ts';
 import { checkHeader, readBlockBytes } from './block.ts';
 import { displayHash, Malformed } from './bytes.ts';
+import { readRawTransaction, readSpent } from './coins.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
 import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './instant-locks.ts';
 import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './node-reading.ts';
@@ -212,6 +213,8 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
     },
     send: (raw) => sendTransaction(rpc, raw),
     feeRate: () => readFeeRate(quick),
+    spentOf: (outpoints) => readSpent(rpc, outpoints),
+    rawTransaction: (txid, blockHash) => readRawTransaction(rpc, txid, blockHash),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
       await Promise.all([rpc.close(), quick.close(), patient.close()]);

@@ -109,13 +109,18 @@ export const OF_PAYOUTS: readonly Question[] = [
   {
     id: 'OUT-2',
     says: 'every signed transaction spends its inputs for exactly its payouts, its change and its fee',
-    text: `select 'transaction ' || a.txid || ' spends ' || i.amount || ' for ' || (o.amount + coalesce(a.change_amount, 0) + a.fee) as what
+    text: `select 'transaction ' || a.txid || ' spends ' || i.amount || ' for ' || (coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost) as what
              from outgoing_attempts a
              cross join lateral (select sum(amount) as amount from outgoing_inputs where batch_id = a.batch_id) i
              cross join lateral (select sum(p.amount) as amount from outgoing_shares s join payouts p on p.id = s.payout_id where s.attempt_id = a.id) o
-            where i.amount is distinct from o.amount + coalesce(a.change_amount, 0) + a.fee
+            where i.amount is distinct from coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost
            union all
            select 'the fee of ' || a.txid || ' is ' || a.fee || ', its payouts pay ' || sum(s.fee)
              from outgoing_attempts a join outgoing_shares s on s.attempt_id = a.id group by a.id, a.txid, a.fee having sum(s.fee) <> a.fee`,
+  },
+  {
+    id: 'OUT-3',
+    says: 'every coin of ours that was spent was spent by a transaction that was signed here',
+    text: `select currency || ': ' || finding || ' (bursar payout recover)' as what from unknown_movements where resolved_at is null order by id`,
   },
 ];

@@ -15,6 +15,8 @@ export type NewAttempt = {
   readonly epoch: bigint;
   /** The signer's own number of it. */
   readonly sequence: number;
+  /** What it pays to others than the payouts and us. */
+  readonly lost: bigint;
   readonly signedAtMs: number;
   /** In the order of the outputs. */
   readonly shares: readonly { readonly payoutId: string; readonly fee: bigint }[];
@@ -26,8 +28,8 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
     name: 'insert_attempt',
     text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
            made as (
-             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15) returning id)
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence, lost)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15, $16) returning id)
            insert into outgoing_shares (attempt_id, payout_id, vout, fee)
              select made.id, s.payout_id, s.n - 1, s.fee from made, unnest($13::text[], $14::numeric[]) with ordinality as s(payout_id, fee, n)`,
     values: [
@@ -46,6 +48,7 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
       attempt.shares.map((share) => share.payoutId),
       attempt.shares.map((share) => share.fee),
       attempt.sequence,
+      attempt.lost,
     ],
   });
 }
@@ -73,14 +76,15 @@ export async function markSent(sql: Sql, attemptId: bigint, atMs: number): Promi
   });
 }
 
-/** The signer's highest number that is stored here; 0 when none is. */
-export async function lastSignature(sql: Sql): Promise<number> {
-  const { rows } = await sql.query<{ last: bigint }>({
+/** The newest signature of the signer that is stored here: its number and its transaction; 0 and null when none is. */
+export async function lastSignature(sql: Sql): Promise<{ readonly sequence: number; readonly txid: string | null }> {
+  const { rows } = await sql.query<{ sequence: bigint; txid: string }>({
     name: 'last_signature',
-    text: 'select coalesce(max(sequence), 0) as last from outgoing_attempts',
+    text: 'select sequence, txid from outgoing_attempts where sequence > 0 order by id desc limit 1',
     values: [],
   });
-  return Number(rows[0]?.last ?? 0n);
+  const [row] = rows;
+  return row === undefined ? { sequence: 0, txid: null } : { sequence: Number(row.sequence), txid: row.txid };
 }
 
 /** Whether a transaction that the signer has signed is stored here. */

@@ -107,7 +107,7 @@ export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
   await insertInputs(sql, batch);
   await sql.query({
     name: 'payouts_into_batch',
-    text: `update payouts p set step = 'batched', batch_id = $1, batch_position = o.n - 1 from unnest($2::text[]) with ordinality as o(id, n) where p.id = o.id`,
+    text: `update payouts p set step = 'batched', held_reason = null, batch_id = $1, batch_position = o.n - 1 from unnest($2::text[]) with ordinality as o(id, n) where p.id = o.id`,
     values: [batch.id, batch.payoutIds],
   });
 }
@@ -180,6 +180,8 @@ export type PayoutWork = {
   readonly unbooked: boolean;
   /** A batch is due, or will be soon: another worker may have died over it. */
   readonly soon: boolean;
+  /** A batch waits for its first signature. */
+  readonly reserved: boolean;
 };
 const SOON_MS = 20_000;
 
@@ -191,7 +193,8 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
            soon as (select distinct currency from outgoing_batches where due_at <= $1),
            unbooked as (select distinct currency from own_coins where not booked)
            select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,
-                  currency in (select * from soon) as soon
+                  currency in (select * from soon) as soon,
+                  exists (select from outgoing_batches b where b.currency = q.currency and b.due_at <= $1 and b.state = 'reserved') as reserved
              from (select * from queued union select * from soon union select * from unbooked) q`,
     values: [new Date(nowMs + SOON_MS)],
   });

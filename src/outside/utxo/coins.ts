@@ -1,0 +1,31 @@
+// What a node knows of single coins and transactions: whether an output is unspent, and the bytes of a transaction.
+import type { Outpoint } from '../../core/ports.ts';
+import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
+import { fromHex, orRefusal, type Rpc } from './rpc.ts';
+
+/**
+ * Those of the outputs that are not in the node's set of unspent outputs, its mempool included (gettxout): a transaction in a block or in the
+ * mempool spends them, or none that the node has makes them.
+ */
+export async function readSpent(rpc: Rpc, outpoints: readonly Outpoint[]): Promise<Outpoint[]> {
+  const spent: Outpoint[] = [];
+  const params = outpoints.map(({ txid, vout }) => [txid, vout, true]);
+  for await (const { from, answers } of rpc.inParts('gettxout', params)) {
+    for (const [at, answer] of answers.entries()) {
+      if (answer instanceof RpcRefusal) throw new NodeTrouble('bad_answer', `${rpc.name}: ${answer.message}`, { cause: answer });
+      if (answer === null) spent.push(outpoints[from + at] as Outpoint);
+      else if (typeof answer !== 'object') throw new NodeTrouble('bad_answer', `${rpc.name}: gettxout did not answer an output`);
+    }
+  }
+  return spent;
+}
+
+/** The bytes of a transaction in the mempool, or in the block that is named; null when the node does not show them. */
+export async function readRawTransaction(rpc: Rpc, txid: string, blockHash: string | null): Promise<Buffer | null> {
+  const params = blockHash === null ? [txid] : [txid, false, blockHash];
+  const answer = await orRefusal(rpc.call('getrawtransaction', params));
+  if (answer instanceof RpcRefusal) return null;
+  const bytes = fromHex(answer);
+  if (bytes === null) throw new NodeTrouble('bad_answer', `${rpc.name}: getrawtransaction did not answer a hex string`);
+  return bytes;
+}

@@ -1,0 +1,188 @@
+// Money that has left without this database knowing why, the coins that it believes unspent, and up to which block all of them were compared
+// with the chain.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import type { SpendableCoin } from './batches.ts';
+
+export type UnknownMovement = {
+  readonly currency: UtxoCode;
+  /** Null where a coin is spent and nobody has found by what. */
+  readonly txid: string | null;
+  /** The block that held it when it was found; null = none did. */
+  readonly blockHash: string | null;
+  readonly finding: string;
+};
+export type OpenMovement = UnknownMovement & {
+  /** Of its block, while that is in the best chain. */
+  readonly height: number | null;
+};
+
+/** Those that nobody has resolved, oldest first. */
+export async function openMovements(sql: Sql): Promise<readonly OpenMovement[]> {
+  const { rows } = await sql.query<OpenMovement>({
+    name: 'open_movements',
+    text: `select u.currency, u.txid, u.block_hash as "blockHash", u.finding, b.height
+             from unknown_movements u left join blocks b on b.currency = u.currency and b.hash = u.block_hash
+            where u.resolved_at is null order by u.id`,
+    values: [],
+  });
+  return rows;
+}
+
+/** Records them; one that is open already gets its block. */
+export async function recordMovements(sql: Sql, movements: readonly UnknownMovement[], atMs: number): Promise<void> {
+  for (const { currency, txid, blockHash, finding } of movements) {
+    await sql.query({
+      name: 'record_movement',
+      text: `insert into unknown_movements (currency, txid, block_hash, finding, seen_at) values ($1, $2, $3, $4, $5)
+               on conflict (currency, coalesce(txid, finding)) where resolved_at is null
+               do update set block_hash = excluded.block_hash, finding = excluded.finding`,
+      values: [currency, txid, blockHash, finding, new Date(atMs)],
+    });
+  }
+}
+
+/** Coins that were missing at the last look and are there again, or whose spender was found since, are no longer open by themselves. */
+export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: readonly string[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'close_unexplained',
+    text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'the coin is there, or what spends it was found'
+            where currency = $1 and txid is null and resolved_at is null and finding <> all ($2)`,
+    values: [currency, still, new Date(atMs)],
+  });
+}
+
+/** Ends what is open of a transaction; returns whether something was. */
+export async function resolveMovement(
+  sql: Sql,
+  of: { readonly currency: UtxoCode; readonly txid: string },
+  resolution: { readonly by: string; readonly text: string; readonly atMs: number },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'resolve_movement',
+    text: `update unknown_movements set resolved_at = $5, resolved_by = $3, resolution = $4
+            where currency = $1 and txid = $2 and resolved_at is null`,
+    values: [of.currency, of.txid, resolution.by, resolution.text, new Date(resolution.atMs)],
+  });
+  return rowCount === 1;
+}
+
+export type BelievedCoin = Omit<SpendableCoin, 'amount'>;
+
+/** Our booked coins that nothing spends as far as this database knows, those of batches without a signature included; the largest ones. */
+export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly BelievedCoin[]> {
+  const { rows } = await sql.query<Omit<BelievedCoin, 'index'> & { index: bigint }>({
+    name: 'believed_unspent',
+    text: `select txid, vout, script, chain, index from (
+             select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
+               from own_coins c join own_addresses a on a.script = c.script
+              where c.currency = $1 and not c.spent and c.booked and c.height is not null
+             union all
+             select p.txid, p.vout, p.amount, t.script, 0, t.address_index
+               from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+              where p.currency = $1 and p.deposit_key is not null and not p.spent and p.height is not null
+             union all
+             select i.txid, i.vout, i.amount, i.script, i.chain, i.address_index
+               from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+              where i.currency = $1 and b.state = 'reserved') q order by amount desc limit $2`,
+    values: [currency, limit],
+  });
+  return rows.map((row) => ({ ...row, index: Number(row.index) }));
+}
+
+/** Those of the outputs that are booked coins of ours, with the batch that spends them (null = none). */
+export async function forgottenCoins(
+  sql: Sql,
+  currency: UtxoCode,
+  outpoints: readonly { readonly txid: string; readonly vout: number }[],
+): Promise<readonly (SpendableCoin & { readonly batchId: string | null })[]> {
+  type Row = Omit<SpendableCoin, 'amount' | 'index'> & { amount: string; index: bigint; batchId: string | null };
+  const { rows } = await sql.query<Row>({
+    name: 'forgotten_coins',
+    text: `with asked as (select * from unnest($2::text[], $3::int[]) as a(txid, vout))
+           select c.txid, c.vout, c.amount, c.script, 1 as chain, o.address_index as index, i.batch_id as "batchId"
+             from asked a join own_coins c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout and c.booked
+             join own_addresses o on o.script = c.script
+             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout
+           union all
+           select p.txid, p.vout, p.amount, t.script, 0, t.address_index, i.batch_id
+             from asked a join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout and p.deposit_key is not null
+             join transactions t on t.id = p.transaction_id and t.currency = p.currency
+             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout
+           order by txid, vout`,
+    values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
+}
+
+/** A payout that nothing was signed for. */
+export type UnsignedPayout = { readonly id: string; readonly script: string; readonly amount: bigint };
+
+/** Payouts of a currency that are open and that no stored signature pays: a transaction that pays one was forgotten, or is a stranger's. */
+export async function unsignedPayouts(sql: Sql, currency: UtxoCode): Promise<readonly UnsignedPayout[]> {
+  const { rows } = await sql.query<{ id: string; script: string; amount: string }>({
+    name: 'unsigned_payouts',
+    text: `select p.id, encode(p.script, 'hex') as script, p.amount from payouts p
+            where p.currency = $1 and p.step <> 'ended' and p.script is not null
+              and not exists (select 1 from outgoing_shares s where s.payout_id = p.id) order by p.created_at, p.id`,
+    values: [currency],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
+}
+
+/** Those of the transactions that were signed here. */
+export async function signedHere(sql: Sql, currency: UtxoCode, txids: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ txid: string }>({
+    name: 'signed_here',
+    text: 'select txid from outgoing_attempts where currency = $1 and txid = any ($2)',
+    values: [currency, txids],
+  });
+  return new Set(rows.map((row) => row.txid));
+}
+
+/** Those of the scripts (hex) that were given out as our own, with their indexes. */
+export async function knownOwnScripts(
+  sql: Sql,
+  currency: UtxoCode,
+  scripts: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await sql.query<{ script: string; index: bigint }>({
+    name: 'known_own_scripts',
+    text: `select encode(script, 'hex') as script, address_index as index from own_addresses where currency = $1 and script = any ($2)`,
+    values: [currency, scripts.map((script) => Buffer.from(script, 'hex'))],
+  });
+  return new Map(rows.map(({ script, index }) => [script, Number(index)]));
+}
+
+/** Up to which block everything that our coins did was known; null = nobody has compared yet. */
+export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number }>({
+    name: 'checked_height',
+    text: 'select height from coin_checks where currency = $1',
+    values: [currency],
+  });
+  return rows[0]?.height ?? null;
+}
+
+export async function saveChecked(sql: Sql, currency: UtxoCode, height: number, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'save_checked',
+    text: `insert into coin_checks (currency, height, checked_at) values ($1, $2, $3)
+             on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at`,
+    values: [currency, height, new Date(atMs)],
+  });
+}
+
+/** The blocks of the best chain above a height as they were read, lowest first. */
+export async function blocksAbove(
+  sql: Sql,
+  currency: UtxoCode,
+  height: number,
+): Promise<readonly { readonly height: number; readonly hash: string }[]> {
+  const { rows } = await sql.query<{ height: number; hash: string }>({
+    name: 'blocks_above',
+    text: 'select height, hash from blocks where currency = $1 and height > $2 order by height',
+    values: [currency, height],
+  });
+  return rows;
+}
