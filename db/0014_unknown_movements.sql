@@ -16,7 +16,8 @@ create table unknown_movements (
 );
 create unique index unknown_movements_open on unknown_movements (currency, coalesce(txid, finding)) where resolved_at is null;
 
--- Up to which block everything that our coins did was known.
+-- Up to which block everything that our coins did was known, and when that was found by PostgreSQL's own clock: what it says from before the
+-- server was started may be of a copy that was put back.
 create table coin_checks (
   currency   text primary key,
   height     integer not null,
@@ -25,3 +26,9 @@ create table coin_checks (
 
 -- What a transaction paid to others than its payouts: only of one that was booked after the database had forgotten it.
 alter table outgoing_attempts add column lost units not null default 0 check (lost >= 0);
+
+-- Inputs of a batch that is dead which nothing has spent: another batch may spend them. The row stays, since the batch's transactions name it.
+alter table outgoing_inputs add column freed boolean not null default false;
+alter table outgoing_inputs drop constraint outgoing_inputs_pkey;
+alter table outgoing_inputs add primary key (currency, txid, vout, batch_id);
+create unique index outgoing_inputs_bound on outgoing_inputs (currency, txid, vout) where not freed;

@@ -406,7 +406,8 @@ create table public.outgoing_inputs (
   spent_by text collate "C",
   spent_height integer,
   made_in xid8 default pg_current_xact_id() not null,
-  constraint outgoing_inputs_pkey PRIMARY KEY (currency, txid, vout),
+  freed boolean default false not null,
+  constraint outgoing_inputs_pkey PRIMARY KEY (currency, txid, vout, batch_id),
   constraint outgoing_inputs_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id),
   constraint outgoing_inputs_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
   constraint outgoing_inputs_amount_check CHECK (((amount)::numeric > (0)::numeric)),
@@ -840,6 +841,8 @@ CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree 
 CREATE INDEX outgoing_batches_due ON public.outgoing_batches USING btree (due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX outgoing_inputs_batch ON public.outgoing_inputs USING btree (batch_id);
+
+CREATE UNIQUE INDEX outgoing_inputs_bound ON public.outgoing_inputs USING btree (currency, txid, vout) WHERE (NOT freed);
 
 CREATE INDEX outgoing_inputs_made ON public.outgoing_inputs USING btree (made_in);
 

@@ -21,6 +21,7 @@ import {
   setApproved,
   wakeHeldJob,
 } from '../store/payouts/payouts.ts';
+import { notComparedSince } from '../store/payouts/unknown-movements.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
 import { reconsiderLocked, whyHeld } from './payout-holds.ts';
@@ -165,6 +166,10 @@ export async function cancelPayout(
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
     const { merchantId, currency } = payout;
+    if ((await notComparedSince(sql)).has(currency)) {
+      const message = 'The server was started again and compares its coins with the chain first; try again in a minute.';
+      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+    }
     const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
     const atMs = ctx.ports.clock.now();
     const entry = releaseEntry(payout, owed);

@@ -96,7 +96,10 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
     const cursor = await readCursor(ctx.db, currency);
     if (cursor === null || !(await isAtTip(port, cursor))) return 'our coins are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
-    if (wanted.coins.length === 0 && wanted.payouts.length === 0) return null;
+    if (wanted.coins.length === 0 && wanted.payouts.length === 0) {
+      await saveChecked(ctx.db, currency, cursor.height);
+      return null;
+    }
     const spent = await port.spentOf(wanted.coins);
     const before = await checkedHeight(ctx.db, currency);
     read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - MOST_BLOCKS), found: [] };
@@ -117,7 +120,7 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
     await recordUnknown(ctx, currency, unknown);
     if (unknown.movements.length > 0) return null;
     isFirst = false;
-    await saveChecked(ctx.db, currency, cursor.height, ctx.ports.clock.now());
+    await saveChecked(ctx.db, currency, cursor.height);
     return null;
   }
 

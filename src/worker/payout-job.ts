@@ -7,6 +7,7 @@ import { restoreSignature } from '../flow/restored-signatures.ts';
 import { lastSignature } from '../store/payouts/attempts.ts';
 import { readWork } from '../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
+import { notComparedSince } from '../store/payouts/unknown-movements.ts';
 import { type CoinCheck, createCoinCheck } from './coin-check.ts';
 import type { Job } from './loop.ts';
 import { createPayoutDriver, type Signing } from './payout-driver.ts';
@@ -99,6 +100,9 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);
       if (!(await isComplete(work.some(({ queued, reserved }) => queued || reserved)))) return false;
+      // a database that was started again may be another copy
+      const older = await notComparedSince(ctx.db);
+      for (const [currency, check] of checks) if (older.has(currency) && check.hasPassed()) check.forget();
       for (const [currency, driver] of drivers) {
         const due = work.find((one) => one.currency === currency);
         const signsNew = await isKnown(currency, due?.queued === true || due?.reserved === true);

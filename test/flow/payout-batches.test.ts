@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
+import { clearAfterAudit, runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { formBatch, priced, signingRequest } from '../../src/flow/payout-batches.ts';
 import { requestPayout } from '../../src/flow/payout-life.ts';
@@ -182,6 +183,28 @@ describe('a batch', () => {
     expect(await service.available()).toBe(before);
     expect(await held()).toBe(0n);
     expect(await service.balance('expense:reorg_loss:BTC')).toBe(1_000_000n);
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('that is dead gives back the coins that nothing has spent: the next batch spends them', async () => {
+    await earn(2);
+    await request('0.015');
+    const batch = await formed();
+    expect(batch.inputs).toHaveLength(2);
+    await signed(batch);
+    const [taken, other] = batch.inputs;
+    service.spend(randomBytes(32).toString('hex'), [taken!]);
+    await service.mine(6);
+    expect(await progress(ctx, batch.id)).toBe('failed');
+    expect(await service.findings()).toEqual([]);
+    await clearAfterAudit(ctx, await runAudit(ctx), 'test');
+    const id = await request();
+    const next = await formed();
+    expect(next.inputs).toMatchObject([{ txid: other!.txid, vout: other!.vout }]);
+    await mined(next, await signed(next), 6);
+    await progress(ctx, next.id);
+    expect((await row(id)).status).toBe('completed');
+    expect(await progress(ctx, batch.id)).not.toBe('failed');
     expect(await service.findings()).toEqual([]);
   });
 

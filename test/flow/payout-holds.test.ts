@@ -5,6 +5,7 @@ import { reconsiderPayout } from '../../src/flow/payout-holds.ts';
 import { approvePayout, cancelPayout } from '../../src/flow/payout-life.ts';
 import { checkPayoutStatus } from '../../src/flow/payout-reads.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
+import { saveChecked } from '../../src/store/payouts/unknown-movements.ts';
 import { FEE_MAX, OUTSIDE, owe } from '../support/funded.ts';
 import {
   approvalAbove,
@@ -142,6 +143,16 @@ describe('a cancel', () => {
     expect(await path(payout.payoutId)).toEqual(['payout.pending', 'payout.failed']);
     expect(await refusedWith(approvePayout(ctx, { payoutId: payout.payoutId, by: 'ann' }))).toBe('not_resolvable');
     expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('cancel_waits_for_compare: is refused until our coins were compared since PostgreSQL was started', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '1.00');
+    const { id } = await request(merchantId, '0.5');
+    await world.admin.query(`insert into coin_checks values ('BTC', 1, pg_postmaster_start_time() - interval '1 second')`);
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+    await saveChecked(ctx.db, 'BTC', 1);
+    expect(await cancelPayout(ctx, { merchantId, payoutId: id })).toMatchObject({ status: 'failed', error: 'cancelled' });
   });
 
   test('release_repays: the hold that comes back repays what is owed first', async () => {

@@ -118,6 +118,7 @@ test('database and signer put back together: the chain shows what both have forg
     return now.held_reason === 'unknown_outcome' ? now : null;
   }, 'it is held');
   expect(held).toMatchObject({ status: 'processing', txid: null });
+  await expect(ask('/cancel_payout', { payout_id: id })).rejects.toThrow('payout_not_cancellable');
   const { problems } = (await (await fetch(`${base}/readyz`)).json()) as { problems: string[] };
   expect(problems.join()).toContain(`transaction ${txid} spends coins of ours and pays what ${id} ask for`);
   const elsewhere = await address();

@@ -1,6 +1,7 @@
 // Batches: which payouts one transaction on a chain pays, and which of our coins it spends. Both are fixed in one database transaction before
 // anything is signed.
 import type { UtxoCode } from '../../core/currency.ts';
+import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** A coin of ours that may be spent, and where its key is. */
@@ -215,6 +216,19 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
            own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout))
            update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch)`,
     values: [batchId, epoch],
+  });
+}
+
+/** Gives the coins of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
+export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, coins: readonly Outpoint[]): Promise<void> {
+  await sql.query({
+    name: 'free_inputs',
+    text: `with freed as (
+             update outgoing_inputs i set freed = true from unnest($3::text[], $4::int[]) as t(txid, vout)
+              where i.batch_id = $2 and i.currency = $1 and i.txid = t.txid and i.vout = t.vout and not i.freed returning i.txid, i.vout),
+           payment as (update payments p set spent = false from freed f where p.currency = $1 and p.txid = f.txid and p.vout = f.vout)
+           update own_coins c set spent = false from freed f where c.currency = $1 and c.txid = f.txid and c.vout = f.vout`,
+    values: [currency, batchId, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
   });
 }
 

@@ -43,10 +43,10 @@ async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockRef, spend
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `with found as materialized (
              select o.txid, o.vout, s.by from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
-              cross join lateral (select txid, vout from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout offset 0) o),
+              cross join lateral (select txid, vout from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout and not freed offset 0) o),
            spent as (
              update outgoing_inputs i set spent_by = f.by, spent_height = $2 from found f
-              where i.currency = $1 and i.txid = f.txid and i.vout = f.vout returning f.by, i.batch_id),
+              where i.currency = $1 and i.txid = f.txid and i.vout = f.vout and not i.freed returning f.by, i.batch_id),
            mined as (
              update outgoing_attempts set height = $2, block_hash = $6
               where currency = $1 and txid = any (select by from spent) returning 1),

@@ -103,12 +103,12 @@ export async function forgottenCoins(
            select c.txid, c.vout, c.amount, c.script, 1 as chain, o.address_index as index, i.batch_id as "batchId"
              from asked a join own_coins c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout and c.booked
              join own_addresses o on o.script = c.script
-             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout
+             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout and not i.freed
            union all
            select p.txid, p.vout, p.amount, t.script, 0, t.address_index, i.batch_id
              from asked a join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout and p.deposit_key is not null
              join transactions t on t.id = p.transaction_id and t.currency = p.currency
-             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout
+             left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout and not i.freed
            order by txid, vout`,
     values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
   });
@@ -164,13 +164,26 @@ export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<numbe
   return rows[0]?.height ?? null;
 }
 
-export async function saveChecked(sql: Sql, currency: UtxoCode, height: number, atMs: number): Promise<void> {
+export async function saveChecked(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
-    text: `insert into coin_checks (currency, height, checked_at) values ($1, $2, $3)
+    text: `insert into coin_checks (currency, height, checked_at) values ($1, $2, clock_timestamp())
              on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at`,
-    values: [currency, height, new Date(atMs)],
+    values: [currency, height],
   });
+}
+
+/**
+ * The currencies whose coins were compared before PostgreSQL was started, and not since: whatever is stored may be an older copy that was put
+ * back.
+ */
+export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ currency: string }>({
+    name: 'not_compared_since',
+    text: 'select currency from coin_checks where checked_at <= pg_postmaster_start_time()',
+    values: [],
+  });
+  return new Set(rows.map(({ currency }) => currency));
 }
 
 /** The blocks of the best chain above a height as they were read, lowest first. */
