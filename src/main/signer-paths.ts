@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { KeyringOptions } from '../signer/keyring.ts';
+import type { ListeningSocket } from '../signer/server.ts';
 import { readSignerSecrets } from './config/config.ts';
 import type { Config } from './config/table.ts';
 import { StartRefused } from './start-refused.ts';
@@ -15,6 +16,30 @@ const SOCKET = 'signer.sock';
 /** The seed's folder of a data folder. */
 export function signerFolder(dataFolder: string): string {
   return join(dataFolder, 'signer');
+}
+
+/** Where the signer is found: by the path that is set, or in the data folder. */
+export function signerSocketOf({ dataFolder, signerSocket: shared }: Pick<Config, 'dataFolder' | 'signerSocket'>): string {
+  return shared ?? signerSocket(dataFolder);
+}
+
+/**
+ * Where the signer listens. A path that is set is for a worker of another user: the folder belongs to the signer's user and is open to its
+ * group at most, and so is the socket.
+ * @throws StartRefused when others could open the folder or put a socket of theirs into it
+ */
+export function listeningSocket(config: Pick<Config, 'dataFolder' | 'signerSocket'>): ListeningSocket {
+  const { signerSocket: shared } = config;
+  if (shared === null) return { path: signerSocket(config.dataFolder), mode: 0o600 };
+  const refused = (what: string): StartRefused => new StartRefused(`BURSAR_SIGNER_SOCKET: ${what}`);
+  if (Buffer.byteLength(shared) > LONGEST_SOCKET_PATH)
+    throw refused(`${shared} is too long; a socket's path has at most ${LONGEST_SOCKET_PATH} bytes`);
+  const folder = dirname(shared);
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  if (found === undefined) throw refused(`there is no folder ${folder}`);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o027) !== 0)
+    throw refused(`${folder} must be a folder of the signer's user that its group may enter and nobody else may (mode 750)`);
+  return { path: shared, mode: 0o660 };
 }
 
 /**

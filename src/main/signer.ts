@@ -16,7 +16,7 @@ import { readIntentPublicKey } from './intent-key.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { type Opened, onOpened } from './process-setup.ts';
-import { keyringOptions, signerSocket } from './signer-paths.ts';
+import { keyringOptions, listeningSocket } from './signer-paths.ts';
 import { StartRefused } from './start-refused.ts';
 
 const DATABASE_SESSIONS = 2;
@@ -47,10 +47,10 @@ async function start({ config, database }: Opened): Promise<Running> {
   const now = (): number => Date.now();
   const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), report: say, now });
   const signatures = openSigning(config, keyring, options.folder);
-  const socket = signerSocket(dataFolder);
+  const socket = listeningSocket(config);
   const server = await serveSigner(socket, { keyring, signing: signatures.signing, onTrouble: sayOnce });
   return {
-    note: socket,
+    note: socket.path,
     async stop() {
       await server.close();
       await grants.close();

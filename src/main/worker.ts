@@ -15,7 +15,7 @@ import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { type Opened, onOpened } from './process-setup.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts';
-import { signerSocket } from './signer-paths.ts';
+import { signerSocketOf } from './signer-paths.ts';
 import { wire } from './wire-nodes.ts';
 
 const DATABASE_SESSIONS = 10;
@@ -36,7 +36,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   const outage = createOutageLog(ctx.db, log);
   const report = (job: string, error: unknown): void =>
     error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.report({ err: error }, job);
-  const signer = createSignerClient(signerSocket(config.dataFolder), { timeoutMs: SIGNER_WITHIN_MS });
+  const signer = createSignerClient(signerSocketOf(config), { timeoutMs: SIGNER_WITHIN_MS });
   const signing: Signing = {
     sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),

@@ -1,4 +1,4 @@
-// The signer's unix socket, which only this user may open, and the requests that it answers: public keys, and signatures that its rules allow.
+// The signer's unix socket, which only this user (or, where that is set, its group) may open, and the requests that it answers: public keys, and signatures that its rules allow.
 // No key that can spend ever leaves it.
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -33,8 +33,10 @@ class RequestTrouble extends Error {
   }
 }
 
-/** Listens on the socket, mode 600. The caller holds the folder's lock: a socket file that exists already is a dead signer's. */
-export async function serveSigner(path: string, parts: SignerParts): Promise<SignerServer> {
+export type ListeningSocket = { readonly path: string; readonly mode: 0o600 | 0o660 };
+
+/** Listens on the socket. The caller holds the folder's lock: a socket file that exists already is a dead signer's. */
+export async function serveSigner({ path, mode }: ListeningSocket, parts: SignerParts): Promise<SignerServer> {
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
@@ -43,13 +45,13 @@ export async function serveSigner(path: string, parts: SignerParts): Promise<Sig
   });
   server.maxConnections = MAX_CONNECTIONS;
   await rm(path, { force: true });
-  const umask = process.umask(0o177);
+  const umask = process.umask(0o777 & ~mode);
   try {
     await listen(server, path);
   } finally {
     process.umask(umask);
   }
-  await chmod(path, 0o600);
+  await chmod(path, mode);
   return {
     close: () =>
       new Promise((resolve) => {

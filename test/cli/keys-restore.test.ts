@@ -82,3 +82,13 @@ test('a database that knows nothing of the seed is refused: addresses of it were
   expect(hasSeed()).toBe(false);
   await other.drop();
 });
+test('a paper is checked against the keys in use, whether or not a signer runs; a wrong one changes nothing', async () => {
+  const check = (input: string) => runCli(['keys', 'verify', '--words'], settings, input);
+  rmSync(signer(), { recursive: true });
+  expect(await check(`${words}\n`)).toMatchObject({ code: 0, out: expect.stringContaining('the words that were typed') });
+  expect(await check(OTHER_WORDS)).toMatchObject({ code: 1, out: expect.stringContaining('mismatch') });
+  const { code, err } = await check('no words');
+  expect([code, err.trim()]).toEqual([1, expect.stringContaining('these are not the 24 words of a seed')]);
+  expect(await check(words)).toMatchObject({ code: 0 });
+  expect(hasSeed()).toBe(false);
+});

@@ -46,7 +46,10 @@ async function signer(
   const socket = signerSocket(folder);
   const troubles: unknown[] = [];
   const signing = { sign: unused, signed: unused };
-  const server = await serveSigner(socket, { keyring, signing, onTrouble: (error) => troubles.push(error) });
+  const server = await serveSigner(
+    { path: socket, mode: 0o600 },
+    { keyring, signing, onTrouble: (error) => troubles.push(error) },
+  );
   const client = createSignerClient(socket);
   closers.push(
     () => client.close(),

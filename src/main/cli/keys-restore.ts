@@ -31,7 +31,7 @@ export async function restoreSeed({ json }: { readonly json?: boolean }): Promis
   await withBooks(async (ctx, config) => {
     const { folder, network, passphrase } = sealing(config);
     if (await hasSeed(folder)) throw alreadyThere(folder);
-    const entropy = entropyOf(await readWords());
+    const entropy = await readEntropy();
     if (entropy === null)
       throw new CommandFailed(
         'these are not the 24 words of a seed (BIP39, English): one is misspelt, missing or in another place; nothing was stored',
@@ -54,7 +54,11 @@ export async function restoreSeed({ json }: { readonly json?: boolean }): Promis
   });
 }
 
-/** What is typed at a terminal is not echoed. */
+/** The entropy of 24 words from standard input; what is typed at a terminal is not echoed. Null when they are not those of a seed. */
+export async function readEntropy(): Promise<Uint8Array | null> {
+  return entropyOf(await readWords());
+}
+
 async function readWords(): Promise<string> {
   if (process.stdin.isTTY) {
     process.stderr.write('The 24 words (not shown): ');

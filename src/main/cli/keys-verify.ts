@@ -1,9 +1,10 @@
-// `bursar keys verify`: whether the keys in the database are those of the signer, and whether other libraries derive the same addresses.
+// `bursar keys verify`: whether the keys in the database are those of the signer (or of the 24 words on paper), and whether other libraries derive the same addresses.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { SignerAccount } from '../../core/signer-wire.ts';
 import { verifyAddresses } from '../../flow/address-check.ts';
 import type { Context } from '../../flow/context.ts';
 import { createSignerClient, SignerTrouble } from '../../outside/signer-client.ts';
+import { accountsOf } from '../../signer/accounts.ts';
 import { compareKeys, mismatchMessage } from '../../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../../signer/databases.ts';
 import { createKeyring } from '../../signer/keyring.ts';
@@ -11,16 +12,17 @@ import { SeedTrouble } from '../../signer/seed-file.ts';
 import { readSignerStatus, type SignerStatus } from '../../store/chain/signer-status.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
 import type { Opened } from '../process-setup.ts';
-import { keyringOptions, signerFolder, signerSocket } from '../signer-paths.ts';
-import { EXIT, print, verdict } from './output.ts';
+import { keyringOptions, signerFolder, signerSocketOf } from '../signer-paths.ts';
+import { readEntropy } from './keys-restore.ts';
+import { CommandFailed, EXIT, print, verdict } from './output.ts';
 import { withBooks } from './service-access.ts';
 
 type Config = Opened['config'];
 const CHECKED_ADDRESSES = 1_000;
 
 export type Asked = {
-  /** Who answered for the signer's keys: the running signer, or its seed, opened here; null when neither could. */
-  readonly by: 'signer' | 'seed' | null;
+  /** Who answered for the signer's keys: the running signer, its seed, opened here, or the words that were typed; null when neither could. */
+  readonly by: 'signer' | 'seed' | 'words' | null;
   readonly accounts: readonly SignerAccount[];
   /** Why neither could. */
   readonly trouble: string | null;
@@ -35,15 +37,17 @@ type KeyVerdict = {
 };
 
 /** The action of the command. */
-export async function verify({ json }: { readonly json?: boolean }): Promise<void> {
+export async function verify({ json, words = false }: { readonly json?: boolean; readonly words?: boolean }): Promise<void> {
   await withBooks(async (ctx, config) => {
-    const asked = await askSigner(config);
+    const asked = words ? await askWords(config) : await askSigner(config);
     const grants = await readSignerStatus(ctx.db);
     const verdicts = (await listKeys(ctx.db)).map((key) => judge(key, asked));
     const addresses = await verifyAddresses(ctx, CHECKED_ADDRESSES);
     const isBad = (one: KeyVerdict) => one.in_use && (one.verdict === 'mismatch' || one.verdict === 'unknown');
     const ok = !verdicts.some(isBad) && addresses.wrong.length === 0;
-    if (verdicts.some((one) => one.in_use && one.verdict === 'mismatch')) await noteMismatch(ctx, config, asked.accounts);
+    // a wrong paper says nothing about the keys in use
+    if (!words && verdicts.some((one) => one.in_use && one.verdict === 'mismatch'))
+      await noteMismatch(ctx, config, asked.accounts);
     const lines = [
       ...signerLines(asked, grants),
       ...verdicts.map(
@@ -72,7 +76,9 @@ function signerLines({ by }: Asked, { runs }: SignerStatus): string[] {
       ? 'the running signer'
       : by === 'seed'
         ? 'its seed, opened here: no signer runs on this data folder'
-        : 'nobody';
+        : by === 'words'
+          ? 'the words that were typed'
+          : 'nobody';
   const grants = runs
     ? []
     : ['No signer runs on this database: only addresses that are ready already are given out. Start one with "bursar signer".'];
@@ -97,7 +103,7 @@ async function noteMismatch(ctx: Context, config: Config, accounts: readonly Sig
 
 /** The signer's own accounts: from the running signer, or from its seed when none runs. */
 export async function askSigner(config: Config): Promise<Asked> {
-  const client = createSignerClient(signerSocket(config.dataFolder));
+  const client = createSignerClient(signerSocketOf(config));
   try {
     const { accounts } = await client.ask({ op: 'xpubs' });
     return { by: 'signer', accounts, trouble: null };
@@ -107,6 +113,18 @@ export async function askSigner(config: Config): Promise<Asked> {
   } finally {
     client.close();
   }
+}
+
+/** The accounts of the 24 words on paper; nothing of them is kept. */
+async function askWords({ network }: Config): Promise<Asked> {
+  const entropy = await readEntropy();
+  if (entropy === null)
+    throw new CommandFailed(
+      'these are not the 24 words of a seed (BIP39, English): one is misspelt, missing or in another place',
+    );
+  const accounts = accountsOf(entropy, network);
+  entropy.fill(0);
+  return { by: 'words', accounts, trouble: null };
 }
 
 async function openSeedHere(config: Config): Promise<Asked> {

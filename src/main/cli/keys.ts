@@ -61,7 +61,9 @@ export function addKeyCommands(bursar: Command): void {
     keys,
     'verify',
     'Asks the signer for each key, and derives the newest addresses again with other libraries; exit code 1 when one is wrong.',
-  ).action(verify);
+  )
+    .option('--words', 'compares with the 24 words on paper instead, read from standard input')
+    .action(verify);
   addIntentCommands(keys);
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { NodeCondition } from '../../core/ports.ts';
 import { formatRate } from '../../core/rate.ts';
 import { systemClock } from '../../outside/clock.ts';
+import { createSignerClient } from '../../outside/signer-client.ts';
 import { createUtxoNode } from '../../outside/utxo/node.ts';
 import { createKeyring } from '../../signer/keyring.ts';
 import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.ts';
@@ -14,6 +15,8 @@ import { pricing } from '../wire-nodes.ts';
 import { secretFiles } from './config.ts';
 import { configuredNodes } from './nodes.ts';
 import type { Config } from './table.ts';
+
+const SIGNER_WITHIN_MS = 5_000;
 
 export type Probe = {
   readonly what: string;
@@ -27,7 +30,14 @@ export type Probe = {
 export async function probeAll(config: Config): Promise<readonly Probe[]> {
   const database = probeDatabase(config);
   const [{ probes, inspection }, nodes, rates] = await Promise.all([database, probeNodes(config), probeRates(config)]);
-  return [...probes, ...nodes, ...rates, ...probeFiles(config), ...(await probeKeys(config, inspection))];
+  return [
+    ...probes,
+    ...nodes,
+    ...rates,
+    ...probeFiles(config),
+    ...(await probeKeys(config, inspection)),
+    ...(await probeSigner(config)),
+  ];
 }
 
 const fine = (what: string, says: string): Probe => ({ what, ok: true, stops: false, says });
@@ -125,6 +135,21 @@ function probeLimits({ network, signerLimits }: Config): readonly Probe[] {
   const what = 'limits of the signer';
   if (limited.length === 0) return [wrong(what, 'none: on mainnet no payout is signed without (BURSAR_SIGNER_LIMITS)')];
   return [fine(what, `payouts are signed in ${limited.join(', ')}`)];
+}
+
+/** A signer of another user answers where the settings say, and lets this user in. */
+async function probeSigner(config: Config): Promise<readonly Probe[]> {
+  if (config.signerSocket === null) return [];
+  const what = `signer at ${config.signerSocket}`;
+  const client = createSignerClient(config.signerSocket, { timeoutMs: SIGNER_WITHIN_MS });
+  try {
+    const { keys } = await client.ask({ op: 'ping' });
+    return [fine(what, keys === 'present' ? 'answers' : 'answers; it has no seed')];
+  } catch (error) {
+    return [wrong(what, `${(error as Error).message}; payouts wait until it answers`)];
+  } finally {
+    client.close();
+  }
 }
 
 async function probeKeys(config: Config, inspection: Inspection | null): Promise<readonly Probe[]> {

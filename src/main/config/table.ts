@@ -124,6 +124,12 @@ export const VARIABLES = {
     secretOf(12),
     'opens the encrypted seed of the signer; in the sandbox and on regtest one is generated',
   ),
+  signerSocket: optional(
+    'BURSAR_SIGNER_SOCKET',
+    text,
+    "path of the signer's unix socket, for a signer and a worker of two users: in a folder of the signer's user that the worker's group may enter (mode 750); default: in the data folder, for this user only",
+    { isPath: true },
+  ),
   signerLimits: optional(
     'BURSAR_SIGNER_LIMITS',
     signerLimits,
