@@ -16,8 +16,8 @@ export type Rest = {
 };
 
 const POSTGRES = 'PostgreSQL';
-/** PostgreSQL publishes the counters of its sessions when they have been idle for ten seconds. */
-const FIGURES_AFTER_MS = 11_000;
+/** By then the first blocks have been read a second time; and PostgreSQL publishes the counters of sessions idle for ten seconds. */
+const FIGURES_AFTER_MS = 75_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The processes of an instance by what they are. */

@@ -59,6 +59,7 @@ const RESEND_MS = 600_000;
 /** An unconfirmed transaction is replaced when it has waited so long and today's fee is above its own. */
 const REPLACE_AFTER_MS = 1_800_000;
 const FEE_RATE_EVERY_MS = 30_000;
+const FEE_RATE_SAVED_EVERY_MS = 300_000;
 const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
 
@@ -74,6 +75,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   const port = portOf(ctx, currency);
   const { clock } = ctx.ports;
   let feeAskedMs = Number.NEGATIVE_INFINITY;
+  let feeSaved: { readonly rate: bigint; readonly atMs: number; readonly generation: number } | null = null;
 
   async function askFee(): Promise<void> {
     if (performance.now() - feeAskedMs < FEE_RATE_EVERY_MS) return;
@@ -82,7 +84,14 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       if (troubleOf(error) === null) throw error;
       return null;
     });
-    if (said !== null) await saveFeeRate(ctx.db, currency, boundedRate(said), clock.now());
+    if (said === null) return;
+    const rate = boundedRate(said);
+    // a database transaction for nothing new is one too many for a service at rest
+    const { generation } = ctx.db.identity;
+    const isSame = feeSaved !== null && feeSaved.rate === rate && feeSaved.generation === generation;
+    if (isSame && performance.now() - (feeSaved?.atMs ?? 0) < FEE_RATE_SAVED_EVERY_MS) return;
+    await saveFeeRate(ctx.db, currency, rate, clock.now());
+    feeSaved = { rate, atMs: performance.now(), generation };
   }
 
   /** Payouts wait a little for others, so that one transaction pays many of them. */
