@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = join(root, 'node_modules', '.bin');
-const PEERS = ['bitcoind', 'litecoind', 'bchd', 'schemathesis', 'openapi-typescript'];
+const PEERS = ['bitcoind', 'litecoind', 'bchd', 'achcheck', 'schemathesis', 'openapi-typescript'];
 const debian = existsSync('/etc/debian_version');
 
 /** Fetches one peer: its path, or why it is not available. */

@@ -116,6 +116,53 @@ create table public.account_xpubs (
   constraint account_xpubs_start_index_check CHECK (((start_index >= 0) AND (start_index <= '2147483648'::bigint)))
 );
 
+create table public.ach_entries (
+  trace text collate "C" not null,
+  file text collate "C" not null,
+  payout_id text collate "C" not null,
+  cents units not null,
+  returned text,
+  returned_at timestamp with time zone,
+  notice text,
+  constraint ach_entries_payout_id_key UNIQUE (payout_id),
+  constraint ach_entries_pkey PRIMARY KEY (trace),
+  constraint ach_entries_file_fkey FOREIGN KEY (file) REFERENCES ach_files(name),
+  constraint ach_entries_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
+  constraint ach_entries_cents_check CHECK (((cents)::numeric > (0)::numeric)),
+  constraint ach_entries_trace_check CHECK ((trace ~ '^[0-9]{15}$'::text))
+);
+
+create table public.ach_files (
+  name text collate "C" not null,
+  day date not null,
+  modifier text not null,
+  bytes bytea not null,
+  sha256 bytea not null,
+  credits units not null,
+  state text not null,
+  settles_on date not null,
+  returns_end timestamp with time zone not null,
+  is_over boolean default false not null,
+  lease_owner text,
+  lease_epoch bigint default 0 not null,
+  lease_until timestamp with time zone,
+  trouble text,
+  created_at timestamp with time zone not null,
+  handed_at timestamp with time zone,
+  constraint ach_files_day_modifier_key UNIQUE (day, modifier),
+  constraint ach_files_sha256_key UNIQUE (sha256),
+  constraint ach_files_pkey PRIMARY KEY (name),
+  constraint ach_files_modifier_check CHECK ((modifier ~ '^[A-Z0-9]$'::text)),
+  constraint ach_files_state_check CHECK ((state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text, 'refused'::text, 'over'::text])))
+);
+
+create table public.ach_looks (
+  one_row boolean default true not null,
+  looked_at timestamp with time zone not null,
+  constraint ach_looks_pkey PRIMARY KEY (one_row),
+  constraint ach_looks_one_row_check CHECK (one_row)
+);
+
 create table public.address_requests (
   id text collate "C" not null,
   currency text not null,
@@ -599,6 +646,9 @@ create table public.payouts (
   created_at timestamp with time zone not null,
   completed_at timestamp with time zone,
   sequence integer default 1 not null,
+  source_currency text,
+  source_amount units,
+  given_back units,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
   constraint payouts_amount_check CHECK (((amount)::numeric > (0)::numeric)),
@@ -606,9 +656,14 @@ create table public.payouts (
   constraint payouts_check1 CHECK (((status = ANY (ARRAY['completed'::text, 'failed'::text])) = (step = 'ended'::text))),
   constraint payouts_check2 CHECK (((status = 'failed'::text) = (error IS NOT NULL))),
   constraint payouts_check3 CHECK (((status = 'pending'::text) <= (step = 'held'::text))),
+  constraint payouts_check4 CHECK (((method = 'ach'::text) = (source_currency IS NOT NULL))),
+  constraint payouts_check5 CHECK (((source_currency IS NULL) = (source_amount IS NULL))),
+  constraint payouts_check6 CHECK (((given_back IS NULL) OR ((method = 'ach'::text) AND (status = 'failed'::text)))),
   constraint payouts_fee_max_check CHECK (((fee_max)::numeric >= (0)::numeric)),
+  constraint payouts_given_back_check CHECK (((given_back)::numeric >= (0)::numeric)),
   constraint payouts_held_reason_check CHECK ((held_reason = ANY (ARRAY['approval'::text, 'cool_down'::text, 'breaker'::text, 'receivable'::text, 'not_final'::text, 'unknown_outcome'::text]))),
   constraint payouts_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text]))),
+  constraint payouts_source_amount_check CHECK (((source_amount)::numeric > (0)::numeric)),
   constraint payouts_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text]))),
   constraint payouts_step_check CHECK ((step = ANY (ARRAY['held'::text, 'queued'::text, 'batched'::text, 'ended'::text])))
 );
@@ -819,6 +874,10 @@ CREATE INDEX entry_transaction ON ledger.entry USING btree (transaction_id) WHER
 CREATE INDEX part_entry ON ledger.part USING btree (entry_id);
 
 CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (currency) WHERE (retired_at IS NULL);
+
+CREATE INDEX ach_entries_file ON public.ach_entries USING btree (file);
+
+CREATE INDEX ach_files_open ON public.ach_files USING btree (created_at) WHERE (state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text]));
 
 CREATE INDEX address_requests_open ON public.address_requests USING btree (asked_at) WHERE (first_index IS NULL);
 
@@ -1318,6 +1377,12 @@ grant select on ledger.posting to bursar_app;
 grant select on ledger.unrolled to bursar_app;
 
 grant delete, insert, select, update on public.account_xpubs to bursar_app;
+
+grant delete, insert, select, update on public.ach_entries to bursar_app;
+
+grant delete, insert, select, update on public.ach_files to bursar_app;
+
+grant delete, insert, select, update on public.ach_looks to bursar_app;
 
 grant delete, insert, select, update on public.address_requests to bursar_app;
 

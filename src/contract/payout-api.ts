@@ -17,7 +17,7 @@ export const PAYOUT_API = {
     subject: 'payouts',
     summary: 'Request a payout',
     about:
-      'By bitcoin. The destination receives the amount; the network fee is held at its maximum on top of it and trued up. The other methods are not available in this version: well-formed requests are answered 503.',
+      'By bitcoin the destination receives the amount; the network fee is held at its maximum on top of it and trued up. By ach the bank account receives the amount less 1 %, and the amount is paid from one balance at the median rate: `source_currency`, else USDT, then BTC, then the largest. lightning and usdt are not available in this version: well-formed requests are answered 503.',
     access: needs('payouts'),
     limit: { perMinute: 20 },
     keyKept: 'for ever',
@@ -31,7 +31,9 @@ export const PAYOUT_API = {
     refusals: [
       'destination_not_allowed',
       'payout_below_minimum',
+      'amount_above_maximum',
       'insufficient_balance',
+      'rate_unavailable',
       'currency_unavailable',
       'lightning_unavailable',
     ],

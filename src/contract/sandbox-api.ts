@@ -127,7 +127,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   receive: {
     summary: 'What has arrived outside',
-    about: 'At an address of `/sandbox/address`.',
+    about: 'At an address of `/sandbox/address`; USD: in a bank account `ach:…`, by trace numbers.',
     fields: { currency, address: needs('Which.', text, 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') },
     reply: shape.object({
       received: shape.string('In whole units of the currency.', '0.00038462'),
@@ -248,13 +248,17 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   bank: {
     summary: 'The bank',
-    about: notSimulated,
-    isSimulated: false,
+    about:
+      '`settle` takes what waits, and makes its settlement date and the two banking days after it over now; `return` and `noc` answer for a payout, which is taken first where it waits; `lose_answer` takes the next file and loses its acknowledgement. Answers when the service has read it.',
     fields: {
       action: needs('What it does.', { type: 'string', enum: ['settle', 'return', 'noc', 'lose_answer'] }, 'settle'),
       payout_id: may('For `return` and `noc`.', text, 'payout_0351dYxk0d1Jt8vTgkN1AM'),
       code: may('Of the return (default R03) or of the notice (default C01).', text, 'R03'),
     },
-    reply: shape.object({ action: shape.string('What it did.', 'settle') }),
+    reply: shape.object({
+      action: shape.string('What it did.', 'settle'),
+      files: shape.optional(shape.list('`settle`: the files that it concerned.', shape.string('Its name.', '2026-11-23-A'))),
+      trace: shape.optional(shape.string('`return` and `noc`: the trace number of the entry.', '091000010000001')),
+    }),
   },
 };

@@ -82,6 +82,10 @@ export function basisPointsExact(amount: bigint, basisPoints: number): bigint {
 export function basisPointsDown(amount: bigint, basisPoints: number): bigint {
   return (amount * BigInt(basisPoints)) / 10_000n;
 }
+/** amount × basisPoints / 10,000 of a non-negative amount, rounded up. */
+export function basisPointsUp(amount: bigint, basisPoints: number): bigint {
+  return mulDivUp(amount, BigInt(basisPoints), 10_000n);
+}
 /** a × b / c of non-negative numbers, rounded down. */
 export function mulDivDown(a: bigint, b: bigint, c: bigint): bigint {
   return (a * b) / c;

@@ -33,6 +33,11 @@ export function cryptoForUsdUp(usdMinor: bigint, currency: CurrencyCode, rate: R
   return quoteUnits * 10n ** BigInt(decimals - quoteDecimals);
 }
 
+/** What must be given for a USD amount (cents), in minor units of the currency, rounded up to the minor unit. */
+export function cryptoForUsdExactUp(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+  return mulDivUp(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);
+}
+
 /** What a USD amount (cents) is worth in minor units of the currency, rounded down. */
 export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
   return mulDivDown(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);

@@ -1,6 +1,7 @@
 // The audit: checks every invariant of the books on one snapshot, the chains against the books, and the addresses by a second derivation. A
 // red audit trips the breaker of payouts.
 import { TRANSITIONS } from '../core/transaction-states.ts';
+import { OF_BANK_FILES } from '../store/ledger/ach-audit.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
@@ -31,7 +32,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
     return {
       answers: [
         ...(await askAll(sql, LAWFUL_STEPS)),
-        ...(await ask(sql, [...OF_PAYMENTS, ...OF_PAYOUTS, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
+        ...(await ask(sql, [...OF_PAYMENTS, ...OF_PAYOUTS, ...OF_BANK_FILES, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
       ],
       chains: await readChainTotals(sql),
     };

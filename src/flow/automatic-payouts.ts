@@ -1,8 +1,7 @@
 // Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
 // most one is open per merchant and method; three failures in a row pause them.
-
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
-import { payoutAmount } from '../core/payouts/payout-validation.ts';
+import { type BuiltMethod, payoutAmount } from '../core/payouts/payout-validation.ts';
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import { lockBalances } from '../store/ledger/ledger.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type Signed,
 } from '../store/payouts/payout-settings.ts';
 import type { Sql } from '../store/postgres/connect.ts';
+import { requestAchPayout } from './ach-request.ts';
 import { type Context, within } from './context.ts';
 import { requestPayout } from './payout-life.ts';
 import { signSettings } from './payout-settings.ts';
@@ -61,22 +61,15 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
       await pause(ctx, sql, merchantId, row.refused, `${FAILURES_IN_A_ROW} payouts in a row failed`);
       return false;
     }
-    const { method, destination } = row;
-    const leave = payoutAmount(method, row.leave, 'leave');
-    const currency = PAYOUT_UNITS[method].code;
-    const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
-    if (available < payoutAmount(method, row.threshold, 'threshold')) return false;
     try {
-      await requestPayout(
-        within(ctx, sql, () => undefined),
-        {
+      if (
+        !(await requestFor(
+          within(ctx, sql, () => undefined),
           merchantId,
-          method,
-          amount: 'all',
-          destination,
-          automatic: { leave },
-        },
-      );
+          row,
+        ))
+      )
+        return false;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (LASTING.has(error.code)) await countRefused(ctx, sql, merchantId, row, error.message);
@@ -87,10 +80,28 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
   });
 }
 
-type Usable = PayoutSettingsRow & { readonly method: 'bitcoin'; readonly destination: string; readonly threshold: string };
+/** Requests what the balance has above what stays; false where it does not reach the threshold. */
+async function requestFor(ctx: Context, merchantId: bigint, row: Usable): Promise<boolean> {
+  const { method, destination } = row;
+  const leave = payoutAmount(method, row.leave, 'leave');
+  const threshold = payoutAmount(method, row.threshold, 'threshold');
+  if (method === 'ach') {
+    const { sourceCurrency } = row;
+    const automatic = { threshold, leave };
+    await requestAchPayout(ctx, { merchantId, amount: 'all', destination, sourceCurrency, automatic });
+    return true;
+  }
+  const currency = PAYOUT_UNITS[method].code;
+  const available = (await lockBalances(ctx.db, merchantId, [currency])).get(currency)?.available ?? 0n;
+  if (available < threshold) return false;
+  await requestPayout(ctx, { merchantId, method, amount: 'all', destination, automatic: { leave } });
+  return true;
+}
+
+type Usable = PayoutSettingsRow & { readonly method: BuiltMethod; readonly destination: string; readonly threshold: string };
 
 function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable & Signed {
-  const isWhole = row.method === 'bitcoin' && row.destination !== null && row.threshold !== null;
+  const isWhole = (row.method === 'bitcoin' || row.method === 'ach') && row.destination !== null && row.threshold !== null;
   return isWhole && row.enabled && row.pausedAtMs === null && row.usableAtMs !== null && row.usableAtMs <= nowMs;
 }
 

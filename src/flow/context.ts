@@ -19,6 +19,8 @@ export type Context = {
   readonly contestedLimitMinor: bigint;
   /** Cents that a merchant may pay out before its credits are final (BURSAR_UNFINAL_PAYOUT_USD); null = no limit. */
   readonly unfinalPayoutMinor: bigint | null;
+  /** Whether a bank is configured that pays bank accounts. */
+  readonly hasBank: boolean;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly batches: TransactionBatches;
   /**

@@ -6,7 +6,7 @@ import type { HeldReason } from '../core/payouts/payout-states.ts';
 import { lockBalances } from '../store/ledger/ledger.ts';
 import { readStops, readUnfinal } from '../store/payouts/hold-facts.ts';
 import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
-import { lockPayout, movePayout, type PayoutRow, setHeldReason } from '../store/payouts/payouts.ts';
+import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { latestRates } from '../store/transactions/rates.ts';
 import type { Context } from './context.ts';
@@ -24,7 +24,7 @@ export type HeldPayout = {
 
 /** What is known of its merchant at this moment. */
 export type HoldingFacts = {
-  /** What is available in the payout's currency once its own hold has left; the balance is locked. */
+  /** What is available in the currency that pays it once its own hold has left; the balance is locked. */
   readonly left: bigint;
   readonly guards: PayoutGuards;
   readonly isStopped: boolean;
@@ -78,7 +78,8 @@ export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<
 /** The same for a payout that the caller has locked. */
 export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow): Promise<boolean> {
   if (payout.step !== 'held' && payout.step !== 'queued') return false;
-  const { merchantId, currency } = payout;
+  const { merchantId } = payout;
+  const currency = paidFrom(payout);
   const left = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
   const stops = await readStops(sql, merchantId);
   const atMs = ctx.ports.clock.now();
@@ -109,5 +110,10 @@ async function reasonNow(
     return now.owes ? 'receivable' : null;
   }
   const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId: payout.merchantId });
-  return whyHeld(ctx, sql, { ...payout, isApproved: payout.approvedAtMs !== null }, { ...now, guards });
+  return whyHeld(
+    ctx,
+    sql,
+    { ...payout, currency: paidFrom(payout), isApproved: payout.approvedAtMs !== null },
+    { ...now, guards },
+  );
 }

@@ -2,6 +2,7 @@
 // its entries and its event are written together; nothing outside is called while it is open.
 import { sortableId } from '../core/ids.ts';
 import { formatMinor, minus, plus } from '../core/money.ts';
+import { achReleaseEntry } from '../core/payouts/ach-postings.ts';
 import { isAboveLimit } from '../core/payouts/held-reason.ts';
 import { intentBytes } from '../core/payouts/intent.ts';
 import { reservedFee } from '../core/payouts/outgoing-fees.ts';
@@ -17,6 +18,7 @@ import {
   lockPayout,
   movePayout,
   type PayoutRow,
+  paidFrom,
   type RequestedPayout,
   setApproved,
   wakeHeldJob,
@@ -77,18 +79,30 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
       feeMax,
       destination,
       script,
+      source: null,
+      fee: null,
       usdMinor,
       needsApproval,
       automatic: request.automatic !== undefined,
       createdAtMs: nowMs,
     };
-    const made = await insertPayout(sql, payout, { heldReason, intent: signed(ctx, payout, script) });
-    await postEntries(sql, [{ entry: holdEntry(payout), transactionId: null, payoutId: payout.id, atMs: nowMs }]);
+    const made = await insertPayout(sql, payout, {
+      heldReason,
+      intent: signedIntent(ctx, payout, Buffer.from(script).toString('hex')),
+    });
+    await postEntries(sql, [
+      { entry: holdEntry({ ...payout, currency: CURRENCY }), transactionId: null, payoutId: payout.id, atMs: nowMs },
+    ]);
     return made;
   });
 }
 
-function signed(ctx: Context, payout: RequestedPayout, script: Uint8Array): ReturnType<Context['ports']['intentKey']['sign']> {
+/** @param destination the output script (hex), or the bank account as it was sent */
+export function signedIntent(
+  ctx: Context,
+  payout: RequestedPayout,
+  destination: string,
+): ReturnType<Context['ports']['intentKey']['sign']> {
   return ctx.ports.intentKey.sign(
     intentBytes({
       network: ctx.network,
@@ -98,7 +112,7 @@ function signed(ctx: Context, payout: RequestedPayout, script: Uint8Array): Retu
       currency: payout.currency,
       amount: payout.amount,
       feeMax: payout.feeMax,
-      destination: Buffer.from(script).toString('hex'),
+      destination,
       createdAtMs: payout.createdAtMs,
     }),
   );
@@ -165,16 +179,20 @@ export async function cancelPayout(
       const message = `The payout is ${payout.status}; only a pending one can be cancelled.`;
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
-    const { merchantId, currency } = payout;
-    if ((await notComparedSince(sql)).has(currency)) {
+    const { merchantId, source } = payout;
+    const currency = paidFrom(payout);
+    // coins that were paid out of a forgotten batch are found on the chain; a bank file that was forgotten is found in our folder
+    if (source === null && (await notComparedSince(sql)).has(currency)) {
       const message = 'The server was started again and compares its coins with the chain first; try again in a minute.';
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
-    const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
+    const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
+    const owed = balances.get(currency)?.receivable ?? 0n;
     const atMs = ctx.ports.clock.now();
-    const entry = releaseEntry(payout, owed);
+    const entry = source === null ? releaseEntry({ ...payout, currency }, owed) : achReleaseEntry({ ...payout, source }, owed);
     await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
-    const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs });
+    const givenBack = source === null ? {} : { givenBack: source.amount };
+    const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs, ...givenBack });
     // what it repaid may let others go on
     await wakeHeldJob(sql);
     return after;

@@ -1,9 +1,9 @@
 // An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
 import type { Entry } from '../core/judge/case.ts';
-import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../core/payouts/payout-postings.ts';
+import { completeEntries, giveBackEntries, type PostedPayout, releaseEntry, signEntry } from '../core/payouts/payout-postings.ts';
 import { Refusal } from '../core/refusal.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
-import { bookedFee, lockPayout, movePayout, type PayoutRow, wakeHeldJob } from '../store/payouts/payouts.ts';
+import { bookedFee, lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../store/payouts/payouts.ts';
 import type { Context } from './context.ts';
 
 export type Resolution = {
@@ -23,11 +23,17 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       const message = `The payout is ${payout.status}${waits}: only one with held_reason unknown_outcome can be resolved.`;
       throw new Refusal('not_resolvable', { message });
     }
-    const { merchantId, currency } = payout;
+    if (payout.source !== null)
+      throw new Refusal('not_resolvable', { message: 'What becomes of a payout by ach is what the bank reports.' });
+    const { merchantId } = payout;
+    const currency = paidFrom(payout);
     const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
     const booked = await bookedFee(sql, payoutId);
     const atMs = ctx.ports.clock.now();
-    const entries = outcome === 'paid' ? paidEntries(payout, booked, owed) : failedEntries(payout, booked, owed);
+    const entries =
+      outcome === 'paid'
+        ? paidEntries({ ...payout, currency }, booked, owed)
+        : failedEntries({ ...payout, currency }, booked, owed);
     await postEntries(
       sql,
       entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
@@ -40,12 +46,12 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
   });
 }
 
-function paidEntries(payout: PayoutRow, booked: bigint | null, owed: bigint): readonly Entry[] {
+function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
   // what left without a signature of ours was never booked as on its way
   const left = booked === null ? signEntry(payout, 0, 0n, null) : null;
   return [...(left === null ? [] : [left]), ...completeEntries(payout, booked ?? 0n, booked ?? 0n, owed)];
 }
 
-function failedEntries(payout: PayoutRow, booked: bigint | null, owed: bigint): readonly Entry[] {
+function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
   return booked === null ? [releaseEntry(payout, owed)] : giveBackEntries(payout, booked, owed);
 }

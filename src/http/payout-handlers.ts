@@ -1,6 +1,7 @@
 // The handlers of payouts, one for each row of their table.
 import type { PAYOUT_API } from '../contract/payout-api.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
+import { requestAchPayout } from '../flow/ach-request.ts';
 import { cancelPayout, requestPayout } from '../flow/payout-life.ts';
 import { checkPayoutStatus, listPayouts } from '../flow/payout-reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../flow/payout-settings.ts';
@@ -11,11 +12,15 @@ const DEFAULT_PAGE = 20;
 
 export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = {
   async requestPayout({ ctx, caller }, body) {
-    const { method, amount, destination } = body;
+    const { method, amount, destination, source_currency: sourceCurrency } = body;
     checkPayoutForm(body, ctx.ports.destinations);
     if (method !== 'bitcoin') checkMinimum(method, amount, 'amount');
-    refuseUnbuilt(method);
-    const made = await requestPayout(ctx, { merchantId: caller.merchantId, method, amount, destination });
+    refuseUnbuilt(method, ctx.hasBank);
+    const { merchantId } = caller;
+    const made =
+      method === 'ach'
+        ? await requestAchPayout(ctx, { merchantId, amount, destination, sourceCurrency })
+        : await requestPayout(ctx, { merchantId, method, amount, destination });
     return { success: true, payout: requestedReply(made) };
   },
 

@@ -20,7 +20,7 @@ export function viewReply(payout: PayoutView): TypeOf<typeof checkedPayout>['pay
     fee: payout.fee === null ? null : formatAmount(payout.fee, payout.currency),
     fee_currency: payout.currency,
     destination: payout.destination,
-    txid: payout.txid,
+    ...(payout.method === 'ach' ? { trace: payout.trace } : { txid: payout.txid }),
     error: payout.error,
     held_reason: payout.heldReason,
     completed_at: payout.completedAtMs === null ? null : isoTime(payout.completedAtMs),

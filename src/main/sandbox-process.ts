@@ -7,6 +7,7 @@ import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
+import { readPayout } from '../store/payouts/payout-reads.ts';
 import { createBatch } from '../store/postgres/batch.ts';
 import { findPayables } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
@@ -17,7 +18,7 @@ import { type Opened, open } from './process-setup.ts';
 import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
 import { clockFile, sandboxFolder } from './sandbox/sandbox-paths.ts';
-import { settle, untilRead } from './sandbox/settle.ts';
+import { settle, untilBankRead, untilRead } from './sandbox/settle.ts';
 import { StartRefused } from './start-refused.ts';
 import { wireBooks } from './wire.ts';
 
@@ -95,6 +96,11 @@ function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
       });
     },
     untilRead: (...asked) => untilRead(ctx, ...asked),
+    async findBankEntry(payoutId) {
+      const found = await readPayout(ctx.db, payoutId);
+      return found === null ? null : { trace: found.trace };
+    },
+    untilBankRead: (timeoutMs) => untilBankRead(ctx, timeoutMs),
     settle: (timeoutMs) => settle(ctx, timeoutMs),
     async refreshRates() {
       // loaded by the first control that needs them: the exchanges' clients are a good part of this process

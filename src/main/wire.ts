@@ -103,6 +103,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
     unfinalPayoutMinor: unfinalLimit(config),
+    hasBank: config.network === 'sandbox',
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };
 }

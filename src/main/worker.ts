@@ -10,6 +10,7 @@ import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payout-driver.ts';
 import { createWatchedScripts } from '../worker/watch-list.ts';
+import { bankOf } from './bank.ts';
 import { openLog } from './log.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
@@ -42,7 +43,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
   const owner = `${hostname()} ${process.pid}`;
-  const loop = startLoop(workerJobs(ctx, watchers, report, { signing, owner }), report);
+  const loop = startLoop(workerJobs(ctx, watchers, report, { signing, owner, ach: bankOf(config) }), report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;

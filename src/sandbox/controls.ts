@@ -3,6 +3,7 @@
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
+import { bankControl, receivedInBank } from './control-bank.ts';
 import {
   type Body,
   bad,
@@ -177,7 +178,10 @@ async function user(context: ControlContext, body: Body): Promise<unknown> {
   return made;
 }
 
-/** A control for something that this version does not simulate (Lightning, the bank). */
+/** Dollars are in the bank, on no chain. */
+const isDollars = ({ currency }: Body): boolean => typeof currency === 'string' && currency.toUpperCase() === 'USD';
+
+/** A control for something that this version does not simulate (Lightning). */
 const notYet =
   (what: string): Control =>
   async () => {
@@ -193,7 +197,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
   reorg,
   node: trouble,
   address: async (context, body) => outsideAddress(context, body),
-  receive: async (context, body) => receivedOutside(context, body),
+  receive: async (context, body) => (isDollars(body) ? receivedInBank(context, body) : receivedOutside(context, body)),
   clock: advanceClock,
   rates,
   merchant,
@@ -201,7 +205,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
   invoice: notYet('Lightning'),
   invoice_resolve: notYet('Lightning'),
   lnurl: notYet('Lightning'),
-  bank: notYet('The bank'),
+  bank: bankControl,
 };
 
 /**

@@ -5,6 +5,7 @@ import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
+import { openBank } from './bank/bank.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
 import type { Sandbox, SandboxLog, SandboxOptions, SandboxService } from './service-side.ts';
@@ -44,6 +45,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const nodes = openNodes(options);
     const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
+    const bank = openBank(join(folder, 'bank.jsonl'), () => clock.now());
     const asked = new Map<UtxoCode, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
     const look = coalesced((currency: UtxoCode) => {
       const since = asked.get(currency);
@@ -54,7 +56,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
       asked.set(currency, { sinceMs: clock.now(), isAnnounced: isAnnounced && asked.get(currency)?.isAnnounced !== false });
       return atMost(NUDGE_MS, look(currency));
     };
-    handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, service, clock, nudge }, log });
+    handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, bank, service, clock, nudge }, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
     const timer = blockSeconds > 0 ? setInterval(() => mineOnAll(nodes), blockSeconds * 1000) : undefined;
@@ -71,6 +73,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
         await closeServer(server);
         for (const announcer of announcers) await announcer.close();
         for (const node of nodes.values()) node.close();
+        bank.close();
       },
     };
   } catch (error) {

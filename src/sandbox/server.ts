@@ -1,7 +1,8 @@
-// The one HTTP server of the sandbox, on loopback: /node/<currency> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers,
-// /control/<name> receives what the API forwards from POST /sandbox/<name>.
+// The one HTTP server of the sandbox, on loopback: /node/<currency> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers, /bank
+// takes files, /control/<name> receives what the API forwards from POST /sandbox/<name>.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { answerBank } from './bank/bank-server.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { SOURCES } from './rates.ts';
@@ -79,6 +80,15 @@ async function route(
   const { context } = parts;
   if (section === 'alive')
     return void response.writeHead(isAuthorised(request.headers.authorization, parts.secret) ? 204 : 401).end();
+  if (context !== undefined && section === 'bank') {
+    if (!isAuthorised(request.headers.authorization, parts.secret)) return void response.writeHead(401).end();
+    const body = (await bodyOf(request, MOST_RPC_BYTES)) ?? '';
+    return answerBank(
+      context.bank,
+      { request, path: [name, ...rest], sha256: url.searchParams.get('sha256') ?? '', body },
+      response,
+    );
+  }
   if (context !== undefined && section === 'control' && rest.length === 0) return answerControl(context, name, request, response);
   const source = SOURCES.find((each) => each === name);
   if (context !== undefined && section === 'rates' && source !== undefined && request.method === 'GET') {

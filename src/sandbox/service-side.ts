@@ -1,6 +1,7 @@
 // What the controls of the sandbox need of the service, types only: main provides these functions, so that the sandbox itself knows nothing
 // of databases or transactions.
 import type { CurrencyCode, UtxoCode } from '../core/currency.ts';
+import type { Bank } from './bank/bank.ts';
 import type { Nodes } from './control-fields.ts';
 import type { Exchanges } from './rates.ts';
 
@@ -44,6 +45,10 @@ export type SandboxService = {
   ): Promise<boolean>;
   /** Waits until everything that is due on the current clock has been done once, at most this long; returns whether it was. */
   settle(timeoutMs: number): Promise<boolean>;
+  /** The trace number of a payout's entry in a bank file, null while it has none; null for an unknown payout. */
+  findBankEntry(payoutId: string): Promise<{ readonly trace: string | null } | null>;
+  /** Waits until the service has read what the bank says, and handed over what waits, once after now; returns whether it has. */
+  untilBankRead(timeoutMs: number): Promise<boolean>;
   /** Asks all rate sources now, so that the next quote uses their answers. */
   refreshRates(): Promise<void>;
 };
@@ -79,6 +84,7 @@ export type Sandbox = {
 export type ControlContext = {
   readonly nodes: Nodes;
   readonly exchanges: Exchanges;
+  readonly bank: Bank;
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
   /** Makes the service look at a chain now, and waits until it has; not for ever. */

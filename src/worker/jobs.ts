@@ -4,11 +4,11 @@ import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flo
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-coins.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
-import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
+import { type AchOptions, achJob } from './ach-driver.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './automatic-payouts.ts';
 import { type Backoff, createBackoff } from './backoff.ts';
@@ -37,12 +37,18 @@ const RECONCILED_BLOCKS = 2_000;
 
 export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner'>;
 
-/** @param payouts absent: this worker drives no payouts */
+/** Our bank, and what its files need. */
+export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;
+
+/**
+ * @param payouts absent: this worker drives no payouts
+ * @param ach null: no bank is configured
+ */
 export function workerJobs(
   ctx: Context,
   watchers: ReadonlyMap<UtxoCode, ChainWatcher>,
   report: Report,
-  payouts?: Payouts,
+  payouts?: Payouts & { readonly ach: Ach | null },
 ): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
@@ -58,7 +64,12 @@ export function workerJobs(
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, watchers),
     judging(ctx, report),
-    ...(payouts === undefined ? [] : [paying(ctx, [...watchers.keys()], report, payouts)]),
+    ...(payouts === undefined
+      ? []
+      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()], { ...payouts, onTrouble }))]),
+    ...(payouts?.ach
+      ? [paying(report, (onTrouble) => achJob(ctx, { ...(payouts.ach as Ach), owner: payouts.owner, onTrouble }))]
+      : []),
     createCredited(ctx),
     scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),
     createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
@@ -171,12 +182,11 @@ function deepReading(ctx: Context, currency: UtxoCode, { report, memory }: Readi
   };
 }
 
-/** Payouts: what holds them up is told once, not with every pass. */
-function paying(ctx: Context, watched: readonly UtxoCode[], report: Report, payouts: Payouts): Job {
-  const alarm = createAlarm(PAYOUT_JOB, report);
+/** A job that pays: what holds it up is told once, not with every pass. */
+function paying(report: Report, made: (onTrouble: (what: string) => void) => Job): Job {
   let trouble: string[] = [];
-  const onTrouble = (what: string): void => void trouble.push(what);
-  const job = payoutJob(ctx, watched, { ...payouts, onTrouble });
+  const job = made((what) => void trouble.push(what));
+  const alarm = createAlarm(job.name, report);
   return {
     ...job,
     async run(hurried, wake) {

@@ -66,6 +66,7 @@ async function context(network: Network, now: () => number) {
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    hasBank: true,
     batches,
   };
   const signer = await openSigner(db);

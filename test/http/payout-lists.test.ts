@@ -86,8 +86,8 @@ describe('settings of automatic payouts', () => {
       [[400, 'invalid_destination', 'destination'], { ...whole, destination: 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4' }],
       [[503, 'lightning_unavailable', undefined], { ...whole, method: 'lightning', destination: 'shop@example.com' }],
       [
-        [503, 'currency_unavailable', undefined],
-        { ...whole, method: 'ach', threshold: '100', destination: 'ach:091000019:12345' },
+        [422, 'payout_below_minimum', 'threshold'],
+        { ...whole, method: 'ach', threshold: '99.99', destination: 'ach:091000019:12345' },
       ],
       [[422, 'payout_below_minimum', 'threshold'], { ...whole, threshold: '0' }],
     ];

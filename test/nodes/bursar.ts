@@ -52,6 +52,7 @@ export async function openBursar(
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    hasBank: false,
     batches: createTransactionBatches(db, async () => pool.next()),
   };
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));

@@ -26,6 +26,7 @@ describe('the document of the controls', () => {
       clock: { advance_seconds: 1 },
       rates: { LTC: ['80.00', null, '80.04', '80.00'], BTC: '65000.00' },
       merchant: { username: 'documented', password: 'documented-documented' },
+      bank: { action: 'settle' },
     };
     for (const [name, { fields, reply, isSimulated }] of Object.entries(SANDBOX_API)) {
       if (isSimulated === false) {

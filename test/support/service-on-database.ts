@@ -56,6 +56,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    hasBank: true,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const signer = await openSigner(db);

@@ -3,7 +3,7 @@
 
 export const PAYOUT_STATUSES = ['pending', 'processing', 'completed', 'failed'] as const;
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
-/** How far the work is: `held` waits for its reason to end, `queued` for a batch, `batched` is in one. */
+/** How far the work is: `held` waits for its reason to end, `queued` for a batch (ach: a bank file), `batched` is in one. */
 export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
 /** In the order in which held-reason.ts looks at them; `cool_down` and `unknown_outcome` are no part of that order. */
 export const HELD_REASONS = ['breaker', 'receivable', 'approval', 'not_final', 'cool_down', 'unknown_outcome'] as const;
@@ -24,10 +24,14 @@ export type PayoutEvent =
   | 'impossible'
   | 'resolved_paid'
   | 'resolved_failed'
-  | 'displaced';
+  | 'displaced'
+  | 'filed'
+  | 'settled'
+  | 'refused'
+  | 'returned';
 
 /** Which entry an event posts; the recipes are in payout-postings.ts. */
-export type PayoutPosting = 'hold' | 'release' | 'sign' | 'complete' | 'true_up' | 'give_back' | 'return';
+export type PayoutPosting = 'hold' | 'release' | 'sign' | 'complete' | 'true_up' | 'give_back' | 'return' | 'hand_over';
 
 export type PayoutTransition = {
   readonly from: readonly [PayoutStatus, PayoutStep] | null;
@@ -69,6 +73,12 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'held'], 'resolved_failed', ['failed', 'ended'], 'give_back', 'an operator found it unpaid'),
   row(['completed', 'ended'], 'final', ['completed', 'ended'], 'true_up', null),
   row(['completed', 'ended'], 'displaced', ['failed', 'ended'], 'return', 'another transaction took its place for good'),
+  // ach: in a bank file, which is stored before the bank gets it
+  row(['processing', 'queued'], 'filed', ['processing', 'batched'], 'hand_over', null),
+  row(['processing', 'batched'], 'settled', ['completed', 'ended'], 'complete', 'the bank has not returned it in its days'),
+  row(['processing', 'batched'], 'refused', ['failed', 'ended'], 'give_back', 'the bank refused the file'),
+  row(['processing', 'batched'], 'returned', ['failed', 'ended'], 'return', 'returned by the bank'),
+  row(['completed', 'ended'], 'returned', ['failed', 'ended'], 'return', 'returned by the bank'),
 ];
 
 const BY_KEY: ReadonlyMap<string, PayoutTransition> = new Map(

@@ -1,4 +1,5 @@
 // The methods of payouts: the unit of a payout's amount, and its minimum (behaviour §5).
+import type { CurrencyCode } from '../currency.ts';
 
 export type PayoutUnit = {
   readonly code: 'BTC' | 'USD' | 'USDT';
@@ -17,3 +18,6 @@ export const PAYOUT_UNITS = {
   ach: { code: 'USD', decimals: 2, minimumMinor: 100_00n, minimum: '100' },
   usdt: { code: 'USDT', decimals: 6, minimumMinor: 50_000_000n, minimum: '50' },
 } as const satisfies Readonly<Record<PayoutMethod, PayoutUnit>>;
+
+/** The balances that an ach payout is paid from while it names none, in this order; then the others, the largest first. */
+export const ACH_SOURCES: readonly CurrencyCode[] = ['USDT', 'BTC'];

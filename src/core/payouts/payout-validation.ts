@@ -1,4 +1,5 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
+import { readBankAccount } from '../ach/bank-account.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
@@ -42,12 +43,17 @@ export function checkMinimum(method: PayoutMethod, amount: string, param: string
   throw new Refusal('payout_below_minimum', { param, message: `The minimum of ${method} is ${minimum} ${code}.` });
 }
 
-/** The methods without a rail. Refused: lightning_unavailable, currency_unavailable. */
-export function refuseUnbuilt(method: PayoutMethod): asserts method is 'bitcoin' {
-  if (method === 'bitcoin') return;
+/** The methods without a rail; ach has one where a bank is configured. Refused: lightning_unavailable, currency_unavailable. */
+export function refuseUnbuilt(method: PayoutMethod, hasBank: boolean): asserts method is BuiltMethod {
+  if (method === 'bitcoin' || (method === 'ach' && hasBank)) return;
   const code = method === 'lightning' ? 'lightning_unavailable' : 'currency_unavailable';
-  throw new Refusal(code, { message: `Payouts by ${method} are not available on this server yet.` });
+  const message =
+    method === 'ach'
+      ? 'Payouts by ach are not available: this server has no bank.'
+      : `Payouts by ${method} are not available on this server yet.`;
+  throw new Refusal(code, { message });
 }
+export type BuiltMethod = Extract<PayoutMethod, 'bitcoin' | 'ach'>;
 
 /** An invoice can be paid once: it is no place for payouts that repeat. */
 export function isInvoice(destination: string): boolean {
@@ -55,14 +61,6 @@ export function isInvoice(destination: string): boolean {
 }
 
 function bankProblem(destination: string): string | null {
-  if (/^ba_[0-9A-Za-z]+$/.test(destination)) return null;
-  const routing = /^ach:(\d{9}):[0-9A-Za-z-]{1,17}(?::checking|:savings)?$/.exec(destination)?.[1];
-  if (routing === undefined) return 'it takes a saved bank account ba_… or ach:<routing>:<account>[:checking|savings]';
-  return isRouting(routing) ? null : 'the check digit of the routing number is wrong';
-}
-
-/** The check digit of an ABA routing number. */
-function isRouting(digits: string): boolean {
-  const weights = [3, 7, 1, 3, 7, 1, 3, 7, 1];
-  return weights.reduce((total, weight, index) => total + weight * Number(digits[index]), 0) % 10 === 0;
+  const read = readBankAccount(destination);
+  return 'problem' in read ? read.problem : null;
 }

@@ -1,16 +1,19 @@
-// The capital of the service in the sandbox: coins of its own on every chain, so that no payout waits for liquidity. Paid once, when the
+// The capital of the service in the sandbox: coins of its own on every chain and dollars in the bank, so that no payout waits for liquidity. Paid once, when the
 // signer's keys are there and the worker watches the chain, and mined to final depth at once.
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
 import { newOwnAddresses } from '../../flow/own-coins.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
 import { readOwnScripts } from '../../store/payouts/batches.ts';
 
 const COINS = 20;
 const WHOLE_COINS_EACH = 5n;
+const CENTS_IN_BANK = 10_000_000_00n;
 const LOOK_EVERY_MS = 100;
 
 /** A database that is being restarted is asked again; what fails this often in a row is told. */
@@ -25,16 +28,24 @@ export async function giveCapital(
   const { signal, report } = options;
   const missing = new Set(WATCHED_CODES);
   let failures = 0;
-  while (missing.size > 0 && !signal.aborted) {
+  let isBankFunded = false;
+  while ((missing.size > 0 || !isBankFunded) && !signal.aborted) {
     try {
+      if (!isBankFunded) await fundBank(ctx);
+      isBankFunded = true;
       for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
       failures = 0;
     } catch (error) {
       failures += 1;
       if (failures === TOLD_AFTER) report(error);
     }
-    if (missing.size > 0) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    if (missing.size > 0 || !isBankFunded) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** The same entry each time: only the first changes anything. */
+async function fundBank(ctx: Context): Promise<void> {
+  await postEntries(ctx.db, [{ entry: bankCapitalEntry(CENTS_IN_BANK), transactionId: null, atMs: ctx.ports.clock.now() }]);
 }
 
 async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise<boolean> {

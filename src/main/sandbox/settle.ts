@@ -2,9 +2,11 @@
 // workers and watches the database; which process does the work does not matter.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
+import { isAchLooked } from '../../store/payouts/ach-files.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { type AskedReading, areRead, isJudged, isSettled, wakeJobs } from '../../store/transactions/due.ts';
+import { ACH_JOB } from '../../worker/ach-driver.ts';
 
 /** How long a database that is there but does not answer may delay a caller. */
 export const SILENT_MS = 10_000;
@@ -62,6 +64,17 @@ export async function untilRead(
   const judge = { timeoutMs: JUDGE_WITHIN_MS, jobs: ['judge'], hurryAfterMs: HURRIED_AFTER_MS };
   await until(ctx, () => isJudged(ctx.db), judge);
   return true;
+}
+
+/**
+ * Waits until a worker has looked at the bank once after this moment.
+ * @param timeoutMs real time after which it gives up
+ * @returns whether it has
+ */
+export function untilBankRead(ctx: Waiting, timeoutMs: number): Promise<boolean> {
+  // a look of this very millisecond may have begun before what is waited for
+  const sinceMs = ctx.ports.clock.now() + 1;
+  return until(ctx, () => isAchLooked(ctx.db, sinceMs), { timeoutMs, jobs: [ACH_JOB] });
 }
 
 type Patience = {

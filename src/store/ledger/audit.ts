@@ -64,7 +64,11 @@ const QUESTIONS: readonly Question[] = [
                           from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back else 0 end as amount
                                   from decided_payments p join transactions t on t.id = p.transaction_id
                                 union all
-                                select merchant_id, currency, -(amount + fee) from payouts where status = 'completed') q group by 1, 2) p
+                                select merchant_id, currency, -(amount + fee) from payouts where status = 'completed' and source_currency is null
+                                union all
+                                select merchant_id, source_currency, coalesce(given_back, 0) - source_amount from payouts where source_currency is not null
+                                union all
+                                select merchant_id, 'USD', amount + fee_max from payouts where source_currency is not null and step <> 'ended') q group by 1, 2) p
                on p.merchant_id = b.merchant_id and p.currency = b.currency
             where coalesce(b.amount, 0) <> coalesce(p.amount, 0)`,
   },

@@ -1,6 +1,6 @@
 // Access to the ledger: one function that posts (ledger.post_all does the rest), the locked balances of a merchant, and the roll-up of the
 // service's own accounts.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import type { Balances, Entry, Part } from '../../core/judge/case.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -57,23 +57,32 @@ function columnsOf(parts: readonly (Part & { readonly entryKey: string })[]): un
 }
 
 const availableOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:available:${currency}`;
-const heldOf = (merchantId: bigint, currency: CurrencyCode) => `merchant:${merchantId}:held:${currency}`;
+const heldOf = (merchantId: bigint, currency: LedgerCurrency) => `merchant:${merchantId}:held:${currency}`;
 const receivableOf = (merchantId: bigint, currency: CurrencyCode) => `asset:receivable:merchant:${merchantId}:${currency}`;
 
 /**
  * Locks the merchant's available and receivable rows of these currencies until the transaction ends, and reads them. What payouts hold is
  * locked with them: entries that touch both then never wait for each other.
+ * @param also.heldDollars what payouts to bank accounts hold in dollars too
  */
-export async function lockBalances(sql: Sql, merchantId: bigint, currencies: readonly CurrencyCode[]): Promise<Balances> {
+export async function lockBalances(
+  sql: Sql,
+  merchantId: bigint,
+  currencies: readonly CurrencyCode[],
+  also: { readonly heldDollars: boolean } = { heldDollars: false },
+): Promise<Balances> {
   const { rows } = await sql.query<{ code: string; amount: string }>({
     name: 'ledger_lock_balances',
     text: 'select code, amount from ledger.lock_balances($1)',
     values: [
-      currencies.flatMap((currency) => [
-        availableOf(merchantId, currency),
-        receivableOf(merchantId, currency),
-        heldOf(merchantId, currency),
-      ]),
+      [
+        ...currencies.flatMap((currency) => [
+          availableOf(merchantId, currency),
+          receivableOf(merchantId, currency),
+          heldOf(merchantId, currency),
+        ]),
+        ...(also.heldDollars ? [heldOf(merchantId, 'USD')] : []),
+      ],
     ],
   });
   return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));

@@ -110,8 +110,8 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
               where p.in_available > 0 and t.merchant_id = $1 and not (f.locks and p.lock is not distinct from 'chainlock')
               group by f.currency),
            held as (
-             select currency, sum(amount + fee_max) as amount from payouts
-              where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by currency)
+             select coalesce(source_currency, currency) as currency, sum(coalesce(source_amount, amount + fee_max)) as amount from payouts
+              where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by 1)
            select c.currency, c.amount as unfinal, coalesce(h.amount, 0) as waiting,
                   coalesce((select b.amount from ledger.account a join ledger.balance b on b.account_id = a.id
                              where a.merchant_id = $1 and a.kind = 'available' and a.currency = c.currency), 0) as available

@@ -21,6 +21,8 @@ export type PayoutChange = {
   readonly heldReason?: HeldReason;
   /** For the history, instead of the table's text. */
   readonly reason?: string;
+  /** ach: what came back into the balance that had paid it, in its minor units. */
+  readonly givenBack?: bigint;
   /** When it was completed. */
   readonly completedAtMs?: number;
 };
@@ -40,11 +42,11 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
   await sql.query({
     name: 'write_payout_changes',
     text: `with changes as (
-             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[])
-               as t(id, status, step, fee, error, completed_at, is_announced, held_reason))
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[], $9::numeric[])
+               as t(id, status, step, fee, error, completed_at, is_announced, held_reason, given_back))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = coalesce(c.error, p.error),
                   completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
-                  sequence = p.sequence + c.is_announced::int
+                  given_back = coalesce(c.given_back, p.given_back), sequence = p.sequence + c.is_announced::int
              from changes c where p.id = c.id`,
     values: [
       rows.map((row) => row.payout.id),
@@ -55,6 +57,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       rows.map((row) => (row.completedAtMs === undefined ? null : new Date(row.completedAtMs).toISOString())),
       rows.map((row) => row.isAnnounced),
       rows.map((row) => row.heldReason ?? null),
+      rows.map((row) => row.givenBack ?? null),
     ],
   });
   await insertPayoutEvents(

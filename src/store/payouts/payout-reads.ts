@@ -1,5 +1,5 @@
 // Payouts as merchants and operators see them: one, a page of a list, all that is known of one.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { LedgerCurrency } from '../../core/currency.ts';
 import { type HeldReason, PAYOUT_STATUSES, type PayoutStatus, type PayoutStep } from '../../core/payouts/payout-states.ts';
 import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
 import { PAYOUT_METHODS } from '../../core/payouts/payout-units.ts';
@@ -14,12 +14,14 @@ export type PayoutView = {
   readonly amountText: string;
   readonly status: PayoutStatus;
   readonly createdAtMs: number;
-  readonly currency: CurrencyCode;
+  readonly currency: LedgerCurrency;
   /** Minor units of `currency`; null until it is known. */
   readonly fee: bigint | null;
   readonly destination: string;
   /** Of the transaction that a block has, else of the one that was signed last; null before there is one. */
   readonly txid: string | null;
+  /** ach: the trace number of its entry; null before it is in a file. */
+  readonly trace: string | null;
   readonly error: string | null;
   readonly heldReason: HeldReason | null;
   readonly completedAtMs: number | null;
@@ -32,17 +34,19 @@ type Raw = {
   amount_text: string;
   status: PayoutStatus;
   created_at: Date;
-  currency: CurrencyCode;
+  currency: LedgerCurrency;
   fee: string | null;
   destination: string;
   txid: string | null;
+  trace: string | null;
   error: string | null;
   held_reason: HeldReason | null;
   completed_at: Date | null;
 };
 const VIEWED = `p.id, p.merchant_id, p.method, p.amount_text, p.status, p.created_at, p.currency, p.fee, p.destination, p.error, p.held_reason, p.completed_at,
   (select a.txid from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id where a.batch_id = p.batch_id
-    order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1) as txid`;
+    order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1) as txid,
+  (select e.trace from ach_entries e where e.payout_id = p.id) as trace`;
 
 function viewOf(raw: Raw): PayoutView {
   return {
@@ -56,6 +60,7 @@ function viewOf(raw: Raw): PayoutView {
     fee: raw.fee === null ? null : BigInt(raw.fee),
     destination: raw.destination,
     txid: raw.txid,
+    trace: raw.trace,
     error: raw.error,
     heldReason: raw.held_reason,
     completedAtMs: raw.completed_at?.getTime() ?? null,
@@ -190,8 +195,10 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
   };
   const { rows } = await sql.query<Row>({
     name: 'read_payout_details',
-    text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.usd_minor, p.automatic, p.approved_by, p.batch_id, b.trouble
-             from payouts p join merchants m on m.id = p.merchant_id left join outgoing_batches b on b.id = p.batch_id where p.id = $1`,
+    text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.usd_minor, p.automatic, p.approved_by, p.batch_id,
+                  coalesce(b.trouble, f.trouble) as trouble
+             from payouts p join merchants m on m.id = p.merchant_id left join outgoing_batches b on b.id = p.batch_id
+             left join ach_entries e on e.payout_id = p.id left join ach_files f on f.name = e.file where p.id = $1`,
     values: [id],
   });
   const [row] = rows;

@@ -1,6 +1,6 @@
 // The rows of payouts: made with their first event, locked, and moved on by the table of transitions. What is posted with a step is the
 // caller's, in the same database transaction.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import {
   type HeldReason,
   type PayoutEvent,
@@ -20,9 +20,14 @@ export type RequestedPayout = {
   readonly method: PayoutMethod;
   /** As it was sent; the resolved amount for `all`. */
   readonly amountText: string;
-  readonly currency: CurrencyCode;
+  /** USD for ach. */
+  readonly currency: LedgerCurrency;
   readonly amount: bigint;
   readonly feeMax: bigint;
+  /** ach: the balance that it is paid from, and what it took of it, in minor units of that; null: `currency` is that balance. */
+  readonly source: { readonly currency: CurrencyCode; readonly amount: bigint } | null;
+  /** What it has cost, where that is known from the beginning. */
+  readonly fee: bigint | null;
   readonly destination: string;
   /** The output script, for a chain of Bitcoin's family. */
   readonly script: Uint8Array | null;
@@ -33,9 +38,8 @@ export type RequestedPayout = {
   readonly createdAtMs: number;
 };
 
+/** `fee`: what it has cost the merchant; null until it is known. */
 export type PayoutRow = RequestedPayout & {
-  /** What it has cost the merchant; null until it is known. */
-  readonly fee: bigint | null;
   readonly status: PayoutStatus;
   readonly step: PayoutStep;
   readonly heldReason: HeldReason | null;
@@ -52,7 +56,9 @@ type Raw = {
   merchant_id: bigint;
   method: PayoutMethod;
   amount_text: string;
-  currency: CurrencyCode;
+  currency: LedgerCurrency;
+  source_currency: CurrencyCode | null;
+  source_amount: string | null;
   amount: string;
   fee_max: string;
   fee: string | null;
@@ -72,7 +78,7 @@ type Raw = {
   sequence: number;
 };
 const COLUMNS = `id, merchant_id, method, amount_text, currency, amount, fee_max, fee, destination, script, status, step, held_reason, usd_minor,
-  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence`;
+  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence, source_currency, source_amount`;
 
 function fromRaw(raw: Raw): PayoutRow {
   return {
@@ -83,6 +89,7 @@ function fromRaw(raw: Raw): PayoutRow {
     currency: raw.currency,
     amount: BigInt(raw.amount),
     feeMax: BigInt(raw.fee_max),
+    source: raw.source_currency === null ? null : { currency: raw.source_currency, amount: BigInt(raw.source_amount ?? 0) },
     fee: raw.fee === null ? null : BigInt(raw.fee),
     destination: raw.destination,
     script: raw.script,
@@ -116,8 +123,8 @@ export async function insertPayout(
     name: 'insert_payout',
     text: `with made as (
              insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
-                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) returning ${COLUMNS}),
+                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22) returning ${COLUMNS}),
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at from made)
@@ -142,6 +149,9 @@ export async function insertPayout(
       made.intent.signature,
       new Date(payout.createdAtMs),
       reason,
+      payout.fee,
+      payout.source?.currency ?? null,
+      payout.source?.amount ?? null,
     ],
   });
   return fromRaw(rows[0] as Raw);
@@ -159,6 +169,12 @@ export async function lockPayout(sql: Sql, id: string, { wait }: { readonly wait
   });
   const [raw] = rows;
   return raw === undefined ? null : fromRaw(raw);
+}
+
+/** The balance that pays a payout. */
+export function paidFrom({ source, currency }: Pick<RequestedPayout, 'source' | 'currency'>): CurrencyCode {
+  // only ach is paid in dollars, and it always has a source
+  return source?.currency ?? (currency as CurrencyCode);
 }
 
 /** Several payouts, locked in the order of their ids; those that are not there are left out. */
@@ -179,7 +195,9 @@ export async function movePayout(
   sql: Sql,
   before: PayoutRow,
   event: PayoutEvent,
-  change: Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason'> & { readonly atMs: number },
+  change: Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason' | 'givenBack'> & {
+    readonly atMs: number;
+  },
 ): Promise<PayoutRow> {
   const { atMs, ...more } = change;
   await writePayoutChanges(sql, [{ ...more, payout: before, from: [before.status, before.step], event }], atMs);

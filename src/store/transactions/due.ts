@@ -144,7 +144,7 @@ export async function isJudged(sql: Sql): Promise<boolean> {
 /**
  * Whether everything that was due at `sinceMs` has been done once: every chain that can be read was read since then, no scheduled reading
  * of a chain is due or running, and no transaction is due and no look-up wanted on a chain that can be read. Of a second reading, which
- * only audits need, the first part suffices. Audits change nothing that a caller sees, so nobody waits for them.
+ * only audits need, the first part suffices. Where a worker drives bank files, it has looked at them. Audits change nothing that a caller sees, so nobody waits for them.
  */
 export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ settled: boolean }>({
@@ -157,6 +157,7 @@ export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
                             and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000))
                             and not exists (select 1 from chain_reconciled r where s.name = 'reconcile ' || r.currency and r.updated_at >= $1))
          and ${JUDGED}
+         and not exists (select 1 from ach_looks where looked_at < $1)
          and not exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
                           join chain_cursors c on c.currency = t.currency where t.lookup_wanted and not ${RESTS('t.id')}) as settled`,
     values: [new Date(sinceMs)],

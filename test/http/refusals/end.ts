@@ -47,6 +47,8 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
     await refused('cancelPayout', 'payout_not_cancellable', { payout_id: calls.payoutId });
     calls.api.advance(301);
     await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
+    const ach = { ...good('requestPayout'), method: 'ach', amount: '100', destination: 'ach:091000019:12345' };
+    await refused('requestPayout', 'rate_unavailable', ach);
     calls.api.advance(600);
     for (const name of WITH_TOKEN) await refused(name, 'token_expired', good(name));
     const pair = (await calls.api.send('/auth', good('auth'))).json;

@@ -157,7 +157,8 @@ export function refusesFields(calls: RefusedCalls): void {
       ['invalid_destination', { method: 'bitcoin', amount: '0.01', destination: 'bcrt1qcr8te4kr609gcawutmrza0j4xv80jy8zeqchgq' }],
       ['invalid_destination', { method: 'bitcoin', amount: '0.01', destination: 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4' }],
       ['invalid_destination', { method: 'lightning', amount: '0.1', destination: 'lnbcrt1qqqqqqqq' }],
-      ['currency_unavailable', { method: 'ach', amount: '100', destination: 'ach:091000019:12345:savings' }],
+      ['invalid_destination', { method: 'ach', amount: '100', destination: 'ba_1' }],
+      ['amount_above_maximum', { method: 'ach', amount: '101010102', destination: 'ach:091000019:12345:savings' }],
       ['currency_unavailable', { method: 'usdt', amount: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }],
       ['lightning_unavailable', { method: 'lightning', amount: '0.00000001', destination: 'shop@example.com' }],
     ];
@@ -165,7 +166,7 @@ export function refusesFields(calls: RefusedCalls): void {
     const reply = await refused(
       'requestPayout',
       'currency_unavailable',
-      payout({ method: 'ach', amount: 'all', destination: 'ba_1' }),
+      payout({ method: 'usdt', amount: 'all', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' }),
     );
     expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
   });
@@ -176,7 +177,12 @@ export function refusesFields(calls: RefusedCalls): void {
       ['payout_below_minimum', { ...whole, threshold: '0.0009' }],
       ['invalid_destination', { ...whole, method: 'lightning', destination: invoice('lnbcrt') }],
       ['lightning_unavailable', { ...whole, method: 'lightning', destination: 'shop@example.com' }],
-      ['currency_unavailable', { ...whole, method: 'ach', threshold: '100', destination: 'ba_1' }],
+      ['invalid_destination', { ...whole, method: 'ach', threshold: '100', destination: 'ba_1' }],
+      ['payout_below_minimum', { ...whole, method: 'ach', threshold: '99.99', destination: 'ach:091000019:12345' }],
+      [
+        'currency_unavailable',
+        { ...whole, method: 'usdt', threshold: '50', destination: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' },
+      ],
     ];
     for (const [code, body] of cases) await refused('setPayoutSettings', code, body as Record<string, unknown>);
     await calls.api.sql(`update merchant_settings set payout_allow_list = '{elsewhere}'`);

@@ -41,6 +41,9 @@ export function tableService(): { readonly service: SandboxService; readonly cal
       calls.users.push(user);
       return { affiliate_id: user.affiliateId, username: user.username, scopes: user.scopes };
     },
+    findBankEntry: async (id) =>
+      id === 'payout_filed' ? { trace: '091000010000001' } : id === 'payout_waits' ? { trace: null } : null,
+    untilBankRead: async () => calls.canRead,
     untilRead: async (currencies) => {
       calls.read.push(currencies.join(' '));
       return calls.canRead;

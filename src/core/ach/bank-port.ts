@@ -1,0 +1,45 @@
+// Our bank, as far as payouts need it: it takes files, says whether it has one, and reports what became of their entries.
+
+/** A file by its name (<yyyy-mm-dd>-<modifier>) and its bytes, which never change. */
+export type BankFile = { readonly name: string; readonly bytes: Uint8Array; readonly sha256: Uint8Array };
+
+/** `refused`: the bank executes nothing of it, and never will. */
+export type BankVerdict = { readonly state: 'refused'; readonly reason: string };
+
+/** What a bank has reported; each until it was acknowledged, in its order. */
+export type BankReport =
+  /** A NACHA file with returns or notices of change. */
+  | { readonly id: string; readonly kind: 'nacha'; readonly content: string }
+  /** A whole file is refused, later than its answer. */
+  | { readonly id: string; readonly kind: 'refused'; readonly file: string; readonly reason: string }
+  /** The days in which entries of a file come back have ended. */
+  | { readonly id: string; readonly kind: 'over'; readonly file: string };
+
+export type BankNews = {
+  /** The bank asked for what waits at this time, besides the ends of its business days; null = it did not. */
+  readonly cutOffMs: number | null;
+  readonly reports: readonly BankReport[];
+};
+
+/** Every call may throw BankTrouble: then it is unknown what happened. None inside a database transaction. */
+export type BankPort = {
+  /** Gives a file to the bank. `duplicate`: it has had it before. */
+  handOver(file: BankFile): Promise<{ readonly state: 'accepted' | 'duplicate' } | BankVerdict>;
+  /** Whether the bank has a file. Only asked when no call of ours that hands it over is under way. */
+  ask(file: BankFile): Promise<{ readonly state: 'accepted' | 'never' } | BankVerdict>;
+  news(): Promise<BankNews>;
+  acknowledge(reportId: string): Promise<void>;
+};
+
+/** The copies of all files in our own folder. */
+export type KeptFiles = {
+  /** Writes a copy that is on disk when it resolves; false when there is another file of this name. */
+  keep(file: BankFile): Promise<boolean>;
+  /** The names of all copies. */
+  names(): Promise<readonly string[]>;
+};
+
+/** The bank cannot be reached, or its answer was lost. */
+export class BankTrouble extends Error {
+  override readonly name = 'BankTrouble';
+}

@@ -1,0 +1,167 @@
+// Reads NACHA files: ours, as a bank does, and the returns and notices of change that a bank sends. Nothing is believed: every count, total,
+// hash and check digit is calculated again.
+import { sum } from '../money.ts';
+import { isRouting } from './bank-account.ts';
+import { HASH_LIMIT } from './nacha-file.ts';
+
+export type ReadEntry = {
+  readonly transactionCode: string;
+  readonly routing: string;
+  readonly account: string;
+  readonly cents: bigint;
+  readonly id: string;
+  readonly name: string;
+  readonly trace: string;
+  /** A bank sends the entry back: why, and the trace number that we had given it. */
+  readonly returned: { readonly code: string; readonly trace: string } | null;
+  /** A bank wants other details to be used; no money moves. */
+  readonly change: { readonly code: string; readonly trace: string } | null;
+};
+export type ReadFile = {
+  readonly bankRouting: string;
+  readonly companyId: string;
+  /** yymmdd */
+  readonly date: string;
+  readonly modifier: string;
+  readonly entries: readonly (ReadEntry & { /** yymmdd */ readonly effective: string })[];
+};
+
+/** A file that is not what NACHA's rules say: which line, and why. */
+export class NachaMalformed extends Error {
+  override readonly name = 'NachaMalformed';
+}
+
+const LINE = 94;
+const BLOCK = 10;
+const MOST_LINES = 100_000;
+const RETURN_CODE = /^R\d\d$/;
+const CHANGE_CODE = /^C\d\d$/;
+/** Transaction codes that move money out of the receiver's account. */
+const DEBITS = new Set(['26', '27', '28', '36', '37', '38']);
+
+type Totals = { count: number; hash: bigint; debit: bigint; credit: bigint };
+const none = (): Totals => ({ count: 0, hash: 0n, debit: 0n, credit: 0n });
+
+/** Throws NachaMalformed. Line ends may be LF or CRLF. */
+export function readNachaFile(content: string): ReadFile {
+  const lines = content.replace(/(?:\r?\n)+$/, '').split(/\r?\n/);
+  if (lines.length > MOST_LINES) throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
+  for (const [at, line] of lines.entries())
+    if (!/^[\x20-\x7e]*$/.test(line) || line.length !== LINE)
+      throw new NachaMalformed(`line ${at + 1} has not ${LINE} characters of ASCII`);
+  if (lines.length % BLOCK !== 0) throw new NachaMalformed(`${lines.length} lines are no multiple of ${BLOCK}`);
+  const end = lines.findLastIndex((line) => /[^9]/.test(line));
+  const [header = '', ...body] = lines.slice(0, end);
+  if (!header.startsWith('101') || header.slice(34, 40) !== '094101') throw new NachaMalformed('line 1 is no file header');
+  const batches = readBatches(body);
+  checkFileControl(lines[end] ?? '', batches, lines.length);
+  return {
+    bankRouting: header.slice(4, 13),
+    companyId: header.slice(13, 23).trim(),
+    date: header.slice(23, 29),
+    modifier: header.slice(33, 34),
+    entries: batches.flatMap(({ entries }) => entries),
+  };
+}
+
+type Batch = { readonly entries: readonly ReadFile['entries'][number][]; readonly totals: Totals };
+
+function readBatches(body: readonly string[]): readonly Batch[] {
+  const batches: Batch[] = [];
+  for (let at = 0; at < body.length; ) {
+    const start = body[at] as string;
+    const length = body.slice(at).findIndex((line) => line.startsWith('8'));
+    if (!start.startsWith('5') || length === -1) throw new NachaMalformed(`line ${at + 2} begins no batch that ends`);
+    batches.push(readBatch(start, body.slice(at + 1, at + length), body[at + length] as string));
+    at += length + 1;
+  }
+  return batches;
+}
+
+function readBatch(header: string, records: readonly string[], control: string): Batch {
+  const totals = none();
+  const entries: ReadFile['entries'][number][] = [];
+  for (let at = 0; at < records.length; at++) {
+    const line = records[at] as string;
+    if (!line.startsWith('6')) throw new NachaMalformed(`a record of type ${line[0]} stands where an entry belongs`);
+    const addenda = line[78] === '1' ? records[++at] : null;
+    const entry = readEntry(line, addenda);
+    totals.count += addenda === null ? 1 : 2;
+    totals.hash += BigInt(entry.routing.slice(0, 8));
+    if (DEBITS.has(entry.transactionCode)) totals.debit += entry.cents;
+    else totals.credit += entry.cents;
+    const last = entries.at(-1);
+    if (last !== undefined && last.trace >= entry.trace) throw new NachaMalformed(`trace number ${entry.trace} does not rise`);
+    entries.push({ ...entry, effective: header.slice(69, 75) });
+  }
+  checkTotals(
+    totals,
+    { count: control.slice(4, 10), hash: control.slice(10, 20), debit: control.slice(20, 32), credit: control.slice(32, 44) },
+    'a batch',
+  );
+  if (header.slice(1, 4) !== control.slice(1, 4) || header.slice(79, 94) !== control.slice(79, 94))
+    throw new NachaMalformed('the control record of a batch is of another batch');
+  return { entries, totals };
+}
+
+function readEntry(line: string, addenda: string | null | undefined): ReadEntry {
+  const routing = number(line, 3, 12);
+  if (!isRouting(routing)) throw new NachaMalformed(`the check digit of ${routing} is wrong`);
+  const trace = number(line, 79, 94);
+  const type = addenda?.slice(0, 3);
+  if (addenda === undefined || (addenda !== null && (!/^7\d\d$/.test(type ?? '') || addenda.slice(79) !== trace)))
+    throw new NachaMalformed(`what follows entry ${trace} is no addenda of it`);
+  const said = addenda === null ? null : { code: addenda.slice(3, 6), trace: addenda.slice(6, 21) };
+  const isReturn = type === '799';
+  const isChange = type === '798';
+  if (said !== null && ((isReturn && !RETURN_CODE.test(said.code)) || (isChange && !CHANGE_CODE.test(said.code))))
+    throw new NachaMalformed(`entry ${trace} has a code that is none`);
+  return {
+    transactionCode: number(line, 1, 3),
+    routing,
+    account: line.slice(12, 29).trim(),
+    cents: BigInt(number(line, 29, 39)),
+    id: line.slice(39, 54).trim(),
+    name: line.slice(54, 76).trim(),
+    trace,
+    returned: isReturn ? said : null,
+    change: isChange ? said : null,
+  };
+}
+
+function number(line: string, from: number, to: number): string {
+  const found = line.slice(from, to);
+  if (!/^\d+$/.test(found)) throw new NachaMalformed(`columns ${from + 1} to ${to} of a record of type ${line[0]} are no number`);
+  return found;
+}
+
+function checkTotals(totals: Totals, said: Readonly<Record<keyof Totals, string>>, what: string): void {
+  const found: Readonly<Record<keyof Totals, bigint>> = {
+    ...totals,
+    count: BigInt(totals.count),
+    hash: totals.hash % HASH_LIMIT,
+  };
+  for (const name of ['count', 'hash', 'debit', 'credit'] as const) {
+    if (!/^\d+$/.test(said[name]) || BigInt(said[name]) !== found[name])
+      throw new NachaMalformed(`the ${name} of ${what} is ${found[name]}, its control record says ${said[name]}`);
+  }
+}
+
+function checkFileControl(control: string, batches: readonly Batch[], lines: number): void {
+  if (!control.startsWith('9')) throw new NachaMalformed('the file has no control record');
+  const totals: Totals = {
+    count: batches.reduce((count, batch) => count + batch.totals.count, 0),
+    hash: sum(batches.map((batch) => batch.totals.hash)),
+    debit: sum(batches.map((batch) => batch.totals.debit)),
+    credit: sum(batches.map((batch) => batch.totals.credit)),
+  };
+  const said = {
+    count: control.slice(13, 21),
+    hash: control.slice(21, 31),
+    debit: control.slice(31, 43),
+    credit: control.slice(43, 55),
+  };
+  checkTotals(totals, said, 'the file');
+  if (Number(control.slice(1, 7)) !== batches.length || Number(control.slice(7, 13)) !== lines / BLOCK)
+    throw new NachaMalformed('the file says another number of batches or blocks');
+}

@@ -1,0 +1,128 @@
+// How each step of a payout to a bank account is booked. The dollars are bought with the merchant's coins when it is requested (`fx` is the
+// service's position in each currency); the fee is earned when the payout is completed. Every entry sums to zero in each currency.
+import type { CurrencyCode } from '../currency.ts';
+import type { Entry, Posting } from '../judge/case.ts';
+import { basisPointsUp, least, minus, negated, plus } from '../money.ts';
+
+/** Amounts in cents, but for `source.amount`. */
+export type PostedAchPayout = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  /** What the account gets. */
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  /** The balance that it is paid from, and what it took of it. */
+  readonly source: { readonly currency: CurrencyCode; readonly amount: bigint };
+};
+
+const FEE_BPS = 100;
+const BANK = 'asset:bank:USD';
+const OUTBOUND = 'asset:bank:USD:outbound';
+
+/** The fee of an amount in cents: 1 %, rounded up to the cent. */
+export function achFee(cents: bigint): bigint {
+  return basisPointsUp(cents, FEE_BPS);
+}
+
+const whole = ({ amount, feeMax }: PostedAchPayout): bigint => plus(amount, feeMax);
+const held = ({ merchantId }: PostedAchPayout): string => `merchant:${merchantId}:held:USD`;
+const fx = ({ source }: PostedAchPayout): string => `fx:${source.currency}`;
+
+function entry(payout: PostedAchPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
+  return { key: `po:${payout.id}:${step}`, kind, postings: postings.filter(({ amount }) => amount !== 0n), parts: [] };
+}
+
+/** Coins that enter available; what the merchant owes in this currency is repaid first. */
+function enter({ merchantId, source: { currency } }: PostedAchPayout, amount: bigint, owed: bigint): readonly Posting[] {
+  const repaid = least(owed, amount);
+  return [
+    { account: `asset:receivable:merchant:${merchantId}:${currency}`, amount: negated(repaid) },
+    { account: `merchant:${merchantId}:available:${currency}`, amount: negated(minus(amount, repaid)) },
+  ];
+}
+
+/** Coins leave available, and the dollars that they buy are held: amount and fee. */
+export function achHoldEntry(payout: PostedAchPayout): Entry {
+  const { merchantId, source } = payout;
+  return entry(payout, 'hold', 'payout_hold', [
+    { account: `merchant:${merchantId}:available:${source.currency}`, amount: source.amount },
+    { account: fx(payout), amount: negated(source.amount) },
+    { account: 'fx:USD', amount: whole(payout) },
+    { account: held(payout), amount: negated(whole(payout)) },
+  ]);
+}
+
+/** Nothing was handed over: the conversion is undone, and exactly what it took comes back. */
+export function achReleaseEntry(payout: PostedAchPayout, owed: bigint): Entry {
+  return entry(payout, 'release', 'payout_released', [
+    { account: held(payout), amount: whole(payout) },
+    { account: 'fx:USD', amount: negated(whole(payout)) },
+    { account: fx(payout), amount: payout.source.amount },
+    ...enter(payout, payout.source.amount, owed),
+  ]);
+}
+
+/** It is in a file: what the account gets is on its way out of our bank's. */
+export function achHandOverEntry(payout: PostedAchPayout): Entry {
+  return entry(payout, 'sign:1', 'payout_signed', [
+    { account: OUTBOUND, amount: payout.amount },
+    { account: BANK, amount: negated(payout.amount) },
+  ]);
+}
+
+/** The days in which it could be returned are over: it is paid out of the hold, and the fee is ours. */
+export function achCompleteEntry(payout: PostedAchPayout): Entry {
+  return entry(payout, 'final', 'payout_paid', [
+    { account: held(payout), amount: whole(payout) },
+    { account: OUTBOUND, amount: negated(payout.amount) },
+    { account: 'income:ach_fee:USD', amount: negated(payout.feeMax) },
+  ]);
+}
+
+/** The bank refused the whole file: nothing has left. */
+export function achRefusedEntries(payout: PostedAchPayout, owed: bigint): readonly Entry[] {
+  return [
+    entry(payout, 'failed', 'payout_failed', [
+      { account: OUTBOUND, amount: negated(payout.amount) },
+      { account: BANK, amount: payout.amount },
+    ]),
+    achReleaseEntry(payout, owed),
+  ];
+}
+
+/**
+ * The bank has sent it back: its dollars, fee included, buy coins again.
+ * @param coins what they are worth now, minor units of the source's currency
+ * @param isCompleted it was completed before
+ */
+export function achReturnEntry(payout: PostedAchPayout, coins: bigint, isCompleted: boolean, owed: bigint): Entry {
+  const from: readonly Posting[] = isCompleted
+    ? [
+        { account: BANK, amount: payout.amount },
+        { account: 'income:ach_fee:USD', amount: payout.feeMax },
+      ]
+    : [
+        { account: BANK, amount: payout.amount },
+        { account: OUTBOUND, amount: negated(payout.amount) },
+        { account: held(payout), amount: whole(payout) },
+      ];
+  return entry(payout, 'return', 'payout_returned', [
+    ...from,
+    { account: 'fx:USD', amount: negated(whole(payout)) },
+    { account: fx(payout), amount: coins },
+    ...enter(payout, coins, owed),
+  ]);
+}
+
+/** The service's own money in the bank. */
+export function bankCapitalEntry(cents: bigint): Entry {
+  return {
+    key: 'capital:usd:bank',
+    kind: 'capital',
+    postings: [
+      { account: BANK, amount: cents },
+      { account: 'equity:house:USD', amount: negated(cents) },
+    ],
+    parts: [],
+  };
+}

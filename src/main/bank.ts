@@ -1,0 +1,32 @@
+// Our bank in this configuration, for the worker: how it is reached, where copies of its files are kept, and whose payouts count.
+import { join } from 'node:path';
+import { keptFiles } from '../outside/bank/kept-files.ts';
+import { sandboxBank } from '../outside/bank/sandbox-bank.ts';
+import { SANDBOX_BANK } from '../sandbox/bank/bank.ts';
+import { isIntentSigned, trustedIntentKeys } from '../signer/intent-trust.ts';
+import type { Ach } from '../worker/jobs.ts';
+import type { Config } from './config/table.ts';
+import { readIntentPublicKey } from './intent-key.ts';
+import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
+import { signerFolder } from './signer-paths.ts';
+
+/** How long a sandbox that is being started again may take to tell its address. */
+const SANDBOX_WITHIN_MS = 1_000;
+
+/** Null where no bank is configured. */
+export function bankOf({ network, dataFolder }: Config): Ach | null {
+  if (network !== 'sandbox') return null;
+  return {
+    bank: sandboxBank(() => sandboxEndpoint(dataFolder, SANDBOX_WITHIN_MS)),
+    files: keptFiles(join(dataFolder, 'bank')),
+    origin: SANDBOX_BANK,
+    intents: () => trustIn(dataFolder),
+  };
+}
+
+/** The APIs that the signer trusts; while it trusts none, the one whose key lies in this data folder, which will be the first. */
+async function trustIn(dataFolder: string): ReturnType<Ach['intents']> {
+  const first = await readIntentPublicKey(dataFolder);
+  const trusted = (await trustedIntentKeys(signerFolder(dataFolder))) ?? (first === null ? [] : [first]);
+  return (intent, keyId, signature) => trusted.includes(keyId) && isIntentSigned(intent, keyId, signature);
+}

@@ -1,0 +1,133 @@
+// The real `npm start` in the sandbox: payouts to bank accounts from the request to the end of the days of returns, what the bank may say on
+// the way, and kill -9. Each file passes moov-io/ach; the account gets its money exactly once or not at all; the audit is green.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkedByMoov } from '../support/moov-ach.ts';
+import { payoutClient, until } from '../support/payout-client.ts';
+import { dataFolderFor, type Service, startService } from '../support/service.ts';
+
+type Json = Record<string, unknown>;
+const TIMEOUT = 120_000;
+const { folder, remove } = dataFolderFor();
+let service: Service;
+let base = '';
+let accounts = 10_000;
+const { ask, signIn, available, earn, payout, becomes, isGreen } = payoutClient({ base: () => base, folder });
+
+async function start(): Promise<void> {
+  service = startService({
+    dataFolder: folder,
+    environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0', BURSAR_RATE_LIMIT_SCALE: '100' },
+  });
+  base = await service.ready;
+  await signIn();
+}
+beforeAll(async () => {
+  await start();
+  await earn('5000.00');
+}, TIMEOUT);
+afterAll(async () => {
+  await service.stop();
+  remove();
+}, TIMEOUT);
+
+/** An account that nobody has paid yet. */
+function account(): string {
+  accounts += 1;
+  return `ach:021000021:${accounts}`;
+}
+async function request(destination: string, amount = '100'): Promise<string> {
+  const { payout: made } = await ask('/request_payout', { method: 'ach', amount, destination });
+  expect(made).toMatchObject({ status: 'processing', amount, method: 'ach' });
+  return (made as Json).id as string;
+}
+const bank = (action: string, more: object = {}) => ask('/sandbox/bank', { action, ...more });
+const received = (address: string) => ask('/sandbox/receive', { currency: 'USD', address });
+
+describe('a payout to a bank account', () => {
+  test('is paid in dollars from one balance, handed over in a file, and completed when nothing can come back', {
+    timeout: TIMEOUT,
+  }, async () => {
+    const before = Number(await available());
+    const to = account();
+    const id = await request(to, '250.01');
+    const held = await payout(id);
+    expect(held).toMatchObject({ fee: '2.51', fee_currency: 'USD', trace: null, destination: to, completed_at: null });
+    expect(held).not.toHaveProperty('txid');
+    // 250.01 USD at 65,000, rounded up
+    expect(Math.round((before - Number(await available())) * 1e8)).toBe(384_631);
+    expect(await received(to)).toEqual({ received: '0.00', payments: [] });
+    await bank('settle');
+    const done = await becomes(id, 'completed');
+    expect(done.trace).toMatch(/^09100001\d{7}$/);
+    expect(await received(to)).toEqual({
+      received: '247.50',
+      payments: [{ txid: done.trace, amount: '247.50', confirmations: 1 }],
+    });
+    await isGreen();
+  });
+
+  test('that comes back, before or after it was completed, is failed with the code, and its dollars buy coins at the rate of then', {
+    timeout: TIMEOUT,
+  }, async () => {
+    for (const isCompleted of [true, false]) {
+      const before = Number(await available());
+      const to = account();
+      const id = await request(to, '130');
+      if (isCompleted) {
+        await bank('settle');
+        await becomes(id, 'completed');
+      }
+      await ask('/sandbox/rates', { BTC: '52000.00' });
+      await bank('return', { payout_id: id, code: 'R02' });
+      expect(await becomes(id, 'failed')).toMatchObject({ error: 'R02', held_reason: null });
+      await ask('/sandbox/rates', { BTC: '65000.00' });
+      // 0.002 BTC were taken, and 0.0025 come back
+      expect(Math.round((Number(await available()) - before) * 1e8)).toBe(50_000);
+      expect(await received(to)).toEqual({ received: '0.00', payments: [] });
+    }
+    await isGreen();
+  });
+
+  test('a lost answer and kill -9 while the bank has the file lead to one arrival', { timeout: TIMEOUT }, async () => {
+    const to = account();
+    const id = await request(to);
+    await bank('lose_answer');
+    const settling = bank('settle').catch(() => undefined);
+    await until(async () => ((await payout(id)).trace === null ? null : true), 'a file');
+    // the worker and the bank itself, and whoever would start them again
+    for (const pid of [service.supervisor(), service.processOf('worker'), service.processOf('sandbox-process')])
+      process.kill(pid as number, 'SIGKILL');
+    await service.ended;
+    await settling;
+    await start();
+    await bank('settle');
+    await becomes(id, 'completed');
+    expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
+    await isGreen();
+  });
+
+  test('settles by the clock, and a notice of change moves nothing', { timeout: TIMEOUT }, async () => {
+    const to = account();
+    const id = await request(to);
+    for (let day = 0; day < 12 && (await payout(id)).status !== 'completed'; day++) {
+      await ask('/sandbox/clock', { advance_seconds: 86_400 });
+      await signIn();
+    }
+    expect((await payout(id)).status).toBe('completed');
+    await bank('noc', { payout_id: id });
+    expect(await received(to)).toMatchObject({ received: '99.00' });
+    expect((await payout(id)).status).toBe('completed');
+    await isGreen();
+  });
+
+  test('every file that was handed over passes moov-io/ach', () => {
+    const files = readdirSync(join(folder, 'bank'));
+    expect(files.length).toBeGreaterThanOrEqual(4);
+    for (const name of files) {
+      expect(name).toMatch(/^\d{4}-\d\d-\d\d-[A-Z0-9]\.ach$/);
+      expect(checkedByMoov(join(folder, 'bank', name))).toMatchObject({ valid: true, errors: [] });
+    }
+  });
+});

@@ -1,0 +1,133 @@
+// A bank outside of the service for tests of its driver: it notices the same file again or not, loses answers, is silent, and counts how often
+// it executes a file. It reads and writes NACHA files.
+import { createHash } from 'node:crypto';
+import { type BankFile, type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../src/core/ach/bank-port.ts';
+import { changeAddenda, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
+import { readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
+import { isIntentSigned } from '../../src/signer/intent-trust.ts';
+import { achJob } from '../../src/worker/ach-driver.ts';
+import { INTENT_KEY } from './ports.ts';
+
+const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean }) {
+  const copies = new Map<string, Uint8Array>();
+  const executed: BankFile[] = [];
+  let reports: BankReport[] = [];
+  let number = 0;
+  const troubles: string[] = [];
+  const state = {
+    /** How the next hand-overs end, in order; afterwards normally. */
+    next: [] as ('lost_answer' | 'lost_request' | 'refused')[],
+    /** Whether it answers nothing but hand-overs. */
+    isSilent: false,
+    /** What it said when it was asked for a file that it does not show yet: a hand-over under way lands later. */
+    landsLate: null as BankFile | null,
+    /** Our folder takes no copies. */
+    isDiskFull: false,
+    onHandOver: async (_file: BankFile): Promise<void> => undefined,
+    cutOffMs: null as number | null,
+  };
+  const has = (file: BankFile): boolean => executed.some(({ sha256 }) => Buffer.from(sha256).equals(file.sha256));
+  const trouble = (): never => {
+    throw new BankTrouble('connection reset');
+  };
+  const bank: BankPort = {
+    async handOver(file) {
+      await state.onHandOver(file);
+      const how = state.next.shift();
+      if (how === 'refused') return { state: 'refused', reason: 'no funds' };
+      if (how === 'lost_request') return trouble();
+      if (dedupes && has(file)) return { state: 'duplicate' };
+      executed.push(file);
+      return how === 'lost_answer' ? trouble() : { state: 'accepted' };
+    },
+    async ask(file) {
+      if (state.isSilent) return trouble();
+      const late = state.landsLate;
+      state.landsLate = null;
+      if (late !== null) {
+        executed.push(late);
+        return { state: 'never' };
+      }
+      return { state: has(file) ? 'accepted' : 'never' };
+    },
+    async news() {
+      return state.isSilent ? trouble() : { cutOffMs: state.cutOffMs, reports };
+    },
+    async acknowledge(id) {
+      reports = reports.filter((report) => report.id !== id);
+    },
+  };
+  const files: KeptFiles = {
+    async keep({ name, bytes }) {
+      if (state.isDiskFull) throw new Error('ENOSPC');
+      const before = copies.get(name);
+      if (before === undefined) copies.set(name, bytes);
+      return before === undefined || hashOf(before) === hashOf(bytes);
+    },
+    names: async () => [...copies.keys()],
+  };
+  const { keyId } = INTENT_KEY.sign(new Uint8Array());
+  const job = achJob(ctx, {
+    bank,
+    files,
+    origin: SANDBOX_BANK,
+    intents: async () => (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
+    owner: 'test',
+    onTrouble: (what) => void troubles.push(what),
+  });
+  const entryOf = (trace: string) => {
+    const all = executed.flatMap(({ bytes }) => readNachaFile(new TextDecoder().decode(bytes)).entries);
+    return all.find((entry) => entry.trace === trace) as (typeof all)[number];
+  };
+  function report(make: (id: string) => BankReport): void {
+    number += 1;
+    reports.push(make(`report-${number}`));
+  }
+  return {
+    state,
+    copies,
+    executed,
+    troubles,
+    reports: () => reports,
+    /** One pass of the worker's job. */
+    look: () => job.run(),
+    /** Asks for what waits, as at the end of a business day. */
+    cutOff(): void {
+      state.cutOffMs = ctx.ports.clock.now();
+    },
+    /** Sends an entry back, or asks for a change (C…); the same twice when it is called twice. */
+    answer(trace: string, code: string, cents = entryOf(trace).cents): void {
+      const { routing, account, id, name } = entryOf(trace);
+      const of = { trace, routing };
+      const isReturn = code.startsWith('R');
+      const content = writeNachaFile({
+        origin: { ...SANDBOX_BANK, bankRouting: routing },
+        date: '2026-06-02',
+        time: '0900',
+        modifier: 'A',
+        entryClass: isReturn ? 'CCD' : 'COR',
+        description: 'PAYOUT',
+        effective: '2026-06-02',
+        entries: [
+          {
+            transactionCode: 21,
+            routing: SANDBOX_BANK.bankRouting,
+            account,
+            cents: isReturn ? cents : 0n,
+            id,
+            name,
+            trace: `${routing.slice(0, 8)}0000001`,
+            addenda: isReturn ? returnAddenda(code, of) : changeAddenda(code, of, '1234567'),
+          },
+        ],
+      });
+      report((reportId) => ({ id: reportId, kind: 'nacha', content }));
+    },
+    refuse: (file: string) => report((id) => ({ id, kind: 'refused', file, reason: 'unknown company' })),
+    say: (content: string) => report((id) => ({ id, kind: 'nacha', content })),
+  };
+}
