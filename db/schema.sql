@@ -646,11 +646,15 @@ create table public.payouts (
   created_at timestamp with time zone not null,
   completed_at timestamp with time zone,
   sequence integer default 1 not null,
+  reimburses text collate "C",
+  part text,
+  noted boolean default false not null,
   source_currency text,
   source_amount units,
   given_back units,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
+  constraint payouts_reimburses_fkey FOREIGN KEY (reimburses) REFERENCES transactions(id),
   constraint payouts_amount_check CHECK (((amount)::numeric > (0)::numeric)),
   constraint payouts_check CHECK ((((fee)::numeric >= (0)::numeric) AND ((fee)::numeric <= (fee_max)::numeric))),
   constraint payouts_check1 CHECK (((status = ANY (ARRAY['completed'::text, 'failed'::text])) = (step = 'ended'::text))),
@@ -662,7 +666,9 @@ create table public.payouts (
   constraint payouts_fee_max_check CHECK (((fee_max)::numeric >= (0)::numeric)),
   constraint payouts_given_back_check CHECK (((given_back)::numeric >= (0)::numeric)),
   constraint payouts_held_reason_check CHECK ((held_reason = ANY (ARRAY['approval'::text, 'cool_down'::text, 'breaker'::text, 'receivable'::text, 'not_final'::text, 'unknown_outcome'::text]))),
-  constraint payouts_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text]))),
+  constraint payouts_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text, 'reimbursement'::text]))),
+  constraint payouts_part_check CHECK ((part = ANY (ARRAY['whole'::text, 'excess'::text]))),
+  constraint payouts_reimbursement_check CHECK ((((method = 'reimbursement'::text) = (reimburses IS NOT NULL)) AND ((reimburses IS NULL) = (part IS NULL)))),
   constraint payouts_source_amount_check CHECK (((source_amount)::numeric > (0)::numeric)),
   constraint payouts_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text]))),
   constraint payouts_step_check CHECK ((step = ANY (ARRAY['held'::text, 'queued'::text, 'batched'::text, 'ended'::text])))
@@ -696,6 +702,18 @@ create table public.rates (
   checked_at timestamp with time zone not null,
   constraint rates_pkey PRIMARY KEY (currency),
   constraint rates_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
+);
+
+create table public.reimbursed_coins (
+  payout_id text collate "C" not null,
+  payment_id bigint not null,
+  from_available units not null,
+  from_suspense units not null,
+  constraint reimbursed_coins_pkey PRIMARY KEY (payout_id, payment_id),
+  constraint reimbursed_coins_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
+  constraint reimbursed_coins_check CHECK ((((from_available)::numeric + (from_suspense)::numeric) > (0)::numeric)),
+  constraint reimbursed_coins_from_available_check CHECK (((from_available)::numeric >= (0)::numeric)),
+  constraint reimbursed_coins_from_suspense_check CHECK (((from_suspense)::numeric >= (0)::numeric))
 );
 
 create table public.rivals (
@@ -945,9 +963,15 @@ CREATE INDEX payouts_batch ON public.payouts USING btree (batch_id) WHERE (batch
 
 CREATE INDEX payouts_held ON public.payouts USING btree (merchant_id) WHERE (step = 'held'::text);
 
-CREATE INDEX payouts_kind ON public.payouts USING btree (merchant_id, status, method, created_at, id);
+CREATE INDEX payouts_kind ON public.payouts USING btree (merchant_id, status, method, created_at, id) WHERE (reimburses IS NULL);
 
-CREATE INDEX payouts_merchant ON public.payouts USING btree (merchant_id, created_at, id);
+CREATE INDEX payouts_merchant ON public.payouts USING btree (merchant_id, created_at, id) WHERE (reimburses IS NULL);
+
+CREATE INDEX payouts_reimbursing ON public.payouts USING btree (reimburses, created_at, id) WHERE (reimburses IS NOT NULL);
+
+CREATE UNIQUE INDEX payouts_reimbursing_open ON public.payouts USING btree (reimburses) WHERE ((reimburses IS NOT NULL) AND (step <> 'ended'::text));
+
+CREATE INDEX payouts_unnoted ON public.payouts USING btree (reimburses) WHERE ((reimburses IS NOT NULL) AND (NOT noted));
 
 CREATE INDEX payouts_waiting ON public.payouts USING btree (created_at) WHERE (step = ANY (ARRAY['held'::text, 'queued'::text]));
 
@@ -1453,6 +1477,8 @@ grant delete, insert, select, update on public.rate_history to bursar_app;
 grant delete, insert, select, update on public.rate_sources to bursar_app;
 
 grant delete, insert, select, update on public.rates to bursar_app;
+
+grant delete, insert, select, update on public.reimbursed_coins to bursar_app;
 
 grant delete, insert, select, update on public.rivals to bursar_app;
 

@@ -75,7 +75,7 @@ const expansions = {
         'Refund',
         shape.object({
           status: shape.word('How far it is.', ['pending', 'completed', 'failed']),
-          amount: amount('What goes back to the customer.', '0.00038000'),
+          amount: amount('What the customer gets; with the fee it is what was taken.', '0.00038000'),
           destination: shape.string('Where to.', ADDRESS),
           txid: shape.nullable(shape.string('Id of the transaction that carries it.', 'ab12')),
           fee: shape.nullable(amount('Network fee.', '0.00000462')),

@@ -102,8 +102,7 @@ export type TransactionFacts = {
   readonly txid: string;
   readonly coinbase: boolean;
   /**
-   * Every input; empty for a coinbase, for a Dash quorum's payment from the credit pool, and for Litecoin's HogEx: each block makes a new
-   * HogEx, and what it spends says nothing about the payments in it.
+   * Every input; empty for a coinbase, a Dash quorum's payment from the credit pool, and Litecoin's HogEx: what that spends is no payment's.
    */
   readonly inputs: readonly Outpoint[];
   /** Only the outputs to watched scripts (hex). */
@@ -207,6 +206,8 @@ export type ChainPort = {
    * when the node has no such filters.
    */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
+  /** The bytes of these transactions of one block, by txid; what is not in it is left out. Only for chains without segwit. */
+  minedTransactions(blockHash: string, txids: ReadonlySet<string>): Promise<ReadonlyMap<string, Uint8Array>>;
   /** Sends a signed transaction, to every node where there are several. Throws when it is unknown whether a node has it. */
   send(raw: Uint8Array): Promise<SendAnswer>;
   /** What a transaction must pay to be mined soon: minor units per 1,000 virtual bytes; null when the node does not say. */

@@ -36,8 +36,16 @@ export type TransactionToSign = {
     readonly chain: 0 | 1;
     readonly index: number;
   }[];
-  /** In the order of the transaction; the change comes after them. */
-  readonly outputs: readonly { readonly payoutId: string; readonly script: string; readonly amount: string }[];
+  /**
+   * In the order of the transaction; the change comes after them. `total` for a reimbursement only: what it takes of our coins, which is its
+   * amount and its share of the fee.
+   */
+  readonly outputs: readonly {
+    readonly payoutId: string;
+    readonly script: string;
+    readonly amount: string;
+    readonly total?: string;
+  }[];
   readonly change: { readonly index: number; readonly amount: string } | null;
   /**
    * The raw transactions (hex) that made the inputs, in any order: for currencies whose signatures do not cover the amounts of inputs (P2PKH

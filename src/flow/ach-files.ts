@@ -90,6 +90,7 @@ function intentOf(ctx: Context, payout: QueuedAchPayout): PayoutIntent {
     feeMax,
     destination,
     createdAtMs,
+    reimburses: null,
   };
 }
 

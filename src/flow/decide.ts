@@ -18,6 +18,8 @@ type Alone = {
   readonly merchantId?: bigint;
   /** The merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it. */
   readonly decision?: MerchantDecision;
+  /** Writes more in the same database transaction, once the decision is written. */
+  readonly written?: (sql: Sql, transaction: CaseTransaction) => Promise<void>;
 };
 
 /**
@@ -74,6 +76,7 @@ async function decideLocked(
     judged = await decideInTurns(ctx, facts, balances, decision);
   }
   await writeCases(sql, [judged]);
+  await options.written?.(sql, judged.transaction);
   return judged.transaction;
 }
 

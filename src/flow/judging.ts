@@ -33,7 +33,7 @@ function caseOf(ctx: Context, facts: Facts, balances: Balances | null): Case {
     feeBps: ctx.feeBps,
     settlementMs: ctx.settlementSeconds * 1000,
     balances,
-    refundOpen: false,
+    refunds: facts.locked.refunds.map((refund) => ({ ...refund })),
     steps: [],
   };
 }

@@ -1,11 +1,12 @@
 // Puts payouts that wait into a batch, with the coins that it spends, in one database transaction; and prices a batch's transactions. What
 // happens to a batch afterwards is in payout-progress.ts.
 import { finalDepth } from '../core/confirmations.ts';
+import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { sum } from '../core/money.ts';
-import { completed, type Selection, selectCoins } from '../core/payouts/coin-selection.ts';
-import { boundedRate, type InputKind, shares } from '../core/payouts/outgoing-fees.ts';
+import { minus, sum } from '../core/money.ts';
+import { completed, type Selection, type SelectionWanted, selectCoins } from '../core/payouts/coin-selection.ts';
+import { boundedRate, inputKind, shares } from '../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
 import { type StoredKey, spendingKey } from '../store/chain/xpubs.ts';
 import { openBreakers } from '../store/ledger/breakers.ts';
@@ -50,13 +51,13 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
     const queued = await lockQueued(sql, currency, MOST_PAYEES);
     if (queued.length === 0) return { outcome: 'nothing' };
     const coins = await ownCoins(ctx, sql, key);
-    const chosen = chooseFor(currency, queued, coins, boundedRate(estimate));
+    const chosen = chooseAmong({ currency, coins, ratePerKvb: boundedRate(currency, estimate) }, queued);
     if (typeof chosen === 'string') return { outcome: chosen };
     const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
     await insertBatch(sql, {
       id,
       currency,
-      feeRate: boundedRate(estimate),
+      feeRate: boundedRate(currency, estimate),
       accountId: key.id,
       change,
       inputs: chosen.selection.inputs as readonly SpendableCoin[],
@@ -93,39 +94,61 @@ export function ownership(
 
 type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: Selection };
 
-/** As many of the oldest payouts as our coins can pay and whose held fee covers their share. */
-function chooseFor(
-  currency: UtxoCode,
-  queued: readonly QueuedPayout[],
-  coins: readonly SpendableCoin[],
-  ratePerKvb: bigint,
-): Chosen | 'no_liquidity' | 'fee_too_high' {
-  let outcome: 'no_liquidity' | 'fee_too_high' = 'no_liquidity';
+type NotChosen = 'no_liquidity' | 'fee_too_high';
+type Choosing = { readonly currency: UtxoCode; readonly coins: readonly SpendableCoin[]; readonly ratePerKvb: bigint };
+
+/**
+ * Payouts and reimbursements go in batches of their own: of payouts the change pays the fee, of reimbursements the payees do. The kind of the
+ * oldest is tried first; where it has to wait, the other kind does not wait for it.
+ */
+function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+  const isFirst = (payout: QueuedPayout): boolean => (payout.reimburses === null) === (queued[0]?.reimburses === null);
+  const first = chooseFor(choosing, queued.filter(isFirst));
+  if (typeof first !== 'string') return first;
+  const others = queued.filter((payout) => !isFirst(payout));
+  const second = others.length === 0 ? first : chooseFor(choosing, others);
+  return typeof second === 'string' ? first : second;
+}
+
+/** As many of the oldest as our coins can pay, without those whose share of the fee would be above what they can carry. */
+function chooseFor({ currency, coins, ratePerKvb }: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+  let outcome: NotChosen = 'no_liquidity';
   for (let count = queued.length; count > 0; count = Math.floor(count / 2)) {
-    const payouts = queued.slice(0, count);
-    const selection = selectCoins(coins, wantedFor(currency, payouts, ratePerKvb));
-    if (selection === null) continue;
-    const parts = shares(selection.fee, payouts.length);
-    if (payouts.every((payout, at) => (parts[at] as bigint) <= payout.feeMax)) return { payouts, selection };
-    outcome = 'fee_too_high';
+    let payouts = queued.slice(0, count);
+    while (payouts.length > 0) {
+      const selection = selectCoins(coins, wantedFor(currency, payouts, ratePerKvb));
+      if (selection === null) break;
+      const parts = shares(selection.fee, payouts.length);
+      const able = payouts.filter((payout, at) => (parts[at] as bigint) <= payout.feeMax);
+      if (able.length === payouts.length) return { payouts, selection };
+      outcome = 'fee_too_high';
+      payouts = able;
+    }
   }
   return outcome;
 }
 
-const KINDS: Readonly<Record<'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh', InputKind>> = {
-  p2wpkh: 'p2wpkh',
-  p2pkh: 'p2pkh',
-  'cashaddr-p2pkh': 'p2pkh',
-};
-const OUR_SCRIPT_BYTES: Readonly<Record<InputKind, number>> = { p2wpkh: 22, p2pkh: 25 };
+/** Coins are gathered while fees are so many times the lowest at most. */
+const CHEAP_TIMES = 5n;
+const MOST_INPUTS = 200;
+/** Where the signer must be shown every transaction that made an input, of up to 100,000 bytes each. */
+const MOST_SHOWN_INPUTS = 30;
 
-function wantedFor(currency: UtxoCode, payouts: readonly { amount: bigint; script: Buffer }[], ratePerKvb: bigint) {
-  const kind = KINDS[utxoRow(currency).utxo.addressKind];
+type Payee = Pick<QueuedPayout, 'amount' | 'script' | 'reimburses'>;
+
+function wantedFor(currency: UtxoCode, payouts: readonly Payee[], ratePerKvb: bigint): SelectionWanted {
+  const { addressKind, feeRates } = utxoRow(currency).utxo;
+  const kind = inputKind(currency);
+  const isFeeInside = payouts.some((payout) => payout.reimburses !== null);
   return {
+    isFeeInside,
+    // a customer does not pay for what is spent along
+    gatherUpTo: isFeeInside ? null : feeRates.least * CHEAP_TIMES,
+    mostInputs: addressKind === 'p2pkh' ? MOST_SHOWN_INPUTS : MOST_INPUTS,
     kind,
     amount: sum(payouts.map((payout) => payout.amount)),
     scriptLengths: payouts.map((payout) => payout.script.length),
-    changeLength: OUR_SCRIPT_BYTES[kind],
+    changeLength: SCRIPT_FORMS[kind].bytes,
     dust: utxoRow(currency).dustMinor,
     ratePerKvb,
   };
@@ -142,11 +165,9 @@ export function priced(batch: Batch, ratePerKvb: bigint): Selection | null {
   return batch.payouts.every((payout, at) => (parts[at] as bigint) <= payout.feeMax) ? found : null;
 }
 
-/**
- * What the signer is asked for a batch's transaction.
- * @param change minor units; 0 = no change output
- */
-export function signingRequest(batch: Batch, number: number, change: bigint): TransactionToSign {
+/** What the signer is asked for a batch's transaction. */
+export function signingRequest(batch: Batch, number: number, { change, fee }: Selection): TransactionToSign {
+  const parts = shares(fee, batch.payouts.length);
   return {
     currency: batch.currency,
     batchId: batch.id,
@@ -160,10 +181,12 @@ export function signingRequest(batch: Batch, number: number, change: bigint): Tr
       chain,
       index,
     })),
-    outputs: batch.payouts.map(({ id, script, amount }) => ({
+    outputs: batch.payouts.map(({ id, script, amount, reimburses }, at) => ({
       payoutId: id,
       script: script.toString('hex'),
-      amount: amount.toString(),
+      ...(reimburses === null
+        ? { amount: amount.toString() }
+        : { amount: minus(amount, parts[at] as bigint).toString(), total: amount.toString() }),
     })),
     change: change === 0n || batch.changeIndex === null ? null : { index: batch.changeIndex, amount: change.toString() },
   };

@@ -49,7 +49,7 @@ export type PayoutRequest = {
  * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
  */
 export async function requestPayout(ctx: Context, request: PayoutRequest): Promise<PayoutRow> {
-  const script = ctx.ports.destinations.bitcoinScript(request.destination);
+  const script = ctx.ports.destinations.outputScript(CURRENCY, request.destination);
   return ctx.db.transaction(async (sql) => {
     const { merchantId, destination } = request;
     const nowMs = ctx.ports.clock.now();
@@ -91,7 +91,12 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
       intent: signedIntent(ctx, payout, Buffer.from(script).toString('hex')),
     });
     await postEntries(sql, [
-      { entry: holdEntry({ ...payout, currency: CURRENCY }), transactionId: null, payoutId: payout.id, atMs: nowMs },
+      {
+        entry: holdEntry({ ...payout, currency: CURRENCY, reimburses: null }),
+        transactionId: null,
+        payoutId: payout.id,
+        atMs: nowMs,
+      },
     ]);
     return made;
   });
@@ -114,6 +119,7 @@ export function signedIntent(
       feeMax: payout.feeMax,
       destination,
       createdAtMs: payout.createdAtMs,
+      reimburses: null,
     }),
   );
 }
@@ -149,7 +155,7 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
 }
 
 function highestFee(rate: bigint | null): bigint {
-  if (rate !== null) return reservedFee(rate);
+  if (rate !== null) return reservedFee(CURRENCY, rate);
   throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has told yet what a transaction costs.' });
 }
 

@@ -21,6 +21,7 @@ import { insertAttempt, readShares } from '../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../store/payouts/batch-rows.ts';
 import { freeInputs } from '../store/payouts/batches.ts';
 import { announcePayouts, type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';
+import { markReimbursing } from '../store/payouts/reimbursements.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
 
@@ -101,9 +102,11 @@ function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint
 async function lockOwed(sql: Sql, payouts: readonly BatchPayout[]): Promise<(payout: BatchPayout, entering: bigint) => bigint> {
   const owed = new Map<string, bigint>();
   const keyOf = (payout: BatchPayout): string => `${payout.merchantId} ${payout.currency}`;
-  const merchants = [...new Set(payouts.map((payout) => payout.merchantId))].sort((a, b) => (a < b ? -1 : 1));
+  // what a reimbursement has taken is no longer the merchant's
+  const owing = payouts.filter((payout) => payout.reimburses === null);
+  const merchants = [...new Set(owing.map((payout) => payout.merchantId))].sort((a, b) => (a < b ? -1 : 1));
   for (const merchantId of merchants) {
-    const currencies = [...new Set(payouts.filter((one) => one.merchantId === merchantId).map((one) => one.currency))];
+    const currencies = [...new Set(owing.filter((one) => one.merchantId === merchantId).map((one) => one.currency))];
     const balances = await lockBalances(sql, merchantId, currencies);
     for (const currency of currencies) owed.set(`${merchantId} ${currency}`, balances.get(currency)?.receivable ?? 0n);
   }
@@ -179,6 +182,7 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   const parts = byAttempt.get(mined.id) ?? new Map<string, bigint>();
   const booked = highestShares(byAttempt);
   const open = batch.payouts.filter((payout) => payout.status === 'processing');
+  await showFees(ctx, sql, batch, parts);
   const nowMs = ctx.ports.clock.now();
   if (open.length > 0) {
     const owed = await lockOwed(sql, open);
@@ -192,6 +196,7 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
     }
     await post(ctx, sql, entries);
     await writePayoutChanges(sql, changes, nowMs);
+    await markReimbursing(sql, reimbursedBy(open));
   }
   const isSame = batch.minedAttempt === mined.id;
   if (!isFinal) {
@@ -207,6 +212,19 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   await post(ctx, sql, differences);
   await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });
   return 'final';
+}
+
+const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
+  payouts.flatMap(({ reimburses }) => (reimburses === null ? [] : [reimburses]));
+
+/** A reorganisation may put another transaction of the batch in the place of one that completed a reimbursement: its customer got what that pays. */
+async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap<string, bigint>): Promise<void> {
+  const others = batch.payouts.flatMap((payout): PayoutChange[] => {
+    const fee = parts.get(payout.id);
+    const isOther = payout.reimburses !== null && payout.status === 'completed' && fee !== undefined && payout.fee !== fee;
+    return isOther ? [{ payout, from: ['completed', 'ended'], event: 'final', fee }] : [];
+  });
+  await writePayoutChanges(sql, others, ctx.ports.clock.now());
 }
 
 /** Another transaction has spent an input for good: none of ours can be mined any more. */
@@ -236,6 +254,7 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
     await postEntries(sql, [{ entry, transactionId: null, atMs: nowMs }]);
   }
   await writePayoutChanges(sql, changes, nowMs);
+  await markReimbursing(sql, reimbursedBy(ended));
   const unspent = batch.inputs.filter((input) => input.spentBy === null && input.goneHeight === null);
   await freeInputs(sql, batch.currency, batch.id, unspent);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });

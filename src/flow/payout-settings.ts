@@ -77,7 +77,8 @@ export async function setPayoutSettings(
     const before = (await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
     const next = checked(ctx, changed(before, change, nowMs));
     if (next.destination !== null && next.enabled) {
-      if (next.method !== 'ach') await refuseOurAddress(sql, ctx.ports.destinations.bitcoinScript(next.destination), merchantId);
+      if (next.method !== 'ach')
+        await refuseOurAddress(sql, ctx.ports.destinations.outputScript(PAYOUT_UNITS.bitcoin.code, next.destination), merchantId);
       refuseUnlisted((await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId })).allowed, next.destination);
     }
     if (next.method !== null && next.threshold !== null) checkMinimum(next.method, next.threshold, 'threshold');

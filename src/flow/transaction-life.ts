@@ -2,7 +2,7 @@
 // core decide, and writes, in one database transaction; none of them calls anything outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { accept, acceptExcess, cancel, decline, refuseUnreimbursable } from '../core/judge/resolve.ts';
+import { accept, acceptExcess, cancel, decline } from '../core/judge/resolve.ts';
 import { WINDOW_MS } from '../core/judge/times.ts';
 import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
@@ -109,8 +109,8 @@ export async function cancelTransaction(
 }
 
 /**
- * Rules 12 and 14, and the excess of a transaction that is paid.
- * @throws Refusal transaction_not_found, not_resolvable; currency_unavailable for reimburse, which is not built yet
+ * Rules 12 and 14, and the excess of a transaction that is paid (reimbursements: reimbursements.ts).
+ * @throws Refusal transaction_not_found, not_resolvable
  */
 export async function resolveTransaction(
   ctx: Context,
@@ -118,9 +118,8 @@ export async function resolveTransaction(
     /** Whose decision it is; null = the operator's. */
     readonly merchantId: bigint | null;
     readonly transactionId: string;
-    readonly action: 'accept' | 'decline' | 'reimburse';
+    readonly action: 'accept' | 'decline';
     readonly part: 'excess' | null;
-    readonly destination: string | null;
   },
 ): Promise<{ transactionId: string; status: TransactionStatus }> {
   if (input.action === 'decline' && input.part !== null) {
@@ -129,13 +128,7 @@ export async function resolveTransaction(
   const apply = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
   const after = await decide(ctx, input.transactionId, {
     ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
-    decision: (it) => {
-      if (input.action === 'reimburse') {
-        refuseUnreimbursable(it, input.part);
-        throw new Refusal('currency_unavailable', { message: 'Reimbursements are not available on this server yet.' });
-      }
-      apply(it, input.merchantId === null ? 'operator' : 'merchant');
-    },
+    decision: (it) => apply(it, input.merchantId === null ? 'operator' : 'merchant'),
   });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: after.id, status: after.status };

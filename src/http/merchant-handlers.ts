@@ -6,6 +6,7 @@ import { formatAmount } from '../core/money.ts';
 import { getAccount } from '../flow/account.ts';
 import { getRates } from '../flow/quote.ts';
 import { refresh } from '../flow/refresh-tokens.ts';
+import { reimburseTransaction } from '../flow/reimbursements.ts';
 import { getSettings, type Settings, setSettings } from '../flow/settings.ts';
 import { signOut } from '../flow/sign-in.ts';
 import { guardedSignIn } from '../flow/sign-in-lockout.ts';
@@ -104,13 +105,12 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
   },
 
   async resolveTransaction({ ctx, caller }, body) {
-    const { transactionId, status } = await resolveTransaction(ctx, {
-      merchantId: caller.merchantId,
-      transactionId: body.transaction_id,
-      action: body.action,
-      part: body.part,
-      destination: body.destination,
-    });
+    const { action, part, currency } = body;
+    const of = { merchantId: caller.merchantId, transactionId: body.transaction_id, part };
+    const { transactionId, status } =
+      action === 'reimburse'
+        ? await reimburseTransaction(ctx, { ...of, currency, destination: body.destination ?? '' })
+        : await resolveTransaction(ctx, { ...of, action });
     return { success: true, transaction: { transaction_id: transactionId, status } };
   },
 

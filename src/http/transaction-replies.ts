@@ -6,6 +6,7 @@ import { formatAmount, formatMinor } from '../core/money.ts';
 import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Context } from '../flow/context.ts';
+import { type RefundShown, readRefund } from '../flow/reimbursements.ts';
 import { type CreatedTransaction, paymentUri } from '../flow/transaction-life.ts';
 import {
   expandTransaction,
@@ -103,7 +104,8 @@ export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntri
       balance_after: formatAmount(entry.balanceAfter, entry.currency),
       kind: entry.kind,
       ...(entry.transactionId === null ? {} : { transaction_id: entry.transactionId }),
-      ...(entry.payoutId === null ? {} : { payout_id: entry.payoutId }),
+      // of a reimbursement only the transaction is shown
+      ...(entry.payoutId === null || entry.transactionId !== null ? {} : { payout_id: entry.payoutId }),
       created_at: isoTime(entry.createdAtMs),
     })),
     has_more: entries.hasMore,
@@ -113,6 +115,12 @@ export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntri
 type Name = 'payments' | 'events' | 'refund' | 'rate';
 
 type Expanded = Pick<TypeOf<typeof checkedTransaction>, Name>;
+
+function refundReply(refund: RefundShown | null): Exclude<Expanded['refund'], undefined> {
+  if (refund === null) return null;
+  const { status, amount, fee, currency, destination, txid } = refund;
+  return { status, amount: formatAmount(amount, currency), destination, txid, fee: formatAmount(fee, currency) };
+}
 
 /** The fields that `expand` names; nothing is read when it names none. What may be long waits for its turn among the merchant's lists. */
 export async function expansion(
@@ -125,11 +133,11 @@ export async function expansion(
   const isLong = names.includes('payments') || names.includes('events');
   // inside a keyed write a connection is held already, and may not wait for others that hold some
   const found = await (isLong && ctx.afterwards === undefined ? context.lists(of.merchantId, read) : read());
+  const refund = names.includes('refund') ? refundReply(await readRefund(ctx, of.transactionId)) : null;
   const all: { readonly [N in Name]: () => Expanded[N] } = {
     payments: () => rawJson<Expanded['payments']>(found.payments ?? '[]'),
     events: () => rawJson<Expanded['events']>(found.events ?? '[]'),
-    // nothing sends money back yet
-    refund: () => null,
+    refund: () => refund,
     rate: () => rateReply(found.rate),
   };
   return Object.fromEntries(names.map((name) => [name, all[name]()]));

@@ -1,21 +1,25 @@
 // Whether a payout destination is valid, as far as its text shows: checksums, network, form.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, hex } from '@scure/base';
-import { chainNetwork, type Network } from '../core/currency.ts';
+import { chainNetwork, type Network, type UtxoCode } from '../core/currency.ts';
 import type { Destinations } from '../core/payouts/payout-validation.ts';
 import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */
 export function createDestinations(network: Network): Destinations {
+  function addressProblem(currency: UtxoCode, address: string): string | null {
+    const decoded = decodeAddress(currency, network, address);
+    return 'problem' in decoded ? decoded.problem : null;
+  }
   return {
     problem(method, text) {
       if (method === 'usdt') return evmProblem(text);
       if (method === 'lightning') return lightningProblem(network, text);
-      const decoded = decodeAddress('BTC', network, text);
-      return 'problem' in decoded ? decoded.problem : null;
+      return addressProblem('BTC', text);
     },
-    bitcoinScript(address) {
-      const decoded = decodeAddress('BTC', network, address);
+    addressProblem,
+    outputScript(currency, address) {
+      const decoded = decodeAddress(currency, network, address);
       if ('problem' in decoded) throw new Error(decoded.problem);
       return decoded.script;
     },

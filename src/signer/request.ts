@@ -11,7 +11,13 @@ export type RequestedInput = {
   readonly chain: 0 | 1;
   readonly index: number;
 };
-export type RequestedOutput = { readonly payoutId: string; readonly script: string; readonly amount: bigint };
+export type RequestedOutput = {
+  readonly payoutId: string;
+  readonly script: string;
+  readonly amount: bigint;
+  /** Of a reimbursement: its amount and its share of the fee. Null for a payout. */
+  readonly total: bigint | null;
+};
 
 /** A request in the forms that the rules calculate with; `wire` is the same as it came, without the previous transactions. */
 export type SigningRequest = {
@@ -63,7 +69,11 @@ export function readSigningRequest(message: unknown): SigningRequest {
       number,
       leaseEpoch,
       inputs: inputs.map((input) => ({ ...input, amount: input.amount.toString() })),
-      outputs: outputs.map((output) => ({ ...output, amount: output.amount.toString() })),
+      outputs: outputs.map(({ total, ...output }) => ({
+        ...output,
+        amount: output.amount.toString(),
+        ...(total === null ? {} : { total: total.toString() }),
+      })),
       change: change === null ? null : { index: change.index, amount: change.amount.toString() },
     },
     currency,
@@ -98,6 +108,7 @@ function outputOf(given: unknown): RequestedOutput {
     payoutId: textOf(fields.payoutId, 'payoutId', ID, 'printable characters, at most 100'),
     script: textOf(fields.script, 'script', SCRIPT, 'an output script in hex'),
     amount: amountOf(fields.amount),
+    total: fields.total === undefined ? null : amountOf(fields.total),
   };
 }
 

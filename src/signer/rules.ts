@@ -1,9 +1,10 @@
 // What the signer compares before it signs: the request with its own journal, with its own keys, and with what it has read in the database
 // itself. Each check throws SigningRefused with its rule.
 import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
-import { type Network, utxoRow } from '../core/currency.ts';
+import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
-import { feeOf, HIGHEST_RATE, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
+import { feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
+import { REIMBURSEMENT } from '../core/payouts/payout-units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { isIntentSigned } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
@@ -12,8 +13,15 @@ import type { RequestedOutput, SigningRequest } from './request.ts';
 import { contentHash, keyPath, outpointKey, payeesHash, type SignatureIndex } from './signature-index.ts';
 import { coversAmounts } from './transaction.ts';
 
-/** The output scripts that every node relays: P2PKH, P2SH, P2WPKH, P2WSH, P2TR. */
-const STANDARD = /^(76a914[0-9a-f]{40}88ac|a914[0-9a-f]{40}87|0014[0-9a-f]{40}|0020[0-9a-f]{64}|5120[0-9a-f]{64})$/;
+/** The output scripts that every node relays: P2PKH and P2SH; with segwit P2WPKH, P2WSH and P2TR; Bitcoin Cash's P2SH of 32 bytes. */
+const EVERYWHERE = /^(76a914[0-9a-f]{40}88ac|a914[0-9a-f]{40}87)$/;
+const SEGWIT = /^(0014[0-9a-f]{40}|0020[0-9a-f]{64}|5120[0-9a-f]{64})$/;
+const P2SH32 = /^aa20[0-9a-f]{64}87$/;
+
+function isStandard(currency: UtxoCode, script: string): boolean {
+  const { segwit, tokens } = utxoRow(currency).utxo.blockFeatures;
+  return EVERYWHERE.test(script) || (segwit && SEGWIT.test(script)) || (tokens && P2SH32.test(script));
+}
 
 /** The sequence number of the signature that was made for the same request before; null when there is none. */
 export function repeatedSignature(request: SigningRequest, index: SignatureIndex): number | null {
@@ -30,7 +38,7 @@ export function checkForm(request: SigningRequest, ownXpub: string): void {
   if (request.inputs.some((input) => input.xpub !== ownXpub))
     throw new SigningRefused('keys', `the key of an input is not the signer's account of ${request.currency}`);
   for (const { payoutId, script } of request.outputs)
-    if (!STANDARD.test(script))
+    if (!isStandard(request.currency, script))
       throw new SigningRefused('destination', `payout ${payoutId} goes to a script of no standard form`);
   const ids = new Set(request.outputs.map((output) => output.payoutId));
   if (ids.size < request.outputs.length) throw new SigningRefused('payout', 'a payout stands twice among the outputs');
@@ -122,10 +130,13 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
   if (payout === undefined) throw wrong('is not in the database');
   if (payout.status !== 'processing' || payout.step !== 'batched') throw wrong(`is ${payout.status}, ${payout.step}`);
   if (payout.batchId !== request.batchId) throw wrong('is not of this batch');
-  if (payout.method !== 'bitcoin' || payout.currency !== request.currency)
+  const isReimbursement = payout.method === REIMBURSEMENT;
+  if ((payout.method !== 'bitcoin' && !isReimbursement) || payout.currency !== request.currency)
     throw wrong(`is paid by ${payout.method} in ${payout.currency}`);
-  if (payout.script !== output.script || payout.amount !== output.amount) throw wrong('has another destination or amount');
-  const { merchantId, method, currency, amount, feeMax, createdAtMs } = payout;
+  if (isReimbursement !== (output.total !== null)) throw wrong(`is paid by ${payout.method}, and the request says otherwise`);
+  if (payout.script !== output.script || payout.amount !== (output.total ?? output.amount))
+    throw wrong('has another destination or amount');
+  const { merchantId, method, currency, amount, feeMax, createdAtMs, reimburses } = payout;
   const intent = {
     network: trust.network,
     payoutId: id,
@@ -136,19 +147,20 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
     amount,
     feeMax,
     createdAtMs,
+    reimburses,
   };
   if (!trust.intentKeys.includes(payout.intentKey))
     throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
   if (!isIntentSigned(intent, payout.intentKey, payout.intent))
     throw new SigningRefused('intent', `payout ${id} is not what its API has signed`);
-  if (payout.held !== plus(amount, feeMax))
+  if (payout.held !== (isReimbursement ? amount : plus(amount, feeMax)))
     throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (payout.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
 }
 
 /** As whoever asks calculates it: the bytes may be a little fewer when they are signed. */
 function sizeOf({ currency, inputs, outputs, change }: SigningRequest): number {
-  const kind = utxoRow(currency).utxo.addressKind === 'p2wpkh' ? 'p2wpkh' : 'p2pkh';
+  const kind = inputKind(currency);
   const lengths = outputs.map(({ script }) => script.length / 2);
   const changeLength = SCRIPT_FORMS[kind].bytes;
   return virtualBytes(
@@ -164,15 +176,17 @@ export function checkFee(
 ): { readonly fee: bigint; readonly each: readonly bigint[] } {
   const fee = minus(request.total, plus(request.paid, request.change?.amount ?? 0n));
   if (fee < 0n) throw new SigningRefused('fee', 'the outputs are more than the inputs');
-  const most = feeOf(sizeOf(request), HIGHEST_RATE);
+  const most = feeOf(sizeOf(request), utxoRow(request.currency).utxo.feeRates.highest);
   if (fee > most)
     throw new SigningRefused('fee', `${fee} is above ${most}, which is the highest rate for a transaction of this size`);
   const each = shares(fee, request.outputs.length);
-  for (const [at, { payoutId }] of request.outputs.entries()) {
+  for (const [at, { payoutId, amount, total }] of request.outputs.entries()) {
     const most = facts.payouts.get(payoutId)?.feeMax ?? 0n;
     const share = each[at] ?? 0n;
     if (share > most)
       throw new SigningRefused('fee', `payout ${payoutId} would pay ${share} of the fee, and ${most} is its most`);
+    if (total !== null && plus(amount, share) !== total)
+      throw new SigningRefused('fee', `${payoutId} takes ${total}, and would pay ${amount} and ${share} of the fee`);
   }
   return { fee, each };
 }

@@ -90,13 +90,22 @@ export function keyPath(input: { readonly xpub: string; readonly chain: number; 
 /** Of everything that decides the bytes: not of the lease, which may have passed to another worker meanwhile. */
 export function contentHash(content: Content): string {
   const inputs = content.inputs.map((one) => [one.txid, one.vout, one.amount, one.xpub, one.chain, one.index]);
-  const outputs = content.outputs.map((one) => [one.payoutId, one.script, one.amount]);
+  const outputs = content.outputs.map((one) => [
+    one.payoutId,
+    one.script,
+    one.amount,
+    ...(one.total === undefined ? [] : [one.total]),
+  ]);
   const change = content.change === null ? null : [content.change.index, content.change.amount];
   return hashOf([content.currency, content.batchId, content.number, inputs, outputs, change]);
 }
 
+/** What a batch's transactions have in common: of a reimbursement, whose amount depends on the fee, what it takes with its fee. */
 export function payeesHash(content: Pick<Content, 'outputs'>): string {
-  return hashOf(content.outputs.map((one) => `${one.payoutId} ${one.script} ${one.amount}`).sort());
+  const payees = content.outputs.map(({ payoutId, script, amount, total }) =>
+    total === undefined ? `${payoutId} ${script} ${amount}` : `${payoutId} ${script} whole ${total}`,
+  );
+  return hashOf(payees.sort());
 }
 
 function hashOf(value: unknown): string {

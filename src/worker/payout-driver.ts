@@ -23,6 +23,7 @@ import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
 import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
 import { portOf } from './chain-context.ts';
 import { troubleOf } from './pass-result.ts';
+import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
 
 /** What the driver asks of the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
@@ -85,7 +86,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       return null;
     });
     if (said === null) return;
-    const rate = boundedRate(said);
+    const rate = boundedRate(currency, said);
     // a database transaction for nothing new is one too many for a service at rest
     const { generation } = ctx.db.identity;
     const isSame = feeSaved !== null && feeSaved.rate === rate && feeSaved.generation === generation;
@@ -132,8 +133,15 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   async function sign(batch: Batch, number: number, rate: bigint): Promise<SignedTransaction | 'refused' | null> {
     const selection = priced(batch, rate);
     if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
+    const previous = await previousOf(batch);
+    if (previous === null) return null;
+    if (previous === 'gone') {
+      // no block has a coin of it any more: where nothing was signed, other coins pay
+      if (number === 1) await giveUp(batch);
+      return 'refused';
+    }
     try {
-      const signed = await options.signing.sign(signingRequest(batch, number, selection.change));
+      const signed = await options.signing.sign({ ...signingRequest(batch, number, selection), ...previous });
       await storeSigned(ctx, signed, { epoch: batch.leaseEpoch, feeRate: rate });
       await setBatchTrouble(ctx.db, batch.id, null);
       return signed;
@@ -145,6 +153,20 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       if (fault !== 'refused') return null;
       if (number === 1) await giveUp(batch);
       return 'refused';
+    }
+  }
+
+  /** What the signer needs besides; null when it cannot be had now. */
+  async function previousOf(batch: Batch): Promise<Pick<TransactionToSign, 'previous'> | 'gone' | null> {
+    if (!needsPrevious(currency)) return {};
+    try {
+      const previous = await readPreviousTransactions(ctx, port, batch.id);
+      return previous === null ? 'gone' : { previous };
+    } catch (error) {
+      const trouble = troubleOf(error);
+      if (trouble === null) throw error;
+      options.onTrouble(`batch ${batch.id}: what made its coins cannot be read`);
+      return null;
     }
   }
 
@@ -167,7 +189,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const estimate = await readFeeRate(ctx.db, currency);
     const waited = clock.now() - (newest.sentAtMs ?? newest.signedAtMs);
     if (estimate === null || waited < REPLACE_AFTER_MS || estimate <= batch.feeRate) return null;
-    const rate = replacementRate(batch.feeRate, estimate);
+    const rate = replacementRate(currency, batch.feeRate, estimate);
     if (priced(batch, rate) === null) return null;
     const signed = await sign(batch, newest.number + 1, rate);
     if (signed === null || signed === 'refused') return RETRY_MS;

@@ -200,7 +200,7 @@ function caseAtConfirmed(judged: ReturnType<typeof judgedTransaction>): Case {
     feeBps: 0,
     settlementMs: HOUR,
     balances: new Map(),
-    refundOpen: false,
+    refunds: [],
     steps: [],
   };
 }

@@ -100,7 +100,7 @@ describe('withdrawn (rule 15)', () => {
       feeBps: 0,
       settlementMs: DAY,
       balances: null,
-      refundOpen: false,
+      refunds: [],
       steps: [],
     };
     judge(it);

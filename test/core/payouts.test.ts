@@ -77,6 +77,7 @@ const payoutOf = (amount: bigint, feeMax: bigint): PostedPayout => ({
   currency: 'BTC',
   amount,
   feeMax,
+  reimburses: null,
 });
 
 describe('the entries', () => {
@@ -178,12 +179,12 @@ describe('what a transaction costs', () => {
   test('no rate is below what is relayed or above the cap, and a replacement always pays enough more', () => {
     fc.assert(
       fc.property(fc.bigInt(1n, 10n ** 7n), fc.bigInt(1n, 10n ** 7n), (last, estimate) => {
-        const was = boundedRate(last);
-        const next = replacementRate(was, estimate);
+        const was = boundedRate('BTC', last);
+        const next = replacementRate('BTC', was, estimate);
         expect(next).toBeLessThanOrEqual(500_000n);
-        expect(boundedRate(estimate)).toBeGreaterThanOrEqual(1_000n);
+        expect(boundedRate('BTC', estimate)).toBeGreaterThanOrEqual(1_000n);
         if (was < 400_000n) expect(next - was).toBeGreaterThanOrEqual(1_000n);
-        expect(reservedFee(estimate)).toBeGreaterThanOrEqual(feeOf(400, boundedRate(estimate)));
+        expect(reservedFee('BTC', estimate)).toBeGreaterThanOrEqual(feeOf(400, boundedRate('BTC', estimate)));
       }),
     );
   });
@@ -197,6 +198,9 @@ describe('which coins are spent', () => {
     changeLength: 22,
     dust: 546n,
     ratePerKvb: 10_000n,
+    isFeeInside: false,
+    gatherUpTo: 5_000n,
+    mostInputs: 200,
   };
   const coin = (amount: bigint, n: number) => ({ txid: n.toString(16).padStart(64, '0'), vout: 0, amount });
 
@@ -221,6 +225,29 @@ describe('which coins are spent', () => {
         },
       ),
     );
+  });
+
+  test('with the fee inside, change is what the payees leave at every rate, and is never dust', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.bigInt(1n, 10n ** 6n), { maxLength: 50 }),
+        fc.bigInt(546n, 10n ** 7n),
+        fc.bigInt(1_000n, 200_000n),
+        (values, amount, ratePerKvb) => {
+          const asked = { ...wanted, amount, ratePerKvb, isFeeInside: true, gatherUpTo: null };
+          const chosen = selectCoins(values.map(coin), asked);
+          if (chosen === null) return;
+          expect(chosen.inputs.reduce((sum, one) => sum + one.amount, 0n)).toBe(amount + chosen.change);
+          expect(chosen.change === 0n || chosen.change >= 546n).toBe(true);
+          expect(chosen.fee).toBe(feeOf(chosen.vbytes, ratePerKvb));
+          expect(completed(chosen.inputs, { ...asked, ratePerKvb: ratePerKvb * 2n })?.change).toBe(chosen.change);
+        },
+      ),
+    );
+    // one unit is no output: another coin is taken along
+    const inside = { ...wanted, amount: 999n, isFeeInside: true };
+    expect(selectCoins([coin(1_000n, 1), coin(2_000n, 2)], { ...inside, ratePerKvb: 1_000n })).toMatchObject({ change: 2_001n });
+    expect(selectCoins([coin(1_000n, 1)], { ...inside, ratePerKvb: 1_000n })).toBeNull();
   });
 
   test('what is not enough by one unit is refused, and what is just enough is spent without change', () => {

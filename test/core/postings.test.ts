@@ -27,7 +27,7 @@ function caseOf(payments: Payment[], feeBps = 0): Case {
     feeBps,
     settlementMs: 0,
     balances: new Map(),
-    refundOpen: false,
+    refunds: [],
     steps: [],
   };
 }

@@ -174,7 +174,7 @@ describe('every arrow is used', () => {
       feeBps: 0,
       settlementMs: 0,
       balances: null,
-      refundOpen: false,
+      refunds: [],
       steps: [],
     };
     judge(it as never);

@@ -158,7 +158,6 @@ test('late ones, and a price that is paid in thousands of outputs, end as a few 
     transactionId: split.transactionId,
     action: 'accept',
     part: 'excess',
-    destination: null,
   });
   expect(await service.available()).toBe(2n * total);
 });

@@ -122,7 +122,7 @@ async function review(count: number): Promise<string> {
   return id;
 }
 const accept = (id: string, part: 'excess' | null = null) =>
-  resolveTransaction(ctx, { merchantId: service.merchantId, transactionId: id, action: 'accept', part, destination: null });
+  resolveTransaction(ctx, { merchantId: service.merchantId, transactionId: id, action: 'accept', part });
 async function kept(): Promise<number> {
   const { rows } = await service.admin.query('select count(*)::int as n from payment_decisions');
   return rows[0].n;

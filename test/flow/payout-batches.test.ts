@@ -59,7 +59,7 @@ function signedOf(batch: Batch, number: number, rate: bigint): SignedTransaction
   signatures += 1;
   return {
     sequence: signatures,
-    request: signingRequest(batch, number, selection.change),
+    request: signingRequest(batch, number, selection),
     txid: randomBytes(32).toString('hex'),
     raw: '00',
     fee: selection.fee.toString(),

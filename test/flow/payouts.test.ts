@@ -50,6 +50,7 @@ describe('a request', () => {
       feeMax: FEE_MAX,
       destination: script.toString('hex'),
       createdAtMs: made.createdAtMs,
+      reimburses: null,
     };
     expect(verify(null, intentBytes(signed), key, intent)).toBe(true);
     expect(verify(null, intentBytes({ ...signed, amount: 25_000_001n }), key, intent)).toBe(false);
@@ -79,7 +80,7 @@ describe('a request', () => {
     const tiny = await shopWith(90_000n);
     const own = await world.create(50_00n, 'BTC', rich);
     const { rows } = await world.admin.query(`select id from account_xpubs where currency = 'BTC'`);
-    const script = ctx.ports.destinations.bitcoinScript(OUTSIDE_TOO);
+    const script = ctx.ports.destinations.outputScript('BTC', OUTSIDE_TOO);
     await world.admin.query(
       `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, 7, 'BTC', $2)`,
       [rows[0].id, Buffer.from(script)],

@@ -13,7 +13,7 @@ afterEach(async () => {
 afterAll(() => service.drop());
 
 const resolve = (transactionId: string, action: 'accept' | 'decline', part: 'excess' | null = null) =>
-  resolveTransaction(service.ctx, { merchantId: service.merchantId, transactionId, action, part, destination: null });
+  resolveTransaction(service.ctx, { merchantId: service.merchantId, transactionId, action, part });
 const cancel = (transactionId: string) => cancelTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
 
 describe('at once', () => {

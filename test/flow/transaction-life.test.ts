@@ -19,7 +19,7 @@ afterAll(() => service.drop());
 
 const view = (transactionId: string) => checkTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
 const resolve = (transactionId: string, action: 'accept' | 'decline', part: 'excess' | null = null) =>
-  resolveTransaction(service.ctx, { merchantId: service.merchantId, transactionId, action, part, destination: null });
+  resolveTransaction(service.ctx, { merchantId: service.merchantId, transactionId, action, part });
 const cancel = (transactionId: string) => cancelTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
 
 describe('from started to settled', () => {
@@ -98,7 +98,7 @@ describe('from started to settled', () => {
     await service.mine(12, 'LTC');
     await service.wait(17 * MINUTE);
     await service.judge();
-    const operator = { merchantId: null, part: null, destination: null };
+    const operator = { merchantId: null, part: null };
     await resolveTransaction(service.ctx, { ...operator, transactionId: mine.transactionId, action: 'accept' });
     await resolveTransaction(service.ctx, { ...operator, transactionId: refused.transactionId, action: 'decline' });
     await resolve(theirs.transactionId, 'accept');
@@ -168,9 +168,9 @@ describe('the merchant’s decisions', () => {
       { merchantId: service.merchantId, transactionId: 'txn_nothing' },
     ]) {
       await expect(cancelTransaction(service.ctx, input)).rejects.toMatchObject({ code: 'transaction_not_found' });
-      await expect(
-        resolveTransaction(service.ctx, { ...input, action: 'accept', part: null, destination: null }),
-      ).rejects.toMatchObject({ code: 'transaction_not_found' });
+      await expect(resolveTransaction(service.ctx, { ...input, action: 'accept', part: null })).rejects.toMatchObject({
+        code: 'transaction_not_found',
+      });
     }
     expect((await view(transactionId)).status).toBe('started');
   });
@@ -189,7 +189,7 @@ describe('the merchant’s decisions', () => {
     const { transactionId } = await service.create();
     await service.pay(transactionId, 700n, { currency: 'LTC' });
     await service.judge();
-    const input = { merchantId: null, transactionId, action: 'decline' as const, part: null, destination: null };
+    const input = { merchantId: null, transactionId, action: 'decline' as const, part: null };
     expect(await resolveTransaction(service.ctx, input)).toEqual({ transactionId, status: 'declined' });
   });
 });

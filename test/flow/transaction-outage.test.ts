@@ -196,7 +196,6 @@ describe('a credited payment in another coin that is nowhere', () => {
       transactionId,
       action: 'accept',
       part: 'excess',
-      destination: null,
     });
     expect(await service.available('LTC')).toBe(100_000_000n);
     await service.vanish('LTC', 12);

@@ -19,7 +19,6 @@ test('the audit names each payment and each deposit at a witness program on a ch
     transactionId: credited.transactionId,
     action: 'accept',
     part: null,
-    destination: null,
   });
   await service.pay(unbooked.transactionId, 700_000_000n, { currency: 'DOGE' });
   await service.judge();

@@ -1,6 +1,6 @@
 // Currencies whose signatures do not cover the amounts of inputs: the signer reads them from the transactions that made the inputs.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { WATCHED_CODES } from '../../src/core/currency.ts';
+import { utxoRow, WATCHED_CODES } from '../../src/core/currency.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { COIN, isLegacy, openTestSigner, requestFor, type TestSigner } from './setup.ts';
@@ -50,10 +50,10 @@ describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover
   });
 
   it('pays at most the highest rate for the size of P2PKH', async () => {
-    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: COIN });
-    const { input, previous } = coin(currency, COIN, { chain: 0, index: 6 });
-    // frame, input, a P2WPKH and a P2PKH output
-    const most = 500n * BigInt(11 + 149 + 31 + 34);
+    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: 9n * COIN });
+    const { input, previous } = coin(currency, 10n * COIN, { chain: 0, index: 6 });
+    // frame, input, two P2PKH outputs
+    const most = (utxoRow(currency).utxo.feeRates.highest / 1_000n) * BigInt(11 + 149 + 34 + 34);
     const asked = (fee: bigint) => requestFor([payout], [input], { fee, previous: [previous] });
     await expect(signing.sign(asked(most + 1n))).rejects.toMatchObject({ name: 'SigningRefused', rule: 'fee' });
     await signing.sign(asked(most));

@@ -26,6 +26,7 @@ describe("whoever has the database owner's password", () => {
       feeMax: 50_000n,
       script: payeeScript(),
       merchantId: 66n,
+      reimburses: null,
       batchId,
       ...change,
     };

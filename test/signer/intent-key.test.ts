@@ -25,6 +25,7 @@ const intent: PayoutIntent = {
   feeMax: 4_000n,
   destination: `0014${'ab'.repeat(20)}`,
   createdAtMs: 1_780_000_000_000,
+  reimburses: null,
 };
 const A = 'a'.repeat(64);
 const B = 'b'.repeat(64);

@@ -88,7 +88,15 @@ describe('an intent', () => {
   ])('covers the %s: a changed row is not what the API has signed', async (_, change) => {
     const batchId = await at.batch();
     const before: Wanted = {
-      ...{ id: newId('po'), currency: 'BTC', amount: COIN / 10n, feeMax: 20_000n, script: payeeScript(), merchantId: 1n },
+      ...{
+        id: newId('po'),
+        currency: 'BTC',
+        amount: COIN / 10n,
+        feeMax: 20_000n,
+        script: payeeScript(),
+        merchantId: 1n,
+        reimburses: null,
+      },
       batchId,
     };
     const changed: Wanted = { ...before, ...change };

@@ -9,6 +9,7 @@ import pg from 'pg';
 import { type Network, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
+import { REIMBURSEMENT } from '../../src/core/payouts/payout-units.ts';
 import type { SignedTransaction, TransactionToSign } from '../../src/core/signer-wire.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/intent-key.ts';
 import { VERSIONS } from '../../src/signer/accounts.ts';
@@ -32,6 +33,8 @@ export type Wanted = {
   readonly script: string;
   readonly batchId: string;
   readonly merchantId: bigint;
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
 };
 export type TestSigner = Awaited<ReturnType<typeof openTestSigner>>;
 type Input = TransactionToSign['inputs'][number];
@@ -39,7 +42,11 @@ type Input = TransactionToSign['inputs'][number];
 let last = 0;
 /** Ids that no other part of a test has. */
 export const newId = (prefix: string): string => `${prefix}_${++last}_${randomBytes(4).toString('hex')}`;
-export const payeeScript = (): string => `0014${randomBytes(20).toString('hex')}`;
+/** P2WPKH where the chain has it, otherwise P2PKH. */
+export const payeeScript = (currency: UtxoCode = 'BTC'): string => {
+  const hash = randomBytes(20).toString('hex');
+  return utxoRow(currency).utxo.blockFeatures.segwit ? `0014${hash}` : `76a914${hash}88ac`;
+};
 
 export async function openTestSigner(options: { readonly network?: Network; readonly limits?: SignerLimits } = {}) {
   const network = options.network ?? 'regtest';
@@ -90,13 +97,13 @@ export async function openTestSigner(options: { readonly network?: Network; read
   }
   const intentOf = (wanted: Wanted): PayoutIntent => {
     const { id, script, batchId: _batch, ...rest } = wanted;
-    return { network, payoutId: id, method: 'bitcoin', destination: script, createdAtMs: clock.nowMs, ...rest };
+    return { network, payoutId: id, method: methodOf(wanted), destination: script, createdAtMs: clock.nowMs, ...rest };
   };
   async function insertPayout(wanted: Wanted, signed: { readonly keyId: string; readonly signature: Uint8Array }): Promise<void> {
     await owner.query(
-      `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, batch_id,
-                            intent_key, intent, created_at)
-       values ($1, $2, 'bitcoin', $3, $4, $5, $6, 'address', $7, 'processing', 'batched', $8, $9, $10, $11)`,
+      `insert into payouts (id, merchant_id, amount_text, currency, amount, fee_max, destination, script, status, step, batch_id,
+                            intent_key, intent, created_at, method, reimburses, part)
+       values ($1, $2, $3, $4, $5, $6, 'address', $7, 'processing', 'batched', $8, $9, $10, $11, $12, $13, $14)`,
       [
         wanted.id,
         wanted.merchantId,
@@ -109,11 +116,21 @@ export async function openTestSigner(options: { readonly network?: Network; read
         signed.keyId,
         Buffer.from(signed.signature),
         new Date(clock.nowMs),
+        methodOf(wanted),
+        wanted.reimburses,
+        wanted.reimburses === null ? null : 'whole',
       ],
     );
   }
   async function hold(wanted: Wanted): Promise<void> {
-    await postEntries(database.db, [{ entry: holdEntry(wanted), transactionId: null, payoutId: wanted.id, atMs: clock.nowMs }]);
+    const { id, reimburses, currency, amount, merchantId } = wanted;
+    const postings = [
+      { account: `merchant:${merchantId}:available:${currency}`, amount },
+      { account: `refund_payable:${reimburses}:${currency}`, amount: -amount },
+    ];
+    const entry =
+      reimburses === null ? holdEntry(wanted) : { key: `po:${id}:hold`, kind: 'reimbursement_hold', postings, parts: [] };
+    await postEntries(database.db, [{ entry, transactionId: null, payoutId: id, atMs: clock.nowMs }]);
   }
 
   return {
@@ -175,8 +192,9 @@ export async function openTestSigner(options: { readonly network?: Network; read
         currency: 'BTC',
         amount: COIN / 10n,
         feeMax: 20_000n,
-        script: payeeScript(),
+        script: payeeScript(given.currency),
         merchantId: 1n,
+        reimburses: null,
         ...given,
       };
       await fund(wanted.merchantId, wanted.currency, wanted.amount + wanted.feeMax);
@@ -204,6 +222,8 @@ export async function openTestSigner(options: { readonly network?: Network; read
     },
   };
 }
+
+const methodOf = ({ reimburses }: Wanted): string => (reimburses === null ? 'bitcoin' : REIMBURSEMENT);
 
 /** A request that pays these payouts with these inputs and a fee; what is left is change. */
 export function requestFor(

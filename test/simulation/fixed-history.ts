@@ -103,7 +103,7 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
     },
     afterWindow: (purchase: Purchase, more = 2 * MINUTE) => purchase.windowEnd + more - service.now(),
     async resolve(purchase: Purchase, action: 'accept' | 'decline', part: 'excess' | null = null): Promise<void> {
-      await resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
+      await resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part });
       if (action === 'decline') purchase.words.declined = true;
       else if (part === 'excess') purchase.words.acceptedExcess = true;
       else purchase.words.accepted = true;

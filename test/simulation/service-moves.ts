@@ -191,7 +191,7 @@ const word =
     return answer !== null;
   };
 const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (service: SimulatedService, purchase: Purchase) =>
-  resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part, destination: null });
+  resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part });
 
 const spend: Move = async ({ service, random, coin, merchants, note }) => {
   const merchant = random.one(merchants);

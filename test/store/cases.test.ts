@@ -38,7 +38,7 @@ async function load(id: string): Promise<Case> {
     feeBps: 100,
     settlementMs: 86_400_000,
     balances: null,
-    refundOpen: false,
+    refunds: [],
     steps: [],
   };
 }

@@ -86,7 +86,7 @@ function placesOfUnits(payments: readonly Payment[], { books, chains }: Around):
     if (payment.depositEntryKey !== null) {
       if (placed !== payment.amount) expect.fail('NeverTwice');
       if (payment.owed !== 0n) expect.fail('BackRestores');
-    } else if (payment.inAvailable + payment.inSuspense + payment.inRefund !== 0n) expect.fail('NeverTwice');
+    } else if (payment.inAvailable + payment.inSuspense !== 0n) expect.fail('NeverTwice');
     if (payment.onTimeMinor > payment.amount) expect.fail('on time beyond its amount');
   }
   for (const [code, chain] of chains) {
@@ -104,7 +104,12 @@ function placesOfUnits(payments: readonly Payment[], { books, chains }: Around):
     expect(books.of(`suspense:txn_1:${code}`), 'Conservation').toBe(total(own.map((payment) => payment.inSuspense)));
     expect(books.of(`refund_payable:txn_1:${code}`), 'Conservation').toBe(total(own.map((payment) => payment.inRefund)));
     expect(available + spent - receivable, 'Conservation').toBe(
-      total(own.map((payment) => payment.inAvailable - payment.fee - (payment.depositEntryKey === null ? payment.sentBack : 0n))),
+      total(
+        own.map(
+          (payment) =>
+            payment.inAvailable - payment.fee - (payment.depositEntryKey === null ? payment.sentBack + payment.inRefund : 0n),
+        ),
+      ),
     );
     expect(books.of(`asset:chain:${code}`), 'Conservation').toBe(
       total(own.filter((payment) => payment.depositEntryKey !== null).map((payment) => payment.amount)),

@@ -8,6 +8,7 @@ import {
   type CaseTransaction,
   type ChainView,
   type Payment,
+  type Refund,
 } from '../../src/core/judge/case.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';
 import { isAfterDay } from '../../src/core/judge/payments.ts';
@@ -30,8 +31,8 @@ export type Facts = {
   readonly books: Books;
   readonly feeBps: number;
   readonly settlementMs: number;
-  /** A reimbursement was approved and is not final. */
-  readonly refunding: boolean;
+  /** Reimbursements of whose end the judge has taken no note. */
+  readonly refunds: readonly Refund[];
 };
 
 /**
@@ -78,7 +79,7 @@ function caseOf(facts: Facts, balances: Balances | null): Case {
     feeBps: facts.feeBps,
     settlementMs: facts.settlementMs,
     balances,
-    refundOpen: facts.refunding && payments.some((payment) => payment.inRefund > 0n),
+    refunds: facts.refunds.map((refund) => ({ ...refund })),
     steps: [],
   };
 }

@@ -3,7 +3,7 @@
 // (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole coin, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import type { Case, CaseTransaction, Payment, Step } from '../../src/core/judge/case.ts';
+import type { Case, CaseTransaction, Payment, Refund, Step } from '../../src/core/judge/case.ts';
 import type { Verdict } from '../../src/core/judge/judge.ts';
 import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
 import { GRACE_MS } from '../../src/core/judge/times.ts';
@@ -12,9 +12,9 @@ import { type Books, newBooks } from './books.ts';
 import { asText, broadcast, type Chain, leave, mine, newChain, reorganise, type Tx, watch } from './chain-truth.ts';
 import { checkMove, type Move } from './invariants.ts';
 import { type Asked, askJudge } from './judge-asking.ts';
+import { refundMoves } from './judged-refunds.ts';
 import { newTransaction } from './one-case.ts';
 import { newPrices } from './prices.ts';
-import { approveRefund, finishRefund } from './refund.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -70,7 +70,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   let verdict: Verdict | null = null;
   let hurried = true;
   let spoilt = false;
-  let refunding = false;
+  let refunds: readonly Refund[] = [];
   let transaction: CaseTransaction = newTransaction({
     currency,
     usdMinor,
@@ -90,7 +90,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
   const ask = (word?: (it: Case) => void, portionLeft?: number): Asked =>
-    askJudge({ transaction, payments, nowMs, chains, agreed, rateAt, books, refunding, ...terms }, word, portionLeft);
+    askJudge({ transaction, payments, nowMs, chains, agreed, rateAt, books, refunds, ...terms }, word, portionLeft);
 
   /** Asks the judge, in portions where the transaction has them, and writes what it says; asked again it must have nothing to add. */
   function decide(word?: (it: Case) => void): void {
@@ -114,6 +114,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
     steps.push(...answer.it.steps);
     transaction = answer.it.transaction;
     payments = [...answer.it.payments];
+    refunds = [...answer.it.refunds];
     verdict = answer.verdict;
     checkMove(move, { books, chains, nowMs, amountDue, spoilt, steps });
     return answer.it.more === true;
@@ -280,16 +281,14 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
         ],
       });
     },
-    /** A reimbursement of the whole is approved: its payments wait to be sent. */
-    openRefund(): void {
-      settle(approveRefund);
-      refunding = true;
-    },
-    /** It is confirmed on chain (rule 13). */
-    finishRefund(): void {
-      settle(finishRefund);
-      refunding = false;
-    },
+    ...refundMoves({
+      ...{ currency, books, settle },
+      read: () => refunds,
+      write: (now) => {
+        refunds = now;
+        hurried = true;
+      },
+    }),
     cancel: () => settle(cancel),
     accept: () => settle(accept),
     decline: () => settle(decline),

@@ -76,7 +76,7 @@ export function newCase(
     feeBps: 0,
     settlementMs: 0,
     balances: new Map(),
-    refundOpen: false,
+    refunds: [],
     steps: [],
     ...known,
     payments,

@@ -1,6 +1,6 @@
 // Bitcoin Cash; its parameters are those of Bitcoin Cash Node's chainparams.cpp.
 import { type CurrencyDefinition, depths } from './currency-definition.ts';
-import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
+import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT, PLAIN_FEES } from './utxo.ts';
 
 export const BCH = {
   code: 'BCH',
@@ -35,6 +35,7 @@ export const BCH = {
     ],
     blockFeatures: { ...PLAIN_BLOCKS, tokens: true },
     work: { hash: 'header', merged: false, limitBits: 0x1d00ffff },
+    feeRates: PLAIN_FEES,
     coinbaseMaturity: 100,
     blockBytes: 32_000_000,
     blockSeconds: 600,

@@ -1,6 +1,6 @@
 // Bitcoin; its parameters are those of Bitcoin Core's chainparams.cpp and policy.h.
 import { type CurrencyDefinition, depths } from './currency-definition.ts';
-import { addresses, PLAIN_DIALECT, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
+import { addresses, PLAIN_DIALECT, PLAIN_FEES, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const BTC = {
   code: 'BTC',
@@ -30,6 +30,7 @@ export const BTC = {
     splits: [{ height: 478_559, hash: '00000000000000000019f112ec0a9982926f1258cdcc558dd7c3b7e5dc7fa148' }],
     blockFeatures: SEGWIT_BLOCKS,
     work: { hash: 'header', merged: false, limitBits: 0x1d00ffff },
+    feeRates: PLAIN_FEES,
     coinbaseMaturity: 100,
     blockBytes: 4_000_000,
     blockSeconds: 600,

@@ -1,6 +1,6 @@
 // Dash; its parameters are those of Dash Core's chainparams.cpp. Its quorums lock transactions (InstantSend) and blocks (ChainLocks).
 import type { CurrencyDefinition } from './currency-definition.ts';
-import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
+import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT, PLAIN_FEES } from './utxo.ts';
 
 export const DASH = {
   code: 'DASH',
@@ -35,6 +35,7 @@ export const DASH = {
     },
     blockFeatures: { ...PLAIN_BLOCKS, specialTransactions: true, headerHash: 'x11' },
     work: { hash: 'header', merged: false, limitBits: 0x1e0fffff },
+    feeRates: PLAIN_FEES,
     coinbaseMaturity: 100,
     blockBytes: 2_000_000,
     blockSeconds: 156,

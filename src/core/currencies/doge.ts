@@ -29,6 +29,8 @@ export const DOGE = {
     },
     blockFeatures: { ...PLAIN_BLOCKS, auxpow: true, maxMoney: 10_000_000_000n * 10n ** 8n },
     work: { hash: 'scrypt', merged: true, limitBits: 0x1e0fffff },
+    // its miners take nothing below 0.01 a kilobyte (DEFAULT_BLOCK_MIN_TX_FEE)
+    feeRates: { least: 1_000_000n, highest: 500_000_000n },
     coinbaseMaturity: 240,
     blockBytes: 2_000_000,
     blockSeconds: 60,

@@ -1,6 +1,6 @@
 // Litecoin; its parameters are those of Litecoin Core's chainparams.cpp and policy.h. P2SH addresses had Bitcoin's version bytes before 2017.
 import { type CurrencyDefinition, depths } from './currency-definition.ts';
-import { addresses, PLAIN_DIALECT, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
+import { addresses, PLAIN_DIALECT, PLAIN_FEES, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const LTC = {
   code: 'LTC',
@@ -29,6 +29,7 @@ export const LTC = {
     },
     blockFeatures: { ...SEGWIT_BLOCKS, mweb: true, maxMoney: 84_000_000n * 10n ** 8n },
     work: { hash: 'scrypt', merged: false, limitBits: 0x1e0fffff },
+    feeRates: PLAIN_FEES,
     coinbaseMaturity: 100,
     blockBytes: 4_000_000,
     blockSeconds: 150,

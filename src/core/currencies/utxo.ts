@@ -80,6 +80,8 @@ export type UtxoParameters = {
     /** powLimit of mainnet, as nBits: no target is easier. */
     readonly limitBits: number;
   };
+  /** What a transaction of ours pays at least and at most, in minor units per 1,000 virtual bytes: what miners take, and what no mistake exceeds. */
+  readonly feeRates: { readonly least: bigint; readonly highest: bigint };
   readonly coinbaseMaturity: number;
   readonly blockSeconds: number;
   /** About the size of the largest block that its rules allow. */
@@ -92,6 +94,9 @@ export type UtxoParameters = {
 
 /** Bitcoin Core's. */
 export const PLAIN_DIALECT: UtxoDialect = { rawBlock: 0, locks: false, doubleSpendProofs: false };
+
+/** One and 500 satoshis a virtual byte: the relay fee of Bitcoin Core and most of its descendants. */
+export const PLAIN_FEES: UtxoParameters['feeRates'] = { least: 1_000n, highest: 500_000n };
 
 /** SLIP-132: the prefixes of P2SH-P2WPKH and P2WPKH accounts of Bitcoin and Litecoin. */
 export const SEGWIT_KEYS: readonly ExtendedKeyForm[] = [

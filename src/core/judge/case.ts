@@ -110,6 +110,8 @@ export type Entry = {
   readonly postings: readonly Posting[];
   /** Empty when no units come or go. */
   readonly parts: readonly Part[];
+  /** The reimbursement that it belongs to. */
+  readonly refundId?: string;
 };
 
 export type Step =
@@ -121,7 +123,24 @@ export type Step =
       readonly reason: string;
     }
   | { readonly kind: 'announce'; readonly type: Announcement; readonly data: Record<string, string> }
-  | { readonly kind: 'post'; readonly entry: Entry };
+  | { readonly kind: 'post'; readonly entry: Entry }
+  /** `ready`: it may leave; `lost`: it ended with its coins; `noted`: its end is known here. */
+  | { readonly kind: 'refund'; readonly id: string; readonly change: 'taken' | 'ready' | 'lost' | 'noted' };
+
+/** What a reimbursement took of one payment, and from where. Minor units. */
+export type RefundCoin = { readonly available: bigint; readonly suspense: bigint };
+/** A reimbursement that has not ended, or of whose end nothing was noted here yet. */
+export type Refund = {
+  readonly id: string;
+  readonly currency: CurrencyCode;
+  readonly part: 'whole' | 'excess';
+  /** Minor units: what its coins are together. */
+  readonly total: bigint;
+  /** `waiting`: for the final depth; `ready`: for a batch; `committed`: only the chain ends it. */
+  state: 'waiting' | 'ready' | 'committed' | 'completed' | 'failed';
+  /** By the payment's id. */
+  readonly coins: ReadonlyMap<bigint, RefundCoin>;
+};
 
 /** Locked balances of the merchant, by currency: available, and the receivable, which is repaid first. */
 export type Balances = Map<CurrencyCode, { available: bigint; receivable: bigint }>;
@@ -144,8 +163,8 @@ export type Case = {
   readonly settlementMs: number;
   /** Null until they are locked: a verdict that needs them throws {@link BalancesNeeded}, and the judge runs again with them. */
   readonly balances: Balances | null;
-  /** A reimbursement is under way: no other rule decides until it has ended. */
-  readonly refundOpen: boolean;
+  /** Reimbursements under way, and those that have just ended: nobody decides until all have ended. */
+  readonly refunds: Refund[];
   readonly steps: Step[];
   /**
    * How many payments this verdict may still take note of, book or reverse (portion.ts); absent = no limit. The others are left for the

@@ -13,6 +13,7 @@ import {
   youngestCounting,
 } from './payments.ts';
 import { ofAll } from './portion.ts';
+import { endWithLostCoins, noteEnded, releaseFinal } from './refunds.ts';
 import { nextHeight } from './required-depth.ts';
 import {
   acceptLate,
@@ -35,13 +36,25 @@ import { GRACE_MS } from './times.ts';
 
 /** In the order in which they are tried: losses before new payments, new payments before conditions that wait. */
 const RULES: readonly Rule[] = [
+  noteEnded,
   takeBackLost,
+  ofAll(endWithLostCoins),
   noticePayments,
   announceReorged,
   ofAll(confirm),
   ofAll(book),
   moveToSuspense,
-  ...[withdraw, declineShort, closeWindow, closeAfterLookup, reviewAfterCancel, acceptLate, returnFromLoss, settle].map(ofAll),
+  ...[
+    withdraw,
+    declineShort,
+    closeWindow,
+    closeAfterLookup,
+    reviewAfterCancel,
+    acceptLate,
+    returnFromLoss,
+    settle,
+    releaseFinal,
+  ].map(ofAll),
 ];
 const MAX_ROUNDS = 10_000;
 const RATE_RETRY_MS = 5_000;

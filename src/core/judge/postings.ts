@@ -25,7 +25,7 @@ function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; recei
 }
 
 /** Postings that credit `amount` to available: the receivable is repaid first. */
-function creditRepayingReceivable(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
+export function creditRepayingReceivable(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
   if (amount === 0n) return [];
   const balance = balanceOf(it, currency);
   const repaid = least(balance.receivable, amount);
@@ -175,13 +175,35 @@ export function acceptSuspense(it: Case, payments: readonly Payment[]): void {
   }
 }
 
+/** The accounts that a reimbursement of a currency moves units between. */
+export function refundAccounts(it: Case, currency: CurrencyCode) {
+  return {
+    available: account.available(it, currency),
+    suspense: account.suspense(it, currency),
+    refundPayable: account.refundPayable(it, currency),
+    balance: () => balanceOf(it, currency),
+  };
+}
+
+/** Posts a step of a reimbursement; each step happens once. */
+export function postRefund(it: Case, step: RefundStep, postings: readonly Posting[]): void {
+  const { id, kind } = step;
+  const lines = postings.filter((posting) => posting.amount !== 0n);
+  const key = `po:${id}:${kind === 'reimbursement_hold' ? 'hold' : 'release'}`;
+  it.steps.push({ kind: 'post', entry: { key, kind, postings: lines, parts: [], refundId: id } });
+}
+type RefundStep = { readonly id: string; readonly kind: 'reimbursement_hold' | 'reimbursement_released' };
+
 /**
  * Reverses a lost payment: each unit is taken from where it is now (suspense, a reimbursement that was not sent, the fee, the merchant's
- * available); only the rest, and what was already sent back, becomes the receivable.
+ * available); only the rest, and what was already sent back or can no longer be stopped, becomes the receivable.
  */
 export function reverseDeposit(it: Case, payment: Payment): void {
-  const wasCounted = payment.inAvailable > 0n || payment.inRefund > 0n;
-  const wanted = minus(plus(payment.inAvailable, payment.sentBack), payment.fee);
+  const wasCounted = isTheMerchants(it, payment);
+  const isLeaving = it.refunds.some((refund) => refund.state === 'committed' && refund.coins.has(payment.id));
+  const leaving = isLeaving ? payment.inRefund : 0n;
+  const stopped = minus(payment.inRefund, leaving);
+  const wanted = minus(plus(plus(payment.inAvailable, payment.sentBack), leaving), payment.fee);
   const postings: Posting[] = [{ account: account.chain(payment.currency), amount: negated(payment.amount) }];
   // a waiting reimbursement has taken the whole payment, fee included: the fee then goes back to where it was taken from
   if (wanted < 0n) postings.push(...creditRepayingReceivable(it, payment.currency, negated(wanted)));
@@ -195,7 +217,7 @@ export function reverseDeposit(it: Case, payment: Payment): void {
   }
   postings.push({ account: account.feeIncome(payment.currency), amount: payment.fee });
   postings.push({ account: account.suspense(it, payment.currency), amount: payment.inSuspense });
-  postings.push({ account: account.refundPayable(it, payment.currency), amount: payment.inRefund });
+  postings.push({ account: account.refundPayable(it, payment.currency), amount: stopped });
   const key = `reorg:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}:${payment.generation + 1}`;
   const part = { key, amount: negated(payment.amount), reversesKey: payment.depositEntryKey };
   postPart(it, { kind: 'deposit_lost', currency: payment.currency, postings, part });
@@ -212,7 +234,12 @@ export function reverseDeposit(it: Case, payment: Payment): void {
     fee: 0n,
     inAvailable: 0n,
     inSuspense: 0n,
-    inRefund: 0n,
+    inRefund: leaving,
     judgedBlockHash: null,
   });
+}
+
+/** Whether a payment, or a part of it, is the merchant's, or was it until a reimbursement took it. */
+export function isTheMerchants(it: Case, payment: Payment): boolean {
+  return payment.inAvailable > 0n || it.refunds.some((refund) => (refund.coins.get(payment.id)?.available ?? 0n) > 0n);
 }

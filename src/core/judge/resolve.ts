@@ -1,11 +1,12 @@
 // The merchant's or the operator's decision on one transaction: cancel (rule 20), accept (rule 12), decline (rule 14), and the excess of a
-// paid one. Each checks the rule's conditions and refuses with its own error code; the caller must have judged everything that was due
+// paid one; reimbursements are in refunds.ts. Each checks the rule's conditions and refuses with its own error code; the caller must have judged everything that was due
 // before.
 import { Refusal } from '../refusal.ts';
-import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
+import { BEFORE_BOOKING } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
 import { confirmationsOf, inQuotedCurrency, isBooked, isLive, suspenseOf } from './payments.ts';
 import { acceptSuspense } from './postings.ts';
+import { refuseWhileRefunding } from './refunds.ts';
 import { isDisputed, suspenseReached } from './required-depth.ts';
 import { announceRest, waitsForBooking } from './rules.ts';
 import { applyEvent } from './steps.ts';
@@ -27,10 +28,6 @@ export function cancel(it: Case): void {
 
 function notResolvable(message: string): Refusal {
   return new Refusal('not_resolvable', { message });
-}
-
-function refuseWhileRefunding(it: Case): void {
-  if (it.refundOpen) throw notResolvable('A reimbursement of this transaction is under way.');
 }
 
 function refuseWhileDisputed(it: Case): void {
@@ -95,13 +92,4 @@ export function acceptExcess(it: Case): void {
   refuseWhileDisputed(it);
   transaction.sequence += 1;
   acceptSuspense(it, payments);
-}
-
-/** What every reimbursement requires of the transaction (rule 13, and the excess); checked first. */
-export function refuseUnreimbursable(it: Case, part: 'excess' | null): void {
-  const { status } = it.transaction;
-  if (part === 'excess' ? BEFORE_BOOKING.has(status) : transition(status, 'reimbursement_confirmed') === null) {
-    throw notResolvable(`The transaction is ${status}; ${part === 'excess' ? 'its excess' : 'it'} cannot be reimbursed.`);
-  }
-  refuseWhileRefunding(it);
 }

@@ -27,7 +27,7 @@ import {
   valued,
 } from './payments.ts';
 import { portion } from './portion.ts';
-import { acceptSuspense, bookDeposit, bookToSuspense, reverseDeposit } from './postings.ts';
+import { acceptSuspense, bookDeposit, bookToSuspense, isTheMerchants, reverseDeposit } from './postings.ts';
 import {
   depthForTransaction,
   isDisputed,
@@ -47,7 +47,7 @@ export const takeBackLost: Rule = (it) => {
   const lost = it.payments.filter((payment) => isLost(it, payment));
   const taken = portion(it, lost);
   for (const payment of taken) {
-    const wasTheMerchants = payment.inAvailable > 0n || payment.inRefund > 0n;
+    const wasTheMerchants = isTheMerchants(it, payment);
     reverseDeposit(it, payment);
     payment.present = false;
     if (wasTheMerchants && applyEvent(it, 'booked_payment_lost')) it.transaction.reviewCause = 'loss';
@@ -222,7 +222,7 @@ export const acceptLate: Rule = (it) => {
     transaction.acceptedOnlyByHand ||
     transaction.merchantDecision === 'cancelled' ||
     transaction.merchantDecision === 'refused' ||
-    it.refundOpen
+    it.refunds.length > 0
   )
     return false;
   // a payment that is not deep enough waits by itself (rule 21): a stranger's unconfirmed payment must not hold up the decision
@@ -242,7 +242,7 @@ export const acceptLate: Rule = (it) => {
 /** Rule 17's way back: the credited payments are enough again, or all lost ones are back. */
 export const returnFromLoss: Rule = (it) => {
   const { transaction } = it;
-  if (transaction.status !== 'review' || transaction.reviewCause !== 'loss' || it.refundOpen) return false;
+  if (transaction.status !== 'review' || transaction.reviewCause !== 'loss' || it.refunds.length > 0) return false;
   if (it.payments.some((payment) => waitsForBooking(it, payment))) return false;
   if (sum(it.payments.map((payment) => payment.inAvailable)) === 0n) return false;
   const right = it.payments.filter((payment) => inQuotedCurrency(it, payment));

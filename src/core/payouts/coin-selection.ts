@@ -23,11 +23,14 @@ export type SelectionWanted = {
   /** The smallest output that nodes relay. */
   readonly dust: bigint;
   readonly ratePerKvb: bigint;
+  /** What the payees get contains the fee: it is taken from their amounts, and not from the change. */
+  readonly isFeeInside: boolean;
+  /** Up to this rate coins are gathered; null = never. */
+  readonly gatherUpTo: bigint | null;
+  readonly mostInputs: number;
 };
 
-const MOST_INPUTS = 200;
-/** Below this rate coins are gathered: up to so many more than needed, as long as so many are left for the next batches. */
-const CHEAP_RATE = 5_000n;
+/** So many coins more than needed are gathered, as long as so many are left for the next batches. */
 const GATHERED = 10;
 const LEFT = 50;
 
@@ -37,15 +40,15 @@ const LEFT = 50;
  * @param coins those that may be spent, in the order of preference
  */
 export function selectCoins(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
-  const { kind, ratePerKvb } = wanted;
+  const { kind, ratePerKvb, gatherUpTo, mostInputs } = wanted;
   const useful = coins.filter((coin) => coin.amount > worthSpending(kind, ratePerKvb));
   const needed: Coin[] = [];
   for (const coin of useful) {
-    if (completed(needed, wanted) !== null || needed.length === MOST_INPUTS) break;
+    if (completed(needed, wanted) !== null || needed.length === mostInputs) break;
     needed.push(coin);
   }
   const plain = completed(needed, wanted) ?? withLargest(useful, wanted);
-  if (plain === null || ratePerKvb > CHEAP_RATE || plain.inputs.length >= MOST_INPUTS) return plain;
+  if (plain === null || gatherUpTo === null || ratePerKvb > gatherUpTo || plain.inputs.length >= mostInputs) return plain;
   const taken = new Set(plain.inputs);
   const small = useful.filter((coin) => !taken.has(coin)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
   const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
@@ -55,7 +58,7 @@ export function selectCoins(coins: readonly Coin[], wanted: SelectionWanted): Se
 /** Where the preferred order needs too many inputs: the largest coins. */
 function withLargest(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
   const sorted = coins.toSorted((a, b) => (a.amount > b.amount ? -1 : 1));
-  for (let count = 1; count <= Math.min(MOST_INPUTS, sorted.length); count++) {
+  for (let count = 1; count <= Math.min(wanted.mostInputs, sorted.length); count++) {
     const selection = completed(sorted.slice(0, count), wanted);
     if (selection !== null) return selection;
   }
@@ -64,6 +67,7 @@ function withLargest(coins: readonly Coin[], wanted: SelectionWanted): Selection
 
 /** These inputs with their fee and change; null when they do not suffice. */
 export function completed(inputs: readonly Coin[], wanted: SelectionWanted): Selection | null {
+  if (wanted.isFeeInside) return withFeeInside(inputs, wanted);
   const kinds = inputs.map(() => wanted.kind);
   const total = sum(inputs.map((coin) => coin.amount));
   const without = virtualBytes(kinds, wanted.scriptLengths);
@@ -76,4 +80,16 @@ export function completed(inputs: readonly Coin[], wanted: SelectionWanted): Sel
   if (change >= wanted.dust && change > worthSpending(wanted.kind, wanted.ratePerKvb))
     return { inputs, fee, vbytes: withChange, change };
   return { inputs, fee: minus(total, wanted.amount), vbytes: without, change: 0n };
+}
+
+/** Change is what the payees' amounts leave of the inputs, whatever the fee is: a replacement changes what the payees get, and nothing else. */
+function withFeeInside(inputs: readonly Coin[], wanted: SelectionWanted): Selection | null {
+  const change = minus(sum(inputs.map((coin) => coin.amount)), wanted.amount);
+  if (inputs.length === 0 || change < 0n || (change > 0n && change < wanted.dust)) return null;
+  const lengths = change === 0n ? wanted.scriptLengths : [...wanted.scriptLengths, wanted.changeLength];
+  const vbytes = virtualBytes(
+    inputs.map(() => wanted.kind),
+    lengths,
+  );
+  return { inputs, fee: feeOf(vbytes, wanted.ratePerKvb), vbytes, change };
 }

@@ -14,6 +14,8 @@ export type PayoutIntent = {
   /** The output script (hex) for a chain of Bitcoin's family, otherwise the destination as it was sent. */
   readonly destination: string;
   readonly createdAtMs: number;
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
 };
 
 /** The key of an API process, by which it signs the intents that it takes. */
@@ -35,6 +37,7 @@ export function intentBytes(intent: PayoutIntent): Uint8Array {
     intent.feeMax.toString(),
     intent.destination,
     intent.createdAtMs.toString(),
+    ...(intent.reimburses === null ? [] : [intent.reimburses]),
   ];
   return new TextEncoder().encode(JSON.stringify(fields));
 }

@@ -1,5 +1,7 @@
 // What a transaction on a chain costs: its size before it is signed (BIP141 virtual bytes), the fee at a rate, each payout's share, and the
 // most that a payout may be charged. Rates are minor units per 1,000 virtual bytes.
+import { SCRIPT_FORMS } from '../currencies/utxo.ts';
+import { type UtxoCode, utxoRow } from '../currency.ts';
 import { greatest, least, minus, mulDivUp, plus, sum } from '../money.ts';
 
 /** Version, lock time, counts of inputs and outputs (up to 252), and the segwit marker, rounded up. */
@@ -7,6 +9,10 @@ const FRAME_VBYTES = 11;
 /** A signed input of ours: outpoint, sequence, script and signature at their longest. P2WPKH: 41 + (1 + 73 + 34) / 4. */
 const INPUT_VBYTES = { p2wpkh: 68, p2pkh: 149 } as const;
 export type InputKind = keyof typeof INPUT_VBYTES;
+/** What our addresses of a currency are, and so our inputs. */
+export function inputKind(currency: UtxoCode): InputKind {
+  return utxoRow(currency).utxo.addressKind === 'p2wpkh' ? 'p2wpkh' : 'p2pkh';
+}
 const outputVbytes = (scriptBytes: number): number => 9 + scriptBytes;
 
 /** The size of a transaction with these inputs and output scripts, at most one byte an input too large. */
@@ -25,24 +31,33 @@ export function worthSpending(kind: InputKind, ratePerKvb: bigint): bigint {
   return feeOf(INPUT_VBYTES[kind], ratePerKvb);
 }
 
-/** No rate above 500 satoshis a virtual byte is ever paid, and none below 1 is relayed. */
-const LEAST_RATE = 1_000n;
-export const HIGHEST_RATE = 500_000n;
+const ratesOf = (currency: UtxoCode) => utxoRow(currency).utxo.feeRates;
 
 /** An estimate of a node within what may be paid. */
-export function boundedRate(estimate: bigint): bigint {
-  return greatest(LEAST_RATE, least(estimate, HIGHEST_RATE));
+export function boundedRate(currency: UtxoCode, estimate: bigint): bigint {
+  const { least: lowest, highest } = ratesOf(currency);
+  return greatest(lowest, least(estimate, highest));
 }
 
 /** A payout alone in its transaction: four inputs, its own output, and the change. */
 const RESERVED_VBYTES = 400;
-/** The fee may rise to so many times today's estimate, and to ten satoshis a virtual byte at least, before a payout has to wait. */
+/** The fee may rise to so many times today's estimate, and at least to so many times the lowest rate, before a payout has to wait. */
 const RESERVED_TIMES = 3n;
-const RESERVED_LEAST_RATE = 10_000n;
+const RESERVED_TIMES_LOWEST = 10n;
 
 /** What is held for the network fee of a payout that is requested at this estimate. */
-export function reservedFee(estimate: bigint): bigint {
-  return feeOf(RESERVED_VBYTES, boundedRate(greatest(RESERVED_LEAST_RATE, boundedRate(estimate) * RESERVED_TIMES)));
+export function reservedFee(currency: UtxoCode, estimate: bigint): bigint {
+  const lowest = ratesOf(currency).least * RESERVED_TIMES_LOWEST;
+  return feeOf(RESERVED_VBYTES, boundedRate(currency, greatest(lowest, boundedRate(currency, estimate) * RESERVED_TIMES)));
+}
+
+const LONGEST_SCRIPT = 34;
+
+/** What a transaction with two inputs, one payee and change costs at this estimate. */
+export function usualFee(currency: UtxoCode, estimate: bigint): bigint {
+  const kind = inputKind(currency);
+  const vbytes = virtualBytes([kind, kind], [LONGEST_SCRIPT, SCRIPT_FORMS[kind].bytes]);
+  return feeOf(vbytes, boundedRate(currency, estimate));
 }
 
 /**
@@ -52,8 +67,11 @@ export function reservedFee(estimate: bigint): bigint {
 const REPLACEMENT_INCREASE_DIVISOR = 4n;
 
 /** The rate of a replacement: enough above the last for every node to take it (BIP125 rule 4), and today's estimate where that is higher. */
-export function replacementRate(last: bigint, estimate: bigint): bigint {
-  return boundedRate(greatest(estimate, plus(last, greatest(LEAST_RATE, mulDivUp(last, 1n, REPLACEMENT_INCREASE_DIVISOR)))));
+export function replacementRate(currency: UtxoCode, last: bigint, estimate: bigint): bigint {
+  return boundedRate(
+    currency,
+    greatest(estimate, plus(last, greatest(ratesOf(currency).least, mulDivUp(last, 1n, REPLACEMENT_INCREASE_DIVISOR)))),
+  );
 }
 
 /**

@@ -10,10 +10,15 @@ export type PostedPayout = {
   readonly currency: CurrencyCode;
   readonly amount: bigint;
   readonly feeMax: bigint;
+  /** The transaction whose coins go back; null for a payout. Its amount contains the fee, and its hold is the transaction's. */
+  readonly reimburses: string | null;
 };
 
 const available = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:available:${currency}`;
-const held = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:held:${currency}`;
+const held = ({ merchantId, currency, reimburses }: PostedPayout) =>
+  reimburses === null ? `merchant:${merchantId}:held:${currency}` : `refund_payable:${reimburses}:${currency}`;
+/** What leaves with a fee, and so what its hold pays. */
+const leaving = ({ amount, reimburses }: PostedPayout, fee: bigint): bigint => (reimburses === null ? plus(amount, fee) : amount);
 const receivable = ({ merchantId, currency }: PostedPayout) => `asset:receivable:merchant:${merchantId}:${currency}`;
 const chain = ({ currency }: PostedPayout) => `asset:chain:${currency}`;
 const outbound = ({ currency }: PostedPayout) => `asset:chain:${currency}:outbound`;
@@ -62,7 +67,7 @@ export function releaseEntry(payout: PostedPayout, owed: bigint): Entry {
  * @param before the highest share of the attempts before it; null = it is the first. A cheaper one posts nothing
  */
 export function signEntry(payout: PostedPayout, number: number, fee: bigint, before: bigint | null): Entry | null {
-  const taken = before === null ? plus(payout.amount, fee) : minus(fee, before);
+  const taken = before === null ? leaving(payout, fee) : minus(leaving(payout, fee), leaving(payout, before));
   if (taken <= 0n) return null;
   return entry(payout, `sign:${number}`, 'payout_signed', [
     { account: outbound(payout), amount: taken },
@@ -76,13 +81,14 @@ export function signEntry(payout: PostedPayout, number: number, fee: bigint, bef
  * @param booked the highest share of all attempts: what `outbound` holds for it
  */
 export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigint, owed: bigint): readonly Entry[] {
-  const rest = minus(payout.feeMax, fee);
-  const spent = plus(payout.amount, fee);
+  const rest = payout.reimburses === null ? minus(payout.feeMax, fee) : 0n;
+  const spent = leaving(payout, fee);
+  const out = leaving(payout, booked);
   const final = entry(payout, 'final', 'payout_paid', [
     { account: held(payout), amount: spent },
-    { account: outbound(payout), amount: negated(plus(payout.amount, booked)) },
+    { account: outbound(payout), amount: negated(out) },
     // a cheaper attempt won: the difference never left
-    { account: chain(payout), amount: minus(booked, fee) },
+    { account: chain(payout), amount: minus(out, spent) },
   ]);
   if (rest === 0n) return [final];
   return [
@@ -96,7 +102,7 @@ export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigin
 
 /** At final depth another attempt may have won than the one that was booked: the difference is the service's, not the merchant's. */
 export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): Entry | null {
-  const more = minus(fee, booked);
+  const more = minus(leaving(payout, fee), leaving(payout, booked));
   if (more === 0n) return null;
   return entry(payout, 'true_up', 'payout_fee_difference', [
     { account: networkFee(payout), amount: more },
@@ -105,30 +111,31 @@ export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): 
 }
 
 /**
- * No attempt can ever be mined: what was on its way out comes back, and so does the hold.
+ * No attempt can ever be mined: what was on its way out comes back, and so does a payout's hold (that of a reimbursement waits for the judge
+ * of its transaction).
  * @param booked the highest share of all attempts
  */
 export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigint): readonly Entry[] {
-  const out = plus(payout.amount, booked);
-  return [
-    entry(payout, 'failed', 'payout_failed', [
-      { account: outbound(payout), amount: negated(out) },
-      { account: chain(payout), amount: out },
-    ]),
-    releaseEntry(payout, owed),
-  ];
+  const out = leaving(payout, booked);
+  const failed = entry(payout, 'failed', 'payout_failed', [
+    { account: outbound(payout), amount: negated(out) },
+    { account: chain(payout), amount: out },
+  ]);
+  return payout.reimburses === null ? [failed, releaseEntry(payout, owed)] : [failed];
 }
 
 /**
- * A completed payout that a reorganisation undid for good: the merchant gets back what it had cost.
+ * A completed payout that a reorganisation undid for good: the merchant gets back what it had cost. What a reimbursement had taken is held
+ * again, until the judge of its transaction says where it belongs.
  * @param fee what the merchant paid for it
  */
 export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): Entry {
-  const whole = plus(payout.amount, fee);
-  return entry(payout, 'return', 'payout_returned', [
-    { account: chain(payout), amount: whole },
-    ...creditRepayingReceivable(payout, whole, owed),
-  ]);
+  const whole = leaving(payout, fee);
+  const back =
+    payout.reimburses === null
+      ? creditRepayingReceivable(payout, whole, owed)
+      : [{ account: held(payout), amount: negated(whole) }];
+  return entry(payout, 'return', 'payout_returned', [{ account: chain(payout), amount: whole }, ...back]);
 }
 
 /** Coins that a batch wanted to spend and that a transaction which is not ours has spent for good. */

@@ -21,6 +21,7 @@ export type PayoutEvent =
   | 'confirmed'
   | 'final'
   | 'cancelled'
+  | 'coins_lost'
   | 'impossible'
   | 'resolved_paid'
   | 'resolved_failed'
@@ -56,6 +57,9 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(null, 'requested_and_held', ['pending', 'held'], 'hold', 'requested, and held'),
   row(['pending', 'held'], 'hold_ended', ['processing', 'queued'], null, 'nothing holds it any more'),
   row(['pending', 'held'], 'cancelled', ['failed', 'ended'], 'release', 'cancelled by the merchant'),
+  // a reimbursement only
+  row(['pending', 'held'], 'coins_lost', ['failed', 'ended'], 'release', 'its coins were lost'),
+  row(['processing', 'queued'], 'coins_lost', ['failed', 'ended'], 'release', 'its coins were lost'),
   row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
   row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
   // a transaction that nobody here knows pays it, or may do so

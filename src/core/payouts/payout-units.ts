@@ -12,6 +12,9 @@ export type PayoutUnit = {
 export const PAYOUT_METHODS = ['lightning', 'bitcoin', 'ach', 'usdt'] as const;
 export type PayoutMethod = (typeof PAYOUT_METHODS)[number];
 
+/** What goes back to a customer goes through the same machine: its `method` in rows and intents, never in the API. */
+export const REIMBURSEMENT = 'reimbursement';
+
 export const PAYOUT_UNITS = {
   lightning: { code: 'BTC', decimals: 8, minimumMinor: 1n, minimum: '0.00000001' },
   bitcoin: { code: 'BTC', decimals: 8, minimumMinor: 100_000n, minimum: '0.001' },

@@ -1,5 +1,6 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
 import { readBankAccount } from '../ach/bank-account.ts';
+import type { UtxoCode } from '../currency.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
@@ -8,8 +9,10 @@ import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
 export type Destinations = {
   /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
   problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
-  /** The output script of a Bitcoin address; throws for a text of which `problem` names one. */
-  bitcoinScript(address: string): Uint8Array;
+  /** The same for an address of a currency of Bitcoin's family. */
+  addressProblem(currency: UtxoCode, address: string): string | null;
+  /** The output script of such an address; throws for a text of which `addressProblem` names one. */
+  outputScript(currency: UtxoCode, address: string): Uint8Array;
 };
 
 /** An amount in the unit of a method, in minor units. Refused: invalid_amount naming the field. */

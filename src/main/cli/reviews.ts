@@ -1,9 +1,11 @@
-// `bursar review list|accept|decline`: the operator's decision on transactions that wait for one.
+// `bursar review list|accept|decline|reimburse`: the operator's decision on transactions that wait for one.
 import { type Command, Option } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
+import { reimburseTransaction } from '../../flow/reimbursements.ts';
 import { resolveTransaction } from '../../flow/transaction-life.ts';
 import { listReviews, type Review } from '../../store/transactions/reviews.ts';
+import { openIntentKey } from '../intent-key.ts';
 import { group, leaf, print, table, watchedCode } from './output.ts';
 import { withBooks } from './service-access.ts';
 
@@ -36,6 +38,11 @@ export function addReviewCommands(bursar: Command): void {
   leaf(review, 'decline <transaction_id>', 'Refuses the transaction; its payments stay in suspense.').action(
     (id: string, options: JsonOption) => resolve(id, 'decline', options),
   );
+  leaf(review, 'reimburse <transaction_id>', 'Sends what came in back to the customer, less the network fee.')
+    .requiredOption('--destination <address>', "the customer's address")
+    .addOption(new Option('--part <part>', 'only what is in suspense, the status stays').choices(['excess']))
+    .option('--currency <code>', "the coin that goes back, if not the transaction's", watchedCode)
+    .action(reimburse);
 }
 
 async function resolve(
@@ -44,10 +51,23 @@ async function resolve(
   options: JsonOption & { part?: 'excess' },
 ): Promise<void> {
   const part = options.part ?? null;
-  const { status } = await withBooks((ctx) =>
-    resolveTransaction(ctx, { merchantId: null, transactionId, action, part, destination: null }),
-  );
+  const { status } = await withBooks((ctx) => resolveTransaction(ctx, { merchantId: null, transactionId, action, part }));
   print(options.json, { transaction_id: transactionId, status }, [`${transactionId} is ${status}.`]);
+}
+
+type ReimburseOptions = JsonOption & { destination: string; part?: 'excess'; currency?: UtxoCode };
+
+/** With the key of the API beside it: the signer acts on no other. */
+async function reimburse(transactionId: string, options: ReimburseOptions): Promise<void> {
+  const { destination, part = null, currency = null } = options;
+  const request = { merchantId: null, transactionId, destination, part, currency };
+  const { status } = await withBooks(async (ctx, config) => {
+    const intentKey = await openIntentKey(config.dataFolder);
+    return reimburseTransaction({ ...ctx, ports: { ...ctx.ports, intentKey } }, request);
+  });
+  print(options.json, { transaction_id: transactionId, status }, [
+    `The reimbursement of ${transactionId} is taken; it leaves when its coins are final. The transaction is ${status} until then.`,
+  ]);
 }
 
 function onTheWire(one: Review): unknown {

@@ -59,6 +59,30 @@ export function readBlockBytes(
   return { hash, previousHash: displayHash(bytes, 4), timeMs: bytes.readUInt32LE(68) * 1000, transactionCount: count, touched };
 }
 
+/**
+ * The bytes of these transactions of a block, by txid; what is not in it is left out.
+ * @param hash the requested hash, display order; the header must hash to it
+ * @throws Malformed for anything that cannot be read
+ */
+export function transactionsIn(
+  bytes: Buffer,
+  hash: string,
+  features: Features,
+  txids: ReadonlySet<string>,
+): ReadonlyMap<string, Uint8Array> {
+  checkHeader(bytes, hash, features);
+  const scan = newScan({ bytes, at: HEADER }, features, NOTHING_WATCHED);
+  const found = new Map<string, Uint8Array>();
+  for (let left = findTransactions(scan, null); left > 0 && found.size < txids.size; left--) {
+    scanTransaction(scan);
+    hashTransaction(scan, scratch32, 0);
+    const txid = displayHash(scratch32, 0);
+    if (txids.has(txid)) found.set(txid, Uint8Array.from(bytes.subarray(scan.start, scan.end)));
+  }
+  return found;
+}
+const NOTHING_WATCHED: Watched = { hasScript: () => false, hasOutpoint: () => false };
+
 /** @throws Malformed: a decoded answer cannot help when this is not the requested block */
 export function checkHeader(bytes: Buffer, hash: string, features: Features): void {
   skip({ bytes, at: 0 }, HEADER);

@@ -100,6 +100,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     condition,
     hashAt: (height) => use((node) => node.hashAt(height)),
     readBlock: (hash, watch) => use((node) => node.readBlock(hash, watch)),
+    minedTransactions: (hash, txids) => use((node) => node.minedTransactions(hash, txids)),
     mempool: () => use((node) => node.mempool()),
     readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
     readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),

@@ -10,7 +10,7 @@ import type {
   UnreadTransaction,
   WatchList,
 } from '../../core/ports.ts';
-import { checkHeader, readBlockBytes } from './block.ts';
+import { checkHeader, readBlockBytes, transactionsIn } from './block.ts';
 import { displayHash, Malformed } from './bytes.ts';
 import { readRawTransaction, readSpent } from './coins.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
@@ -142,6 +142,10 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
       const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
       await watch.fresh();
       return readBlockOf(bytes, hash, watch);
+    },
+    async minedTransactions(hash, txids) {
+      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
+      return asTrouble(rpc, hash, () => transactionsIn(bytes, hash, features, txids));
     },
     async proveBlock(hash, easiest) {
       const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);

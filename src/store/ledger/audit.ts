@@ -61,10 +61,10 @@ const QUESTIONS: readonly Question[] = [
              from (select merchant_id, currency, sum(case kind when 'receivable' then -amount else amount end) as amount from ledger.account_balance
                     where kind in ('available', 'held', 'receivable') group by 1, 2) b
              full join (select merchant_id, currency, sum(amount) as amount
-                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back else 0 end as amount
+                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back + p.in_refund else 0 end as amount
                                   from decided_payments p join transactions t on t.id = p.transaction_id
                                 union all
-                                select merchant_id, currency, -(amount + fee) from payouts where status = 'completed' and source_currency is null
+                                select merchant_id, currency, -(amount + fee) from payouts where status = 'completed' and source_currency is null and reimburses is null
                                 union all
                                 select merchant_id, source_currency, coalesce(given_back, 0) - source_amount from payouts where source_currency is not null
                                 union all
@@ -82,7 +82,7 @@ const QUESTIONS: readonly Question[] = [
               where e.transaction_id is not null group by 1, 2),
            paid as (
              select transaction_id, currency, sum(in_suspense) as suspense,
-                    sum(in_available - case when deposit_key is null then sent_back else 0 end) as credit
+                    sum(in_available - case when deposit_key is null then sent_back + in_refund else 0 end) as credit
                from decided_payments group by 1, 2)
            select coalesce(b.transaction_id, p.transaction_id) || ' ' || coalesce(b.currency, p.currency) || ': credited ' || coalesce(b.credit, 0) || ' and '
                   || coalesce(b.suspense, 0) || ' in suspense, its payments say ' || coalesce(p.credit, 0) || ' and ' || coalesce(p.suspense, 0) as what

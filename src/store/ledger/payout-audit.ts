@@ -28,19 +28,25 @@ export const OF_PAYOUTS: readonly Question[] = [
            select p.id || ' is ' || p.status || ' with ' || p.sequence || ' events, its history ends in ' || coalesce(e.status, 'nothing') || ' with '
                   || coalesce(e.sequence, 0)
              from payouts p left join told e on e.object_id = p.id and e.last = 1
-            where e.status is distinct from p.status or e.sequence is distinct from p.sequence
+            where p.reimburses is null and (e.status is distinct from p.status or e.sequence is distinct from p.sequence)
            union all
            select e.object_id || ' has a history and is not there' from told e where e.last = 1 and not exists (select 1 from payouts p where p.id = e.object_id)`,
   },
   {
     id: 'INV-5',
-    says: 'what is held of a merchant is what its open payouts need',
+    says: 'what is held of a merchant, and what is payable to a customer, is what open payouts and reimbursements need',
     text: `select 'merchant ' || coalesce(h.merchant_id, p.merchant_id) || ' ' || coalesce(h.currency, p.currency) || ': held ' || coalesce(h.amount, 0)
                   || ', its open payouts need ' || coalesce(p.amount, 0) as what
              from (select merchant_id, currency, sum(amount) as amount from ledger.account_balance where kind = 'held' group by 1, 2) h
-             full join (select merchant_id, currency, sum(amount + fee_max) as amount from payouts where step <> 'ended' group by 1, 2) p
+             full join (select merchant_id, currency, sum(amount + fee_max) as amount from payouts where step <> 'ended' and reimburses is null group by 1, 2) p
                on p.merchant_id = h.merchant_id and p.currency = h.currency
-            where coalesce(h.amount, 0) <> coalesce(p.amount, 0)`,
+            where coalesce(h.amount, 0) <> coalesce(p.amount, 0)
+           union all
+           select coalesce(l.code, r.code) || ' holds ' || coalesce(l.amount, 0) || ', open reimbursements need ' || coalesce(r.amount, 0)
+             from (select code, amount from ledger.account_balance where kind = 'refund_payable' and amount <> 0) l
+             full join (select 'refund_payable:' || reimburses || ':' || currency as code, sum(amount) as amount from payouts
+                         where reimburses is not null and (step <> 'ended' or (status = 'failed' and not noted)) group by 1) r on r.code = l.code
+            where coalesce(l.amount, 0) <> coalesce(r.amount, 0)`,
   },
   {
     id: 'INV-7',
@@ -52,7 +58,7 @@ export const OF_PAYOUTS: readonly Question[] = [
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
-              where b.state = 'mined' and p.fee is not null)
+              where b.state = 'mined' and p.fee is not null and p.reimburses is null)
            select coalesce(l.currency, c.currency) || ': ledger ' || coalesce(l.amount, 0) || ', coins ' || coalesce(c.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind in ('asset_chain', 'asset_outbound') group by currency) l
              full join (select currency, sum(amount) as amount from (select * from coins union all select * from late_fee) q group by currency) c
@@ -83,13 +89,16 @@ export const OF_PAYOUTS: readonly Question[] = [
     says: 'every payout has its hold, and is ended exactly when its entries say so',
     text: `with entries as (
              select payout_id, count(*) filter (where key like '%:hold') as holds, count(*) filter (where key like '%:final') as finals,
-                    count(*) filter (where key like '%:release' or key like '%:return') as released
+                    count(*) filter (where key like '%:release' or key like '%:return') as released,
+                    count(*) filter (where key like '%:return') as returned
                from ledger.entry where payout_id is not null group by 1)
            select p.id || ' is ' || p.status || ' and has ' || coalesce(e.holds, 0) || ' hold, ' || coalesce(e.finals, 0) || ' final, '
                   || coalesce(e.released, 0) || ' release' as what
              from payouts p left join entries e on e.payout_id = p.id
             where coalesce(e.holds, 0) <> 1 or (p.status = 'completed' and (e.finals <> 1 or e.released <> 0))
-               or (p.status = 'failed' and e.released <> 1) or (p.status in ('pending', 'processing') and (e.finals <> 0 or e.released <> 0))
+               or (p.status = 'failed' and p.reimburses is null and e.released <> 1)
+               -- of lost coins nothing is left to release
+               or (p.status = 'failed' and p.reimburses is not null and (e.released - e.returned > 1 or e.finals <> e.returned)) or (p.status in ('pending', 'processing') and (e.finals <> 0 or e.released <> 0))
            union all
            select 'entries of ' || e.payout_id || ' have no payout' from entries e where not exists (select 1 from payouts p where p.id = e.payout_id)`,
   },
@@ -97,7 +106,7 @@ export const OF_PAYOUTS: readonly Question[] = [
     id: 'OUT-1',
     says: 'what is on its way out is what was signed for payouts that are not confirmed',
     text: `with out as (
-             select p.currency, sum(p.amount + f.fee) as amount
+             select p.currency, sum(case when p.reimburses is null then p.amount + f.fee else p.amount end) as amount
                from payouts p cross join lateral (
                  select max(s.fee) as fee from outgoing_shares s where s.payout_id = p.id) f
               where p.status = 'processing' and f.fee is not null group by p.currency)
@@ -112,7 +121,7 @@ export const OF_PAYOUTS: readonly Question[] = [
     text: `select 'transaction ' || a.txid || ' spends ' || i.amount || ' for ' || (coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost) as what
              from outgoing_attempts a
              cross join lateral (select sum(amount) as amount from outgoing_inputs where batch_id = a.batch_id) i
-             cross join lateral (select sum(p.amount) as amount from outgoing_shares s join payouts p on p.id = s.payout_id where s.attempt_id = a.id) o
+             cross join lateral (select sum(case when p.reimburses is null then p.amount else p.amount - s.fee end) as amount from outgoing_shares s join payouts p on p.id = s.payout_id where s.attempt_id = a.id) o
             where i.amount is distinct from coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost
            union all
            select 'the fee of ' || a.txid || ' is ' || a.fee || ', its payouts pay ' || sum(s.fee)

@@ -56,6 +56,8 @@ export type BatchPayout = {
   readonly script: Buffer;
   readonly status: PayoutStatus;
   readonly sequence: number;
+  /** The transaction whose coins go back; null for a payout. All of a batch are of one kind. */
+  readonly reimburses: string | null;
 };
 
 /**
@@ -161,11 +163,12 @@ async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<B
     script: Buffer;
     status: PayoutStatus;
     sequence: number;
+    reimburses: string | null;
     batch_position: number;
   }>({
     name: `batch_payouts${suffix === '' ? '' : '_locked'}`,
     // in the order of their ids, the order in which every writer locks payouts
-    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, sequence, batch_position from payouts where batch_id = $1 order by id${suffix}`,
+    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, sequence, reimburses, batch_position from payouts where batch_id = $1 order by id${suffix}`,
     values: [batchId],
   });
   return rows
@@ -180,6 +183,7 @@ async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<B
       script: row.script,
       status: row.status,
       sequence: row.sequence,
+      reimburses: row.reimburses,
     }));
 }
 

@@ -20,6 +20,8 @@ export type QueuedPayout = {
   readonly amount: bigint;
   readonly feeMax: bigint;
   readonly script: Buffer;
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
 };
 
 /** A merchant owes nothing, in no currency (behaviour §5). */
@@ -29,13 +31,14 @@ const OWES_NOTHING = (merchant: string): string =>
 
 /**
  * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
- * while a receivable is open.
+ * while a receivable is open. A reimbursement is no money of the merchant's.
  */
 export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly QueuedPayout[]> {
-  const { rows } = await sql.query<{ id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer }>({
+  type Row = { id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer; reimburses: string | null };
+  const { rows } = await sql.query<Row>({
     name: 'lock_queued_payouts',
-    text: `select id, merchant_id, amount, fee_max, script from payouts p
-            where step = 'queued' and currency = $1 and script is not null and ${OWES_NOTHING('p.merchant_id')}
+    text: `select id, merchant_id, amount, fee_max, script, reimburses from payouts p
+            where step = 'queued' and currency = $1 and script is not null and (reimburses is not null or ${OWES_NOTHING('p.merchant_id')})
             order by created_at, id limit $2 for update skip locked`,
     values: [currency, limit],
   });
@@ -45,6 +48,7 @@ export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): P
     amount: BigInt(row.amount),
     feeMax: BigInt(row.fee_max),
     script: row.script,
+    reimburses: row.reimburses,
   }));
 }
 

@@ -111,7 +111,7 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
               group by f.currency),
            held as (
              select coalesce(source_currency, currency) as currency, sum(coalesce(source_amount, amount + fee_max)) as amount from payouts
-              where merchant_id = $1 and step = 'held' and status = 'pending' and id is distinct from $2 group by 1)
+              where merchant_id = $1 and step = 'held' and status = 'pending' and reimburses is null and id is distinct from $2 group by 1)
            select c.currency, c.amount as unfinal, coalesce(h.amount, 0) as waiting,
                   coalesce((select b.amount from ledger.account a join ledger.balance b on b.account_id = a.id
                              where a.merchant_id = $1 and a.kind = 'available' and a.currency = c.currency), 0) as available
@@ -138,7 +138,7 @@ export async function payoutsToReconsider(
   const { rows } = await sql.query<{ id: string; merchantId: bigint }>({
     name: 'payouts_to_reconsider',
     text: `select p.id, p.merchant_id as "merchantId" from payouts p
-            where p.step in ('held', 'queued') and p.merchant_id <> all ($2) and case
+            where p.step in ('held', 'queued') and p.reimburses is null and p.merchant_id <> all ($2) and case
                     when p.step = 'queued' then ${owes}
                     when p.held_reason = 'breaker' then not exists (select from breakers where name = 'payouts' and cleared_at is null)
                     when p.held_reason = 'receivable' then not ${owes}

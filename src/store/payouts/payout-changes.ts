@@ -10,7 +10,13 @@ import {
 import type { Sql } from '../postgres/connect.ts';
 
 export type PayoutChange = {
-  readonly payout: { readonly id: string; readonly merchantId: bigint; readonly sequence: number };
+  /** `reimburses`: a transaction; no merchant sees the history of a reimbursement. */
+  readonly payout: {
+    readonly id: string;
+    readonly merchantId: bigint;
+    readonly sequence: number;
+    readonly reimburses?: string | null;
+  };
   readonly from: readonly [PayoutStatus, PayoutStep];
   readonly event: PayoutEvent;
   /** Minor units: what it has cost the merchant, once that is known. */
@@ -36,17 +42,19 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       status: to[0],
       step: to[1],
       reason: change.reason ?? change.error ?? reason,
-      isAnnounced: change.from[0] !== to[0],
+      isAnnounced: change.from[0] !== to[0] && (change.payout.reimburses ?? null) === null,
+      isDisplaced: change.event === 'displaced',
     };
   });
   await sql.query({
     name: 'write_payout_changes',
     text: `with changes as (
-             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[], $9::numeric[])
-               as t(id, status, step, fee, error, completed_at, is_announced, held_reason, given_back))
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[], $9::numeric[], $10::bool[])
+               as t(id, status, step, fee, error, completed_at, is_announced, held_reason, given_back, is_displaced))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = coalesce(c.error, p.error),
                   completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
-                  given_back = coalesce(c.given_back, p.given_back), sequence = p.sequence + c.is_announced::int
+                  given_back = coalesce(c.given_back, p.given_back), sequence = p.sequence + c.is_announced::int,
+                  noted = p.noted and not c.is_displaced
              from changes c where p.id = c.id`,
     values: [
       rows.map((row) => row.payout.id),
@@ -58,6 +66,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       rows.map((row) => row.isAnnounced),
       rows.map((row) => row.heldReason ?? null),
       rows.map((row) => row.givenBack ?? null),
+      rows.map((row) => row.isDisplaced),
     ],
   });
   await insertPayoutEvents(
@@ -76,7 +85,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
 }
 
 export type PayoutEventRow = {
-  readonly payout: { readonly id: string; readonly merchantId: bigint; readonly sequence: number };
+  readonly payout: PayoutChange['payout'];
   /** `payout.<status>`, `payout.reorged` or `payout.returned`. */
   readonly type: string;
   readonly status: PayoutStatus;
@@ -105,7 +114,8 @@ export async function insertPayoutEvents(sql: Sql, events: readonly PayoutEventR
 }
 
 /** Announces something that is no change of status: the history's next number is taken. */
-export async function announcePayouts(sql: Sql, events: readonly PayoutEventRow[], atMs: number): Promise<void> {
+export async function announcePayouts(sql: Sql, all: readonly PayoutEventRow[], atMs: number): Promise<void> {
+  const events = all.filter(({ payout }) => (payout.reimburses ?? null) === null);
   if (events.length === 0) return;
   await sql.query({
     name: 'count_payout_events',

@@ -71,7 +71,7 @@ function viewOf(raw: Raw): PayoutView {
 export async function readPayout(sql: Sql, id: string): Promise<PayoutView | null> {
   const { rows } = await sql.query<Raw>({
     name: 'read_payout',
-    text: `select ${VIEWED} from payouts p where p.id = $1`,
+    text: `select ${VIEWED} from payouts p where p.id = $1 and p.reimburses is null`,
     values: [id],
   });
   const [raw] = rows;
@@ -125,7 +125,7 @@ function pageOf(filter: PayoutFilter) {
   if (lt !== null) wanted.push(compare(['created_at'], '<', [put(new Date(lt))]));
   const newest = (name: string, keys: readonly string[]) =>
     `order by ${[...keys, 'created_at', 'id'].map((key) => `${name}.${key} desc`).join()} limit (select $2::integer)`;
-  const page = `select * from payouts q where ${wanted.join(' and ')} ${newest('q', columns)}`;
+  const page = `select * from payouts q where q.reimburses is null and ${wanted.join(' and ')} ${newest('q', columns)}`;
   const each = [
     ...(isFiltered && status === null ? [`unnest('{${PAYOUT_STATUSES.join()}}'::text[]) s (value)`] : []),
     ...(isFiltered && method === null ? [`unnest('{${PAYOUT_METHODS.join()}}'::text[]) m (value)`] : []),
@@ -146,7 +146,7 @@ export async function listAllPayouts(
   const { rows } = await sql.query<Raw & { affiliate_id: string; step: PayoutStep }>({
     name: 'list_all_payouts',
     text: `select ${VIEWED}, p.step, m.affiliate_id from payouts p join merchants m on m.id = p.merchant_id
-            where case when $1::text is null then p.step <> 'ended' else p.status = $1 end order by p.created_at, p.id limit $2`,
+            where p.reimburses is null and case when $1::text is null then p.step <> 'ended' else p.status = $1 end order by p.created_at, p.id limit $2`,
     values: [wanted.status, wanted.limit],
   });
   return rows.map((row) => ({ ...viewOf(row), affiliateId: row.affiliate_id, step: row.step }));

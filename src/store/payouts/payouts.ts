@@ -49,6 +49,8 @@ export type PayoutRow = RequestedPayout & {
   readonly completedAtMs: number | null;
   /** The last event's number. */
   readonly sequence: number;
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
 };
 
 type Raw = {
@@ -76,9 +78,11 @@ type Raw = {
   created_at: Date;
   completed_at: Date | null;
   sequence: number;
+  reimburses: string | null;
 };
 const COLUMNS = `id, merchant_id, method, amount_text, currency, amount, fee_max, fee, destination, script, status, step, held_reason, usd_minor,
-  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence, source_currency, source_amount`;
+  needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence, source_currency, source_amount,
+  reimburses`;
 
 function fromRaw(raw: Raw): PayoutRow {
   return {
@@ -105,6 +109,7 @@ function fromRaw(raw: Raw): PayoutRow {
     createdAtMs: raw.created_at.getTime(),
     completedAtMs: raw.completed_at?.getTime() ?? null,
     sequence: raw.sequence,
+    reimburses: raw.reimburses,
   };
 }
 

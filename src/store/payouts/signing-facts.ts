@@ -18,7 +18,9 @@ export type PayoutFacts = {
   readonly intentKey: string;
   readonly intent: Uint8Array;
   readonly createdAtMs: number;
-  /** What the hold entry moved to the merchant's held account; 0 without such an entry. */
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
+  /** What the hold entry moved to the merchant's held account, or to what is payable to the customer; 0 without such an entry. */
   readonly held: bigint;
   /** An entry that releases the hold or pays it out exists. */
   readonly isHoldEnded: boolean;
@@ -85,6 +87,7 @@ type PayoutRow = {
   intent_key: string;
   intent: Buffer;
   created_at: Date;
+  reimburses: string | null;
   held: string;
   is_hold_ended: boolean;
 };
@@ -93,10 +96,12 @@ async function payoutsOf(sql: Sql, { batchId, payoutIds }: FactsWanted): Promise
   const { rows } = await sql.query<PayoutRow>({
     name: 'signing_payouts',
     text: `select p.id, p.merchant_id, p.method, p.currency, p.amount, p.fee_max, p.script, p.status, p.step, p.batch_id, p.intent_key, p.intent,
-                  p.created_at,
+                  p.created_at, p.reimburses,
                   coalesce((select -sum(l.amount)
                               from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
-                             where e.key = 'po:' || p.id || ':hold' and a.code = 'merchant:' || p.merchant_id || ':held:' || p.currency),
+                             where e.key = 'po:' || p.id || ':hold'
+                               and a.code = case when p.reimburses is null then 'merchant:' || p.merchant_id || ':held:' || p.currency
+                                                 else 'refund_payable:' || p.reimburses || ':' || p.currency end),
                            0) as held,
                   exists (select from ledger.entry e
                            where e.key = any (array['po:' || p.id || ':release', 'po:' || p.id || ':final', 'po:' || p.id || ':rest',
@@ -122,6 +127,7 @@ function factsOf(row: PayoutRow): PayoutFacts {
     intentKey: row.intent_key,
     intent: row.intent,
     createdAtMs: row.created_at.getTime(),
+    reimburses: row.reimburses,
     held: BigInt(row.held),
     isHoldEnded: row.is_hold_ended,
   };

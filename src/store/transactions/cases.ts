@@ -1,9 +1,10 @@
 // The transactions that the judge decides, locked and read together. case-facts.ts reads what the chains show, verdicts.ts writes the
 // differences.
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { CaseTransaction, MerchantDecision, ReviewCause } from '../../core/judge/case.ts';
+import type { CaseTransaction, MerchantDecision, Refund, ReviewCause } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { lockRefunds, UNNOTED } from '../payouts/reimbursements.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { storedRate } from './transactions.ts';
 
@@ -33,6 +34,7 @@ type TransactionRow = {
   /** The driver returns `-infinity` as a number. */
   due_at: Date | number | null;
   marks: bigint[] | null;
+  refunds: string[] | null;
 };
 
 export type LockedTransaction = {
@@ -41,12 +43,15 @@ export type LockedTransaction = {
   readonly verdict: Verdict;
   /** The due marks that were there before anything else was read. */
   readonly marks: readonly bigint[];
+  /** Reimbursements that have not ended, or of whose end nothing was noted yet. */
+  readonly refunds: readonly Refund[];
 };
 
 /**
  * Locks transactions until the database transaction ends, in the order of their ids, and reads them; those that do not exist (or are
  * another merchant's) are left out.
- * @param options.wait whether to wait for a row that another session holds; otherwise it is left out too
+ * @param options.wait whether to wait for a row that another session holds (a transaction's, or its reimbursement's); otherwise the
+ *   transaction is left out too
  */
 export async function lockTransactions(
   sql: Sql,
@@ -60,15 +65,23 @@ export async function lockTransactions(
                   t.window_ends_at, t.confirmed_at, t.succeeded_at, t.merchant_decision, t.review_cause, t.accepted_only_by_hand,
                   t.looked_up_at, t.lookup_wanted, t.sequence,
                   t.crypto_received, t.confirmed_from_height, t.confirmed_from_currency, t.due_at,
-                  (select array_agg(m.id) from due_marks m where m.transaction_id = t.id) as marks
+                  (select array_agg(m.id) from due_marks m where m.transaction_id = t.id) as marks, ${UNNOTED('t.id')} as refunds
              from transactions t where t.id = any ($1) and ($2::bigint is null or t.merchant_id = $2)
             order by t.id for no key update of t${options.wait ? '' : ' skip locked'}`,
     values: [ids, options.merchantId ?? null],
   });
-  return rows.map(lockedTransaction);
+  const refunds = await lockRefunds(
+    sql,
+    rows.flatMap((row) => row.refunds ?? []),
+    options,
+  );
+  return rows.flatMap((row) => {
+    const ours = refunds.get(row.id) ?? [];
+    return ours.length < (row.refunds?.length ?? 0) ? [] : [lockedTransaction(row, ours)];
+  });
 }
 
-function lockedTransaction(row: TransactionRow): LockedTransaction {
+function lockedTransaction(row: TransactionRow, refunds: readonly Refund[]): LockedTransaction {
   const transaction: CaseTransaction = {
     id: row.id,
     merchantId: row.merchant_id,
@@ -96,5 +109,5 @@ function lockedTransaction(row: TransactionRow): LockedTransaction {
     youngest: height === null || currency === null ? null : { height, currency },
     dueAtMs: row.due_at instanceof Date ? row.due_at.getTime() : row.due_at,
   };
-  return { transaction, verdict, marks: row.marks ?? [] };
+  return { transaction, verdict, marks: row.marks ?? [], refunds };
 }

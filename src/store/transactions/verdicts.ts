@@ -4,6 +4,7 @@ import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { postEntries } from '../ledger/ledger.ts';
+import { type RefundChange, writeRefundChanges } from '../payouts/reimbursements.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -34,9 +35,14 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
   await postEntries(
     sql,
     all.flatMap(({ steps, transaction, nowMs }) =>
-      steps.flatMap((step) => (step.kind === 'post' ? [{ entry: step.entry, transactionId: transaction.id, atMs: nowMs }] : [])),
+      steps.flatMap((step) => {
+        if (step.kind !== 'post') return [];
+        const { entry } = step;
+        return [{ entry, transactionId: transaction.id, payoutId: entry.refundId ?? null, atMs: nowMs }];
+      }),
     ),
   );
+  await writeRefundChanges(sql, all.flatMap(refundChangesOf));
   await inParts(all.flatMap(eventsOf), ROWS_AT_ONCE, (part) => insertEvents(sql, part));
   await updateTransactions(sql, all.filter(isChanged));
   await endDue(sql, all);
@@ -46,6 +52,13 @@ export async function writeCases(sql: Sql, all: readonly Judged[]): Promise<void
   );
   // last: watchers write these rows too, and wait for whoever has changed one
   await updateJudgedPayments(sql, all);
+}
+
+/** One that was taken by this verdict is written by whoever asked for it, as it is in the end. */
+function refundChangesOf({ steps, nowMs: atMs }: Judged): readonly RefundChange[] {
+  const changes = steps.flatMap((step) => (step.kind === 'refund' ? [step] : []));
+  const taken = new Set(changes.filter(({ change }) => change === 'taken').map(({ id }) => id));
+  return changes.flatMap(({ id, change }) => (change === 'taken' || taken.has(id) ? [] : [{ id, change, atMs }]));
 }
 
 type NewEvent = {
@@ -63,7 +76,7 @@ function eventsOf({ before, transaction, steps, nowMs }: Judged): readonly NewEv
   const of = { merchantId: transaction.merchantId, id: transaction.id, at: new Date(nowMs).toISOString() };
   let { status } = before.transaction;
   return steps.flatMap((step): NewEvent[] => {
-    if (step.kind === 'post') return [];
+    if (step.kind === 'post' || step.kind === 'refund') return [];
     const previous = status;
     if (step.kind === 'announce') {
       const reason = step.type.replace('transaction.', '').replaceAll('_', ' ');

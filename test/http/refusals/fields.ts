@@ -2,6 +2,7 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
+import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { invoice } from '../../support/invoice.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
@@ -203,16 +204,31 @@ export function refusesFields(calls: RefusedCalls): void {
     }
     await refused('resolveTransaction', 'not_resolvable', { transaction_id: calls.transactionId, action: 'accept' });
     await refused('resolveTransaction', 'missing_field', { transaction_id: calls.transactionId, action: 'reimburse' });
-    await refused('resolveTransaction', 'not_resolvable', {
-      transaction_id: calls.transactionId,
+    const { destination } = good('requestPayout');
+    const reimburse = (transaction_id: string, more: object = {}) => ({
+      transaction_id,
       action: 'reimburse',
-      destination: 'x',
+      destination,
+      ...more,
     });
-    await refused('resolveTransaction', 'currency_unavailable', {
-      transaction_id: calls.reviewId,
-      action: 'reimburse',
-      destination: 'x',
-    });
+    const wrong = (body: object, code: string) => refused('resolveTransaction', code, body as Record<string, unknown>);
+    await wrong(reimburse(calls.transactionId), 'not_resolvable');
+    for (const currency of ['LTC', 'ETH']) {
+      const to = currency === 'LTC' ? { destination: 'rltc1qqurswpc8qurswpc8qurswpc8qurswpc8ntpxlg' } : {};
+      await wrong(reimburse(calls.reviewId, { currency, ...to }), 'not_resolvable');
+    }
+    const [{ address }] = await calls.api.sql('select address from transactions where id = $1', [calls.foreignId]);
+    for (const to of ['x', 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4', address])
+      await wrong(reimburse(calls.reviewId, { destination: to }), 'invalid_destination');
+    await wrong(reimburse(calls.reviewId), 'amount_below_minimum');
+    await wrong(reimburse(calls.paidId), 'insufficient_balance');
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{elsewhere}'`);
+    await wrong(reimburse(calls.paidId), 'destination_not_allowed');
+    await calls.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
+    const rates = await calls.api.sql('delete from fee_rates returning currency, fee_rate');
+    await wrong(reimburse(calls.reviewId), 'currency_unavailable');
+    for (const { currency, fee_rate } of rates)
+      await saveFeeRate(calls.api.ctx.db, currency, BigInt(fee_rate), calls.api.ctx.ports.clock.now());
     await refused('auth', 'invalid_credentials', { username: 'nobody', password: 'wrong' });
     await refused('auth', 'invalid_credentials', { username: 'shop', password: 'wrong\u0000' });
   });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
+import { beginCursor } from '../../../src/store/chain/blocks.ts';
 import { fund, owe, tellFee } from '../../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD, type Reply } from '../api-server.ts';
 
@@ -17,8 +18,10 @@ type Ready = {
   api: ApiServer;
   rowsBefore: Record<string, number>;
   transactionId: string;
-  /** One that waits for a decision. */
+  /** One that waits for a decision, with less in suspense than a network fee. */
   reviewId: string;
+  /** One that is paid, whose credit is no longer in the balance. */
+  paidId: string;
   foreignId: string;
   /** Payouts: one that is processing, one that waits, one of another merchant. */
   payoutId: string;
@@ -65,6 +68,23 @@ export function openRefusedCalls() {
     ready.heldPayoutId = await ask('shop');
   }
 
+  /** Payments as the judge has booked them, far below any depth. */
+  async function openPaid(api: ApiServer): Promise<void> {
+    const hash = (digit: string): string => digit.repeat(64);
+    const tip = { height: 100, hash: hash('a'), previousHash: hash('b'), timeMs: api.ctx.ports.clock.now() };
+    await beginCursor(api.ctx.db, 'BTC', tip, tip.timeMs);
+    for (const [n, id, amount, place] of [
+      [1, ready.paidId, '99000000000', 'in_available'],
+      [2, ready.reviewId, '600', 'in_suspense'],
+    ] as const)
+      await api.sql(
+        `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, seen_at, caught_up_at, found_mined, noticed_at, present,
+                               value_rate, deposit_key, credited, ${place})
+           values ($1, 'BTC', $2, 0, $3, '', 'mempool', now(), now(), false, now(), true, 1, $4, $3, $3)`,
+        [id, hash(String(n)), amount, `test:${n}`],
+      );
+  }
+
   /** The same reply, after a look at whether it is a refusal that the operation's documents name. */
   function note(name: Name, reply: Reply): Reply {
     const code = reply.json?.error;
@@ -101,8 +121,11 @@ export function openRefusedCalls() {
     ready.transactionId = (await api.call('/create_transaction', request)).json.transaction_id;
     ready.reviewId = (await api.call('/create_transaction', request)).json.transaction_id;
     await api.sql(`update transactions set status = 'review', review_cause = 'late' where id = $1`, [ready.reviewId]);
+    ready.paidId = (await api.call('/create_transaction', request)).json.transaction_id;
+    await api.sql(`update transactions set status = 'succeeded', succeeded_at = now() where id = $1`, [ready.paidId]);
     ready.foreignId = (await api.call('/create_transaction', request, {}, 'other')).json.transaction_id;
     await openPayouts(api);
+    await openPaid(api);
     for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);
     ready.rowsBefore = await api.rowCounts();
   });

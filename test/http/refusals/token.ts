@@ -64,7 +64,7 @@ export function refusesTokens(calls: RefusedCalls): void {
     expect((await calls.api.call('/resolve_transaction', reimburse, {}, 'only.payments')).json.error).toBe(
       'insufficient_permissions',
     );
-    expect((await calls.api.call('/resolve_transaction', reimburse, {}, 'only.payouts')).json.error).toBe('currency_unavailable');
+    expect((await calls.api.call('/resolve_transaction', reimburse, {}, 'only.payouts')).json.error).toBe('invalid_destination');
     for (const change of [{ payout_approval_above: null }, { payout_allow_list: [] }, { payout_approval_above: '5' }]) {
       expect((await calls.api.call('/set_settings', change, {}, 'only.payments')).json.error).toBe('insufficient_permissions');
     }

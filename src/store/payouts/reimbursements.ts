@@ -1,0 +1,208 @@
+// Reimbursements: rows of payouts that send coins of a transaction back to its customer. The judge of the transaction reads them as facts, and
+// writes what follows for them from the transaction's payments.
+import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
+import type { Refund, RefundCoin } from '../../core/judge/case.ts';
+import type { PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
+import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import { arrayText } from '../postgres/array-text.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { inParts } from '../postgres/in-parts.ts';
+import { wakeDriver } from './outgoing-facts.ts';
+import { writePayoutChanges } from './payout-changes.ts';
+
+/** SQL: the ids of a transaction's reimbursements that have not ended, or of whose end the judge has taken no note. */
+export const UNNOTED = (transactionId: string): string =>
+  `(select array_agg(r.id) from payouts r where r.reimburses = ${transactionId} and not r.noted)`;
+
+type RefundRow = {
+  id: string;
+  reimburses: string;
+  currency: CurrencyCode;
+  part: Refund['part'];
+  amount: string;
+  status: PayoutStatus;
+  step: PayoutStep;
+  coins: readonly (readonly [id: string, available: string, suspense: string])[] | null;
+};
+
+function stateOf({ status, step }: RefundRow): Refund['state'] {
+  if (status === 'completed' || status === 'failed') return status;
+  if (step === 'held') return 'waiting';
+  return step === 'queued' ? 'ready' : 'committed';
+}
+
+/**
+ * Locks reimbursements until the database transaction ends, so that none of them is committed meanwhile, and reads them by transaction. The
+ * transactions are locked already.
+ * @param wait false: one that another session holds is left out
+ */
+export async function lockRefunds(
+  sql: Sql,
+  ids: readonly string[],
+  { wait }: { readonly wait: boolean },
+): Promise<ReadonlyMap<string, readonly Refund[]>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await sql.query<RefundRow>({
+    name: wait ? 'lock_refunds' : 'lock_free_refunds',
+    text: `with locked as materialized (
+             select id, reimburses, currency, part, amount, status, step, created_at from payouts where id = any ($1)
+              order by id for update${wait ? '' : ' skip locked'})
+           select l.*, (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
+                          from reimbursed_coins c where c.payout_id = l.id) as coins
+             from locked l order by l.created_at, l.id`,
+    values: [ids],
+  });
+  const refunds = rows.map((row) => ({
+    transactionId: row.reimburses,
+    refund: {
+      id: row.id,
+      currency: row.currency,
+      part: row.part,
+      total: BigInt(row.amount),
+      state: stateOf(row),
+      coins: new Map<bigint, RefundCoin>(
+        (row.coins ?? []).map(([id, available, suspense]) => [
+          BigInt(id),
+          { available: BigInt(available), suspense: BigInt(suspense) },
+        ]),
+      ),
+    },
+  }));
+  return new Map([...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)]));
+}
+
+/** A reimbursement as it was taken. Amounts in minor units. */
+export type NewRefund = {
+  readonly refund: Refund;
+  readonly transactionId: string;
+  readonly merchantId: bigint;
+  readonly currency: UtxoCode;
+  /** `refund.total`, as a decimal number. */
+  readonly amountText: string;
+  /** The largest share of a network fee that it may carry. */
+  readonly feeMax: bigint;
+  readonly destination: string;
+  readonly script: Uint8Array;
+  readonly intent: { readonly keyId: string; readonly signature: Uint8Array };
+  readonly createdAtMs: number;
+};
+
+const COINS_AT_ONCE = 5_000;
+
+/** Writes a reimbursement with its coins, and wakes the driver when its coins are deep enough already. */
+export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
+  const { refund } = made;
+  const isReady = refund.state === 'ready';
+  await sql.query({
+    name: 'insert_refund',
+    text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
+                                intent_key, intent, created_at, reimburses, part)
+             values ($1, $2, '${REIMBURSEMENT}', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+    values: [
+      refund.id,
+      made.merchantId,
+      made.amountText,
+      made.currency,
+      refund.total,
+      made.feeMax,
+      made.destination,
+      made.script,
+      isReady ? 'processing' : 'pending',
+      isReady ? 'queued' : 'held',
+      isReady ? null : 'not_final',
+      made.intent.keyId,
+      made.intent.signature,
+      new Date(made.createdAtMs),
+      made.transactionId,
+      refund.part,
+    ],
+  });
+  await inParts([...refund.coins], COINS_AT_ONCE, async (coins) => {
+    await sql.query({
+      name: 'insert_refund_coins',
+      text: `insert into reimbursed_coins (payout_id, payment_id, from_available, from_suspense)
+               select $1, * from unnest($2::bigint[], $3::numeric[], $4::numeric[])`,
+      values: [
+        refund.id,
+        arrayText(coins.map(([id]) => id)),
+        arrayText(coins.map(([, coin]) => coin.available)),
+        arrayText(coins.map(([, coin]) => coin.suspense)),
+      ],
+    });
+  });
+  if (isReady) await wakeDriver(sql);
+}
+
+/** A change of a reimbursement that the judge has found; its row is locked. */
+export type RefundChange = { readonly id: string; readonly change: 'ready' | 'lost' | 'noted'; readonly atMs: number };
+
+export async function writeRefundChanges(sql: Sql, changes: readonly RefundChange[]): Promise<void> {
+  for (const { id, change, atMs } of changes) {
+    if (change === 'ready') await move(sql, id, 'hold_ended', atMs);
+    if (change === 'lost') await move(sql, id, 'coins_lost', atMs);
+    if (change === 'ready') await wakeDriver(sql);
+    else await sql.query({ name: 'note_refund', text: 'update payouts set noted = true where id = $1', values: [id] });
+  }
+}
+
+async function move(sql: Sql, id: string, event: PayoutEvent, atMs: number): Promise<void> {
+  type Row = { id: string; merchantId: bigint; sequence: number; reimburses: string; status: PayoutStatus; step: PayoutStep };
+  const { rows } = await sql.query<Row>({
+    name: 'refund_to_move',
+    text: 'select id, merchant_id as "merchantId", sequence, reimburses, status, step from payouts where id = $1',
+    values: [id],
+  });
+  const row = rows[0] as Row;
+  const error = event === 'coins_lost' ? { error: 'coins_lost' } : {};
+  await writePayoutChanges(sql, [{ payout: row, from: [row.status, row.step], event, ...error }], atMs);
+}
+
+/** The judge looks at these transactions again. */
+export async function markReimbursing(sql: Sql, transactionIds: readonly string[]): Promise<void> {
+  if (transactionIds.length === 0) return;
+  await sql.query({
+    name: 'mark_reimbursing',
+    text: 'insert into due_marks (transaction_id) select distinct * from unnest($1::text[])',
+    values: [transactionIds],
+  });
+}
+
+/** What is shown of the latest reimbursement of a transaction. Minor units; `share` of the transaction on the chain that was signed last. */
+export type RefundView = {
+  readonly id: string;
+  readonly currency: UtxoCode;
+  readonly status: PayoutStatus;
+  readonly isNoted: boolean;
+  readonly total: bigint;
+  readonly feeMax: bigint;
+  readonly fee: bigint | null;
+  readonly share: bigint | null;
+  readonly txid: string | null;
+  readonly destination: string;
+  /** Minor units per 1,000 virtual bytes, as our nodes said last. */
+  readonly feeRate: bigint | null;
+};
+
+export async function latestRefund(sql: Sql, transactionId: string): Promise<RefundView | null> {
+  type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share'> & {
+    amount: string;
+    fee_max: string;
+    fee: string | null;
+    share: string | null;
+  };
+  const { rows } = await sql.query<Row>({
+    name: 'latest_refund',
+    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.destination, s.fee as share, s.txid,
+                  (select f.fee_rate from fee_rates f where f.currency = p.currency) as "feeRate"
+             from payouts p left join lateral (
+               select a.txid, h.fee from outgoing_shares h join outgoing_attempts a on a.id = h.attempt_id join outgoing_batches b on b.id = a.batch_id
+                where h.payout_id = p.id order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1) s on true
+            where p.reimburses = $1 order by p.created_at desc, p.id desc limit 1`,
+    values: [transactionId],
+  });
+  const [row] = rows;
+  if (row === undefined) return null;
+  const { amount, fee_max: feeMax, fee, share, ...rest } = row;
+  const minor = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
+  return { ...rest, total: BigInt(amount), feeMax: BigInt(feeMax), fee: minor(fee), share: minor(share) };
+}

@@ -1,0 +1,131 @@
+// The real `npm start` in the sandbox: coins of all five chains go back to their customers, from the decision to the block, while the worker is
+// killed. Each customer gets exactly one payment of what came in less the network fee, and the audit is green.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCli } from '../cli/run.ts';
+import { payoutClient, until } from '../support/payout-client.ts';
+import { dataFolderFor, type Service, startService } from '../support/service.ts';
+
+const TIMEOUT = 240_000;
+type Json = Record<string, unknown>;
+type Refund = { status: string; amount: string; fee: string; txid: string | null; destination: string };
+
+/** The depth that is final, and how its coins come to wait for a decision. */
+const COINS = [
+  { code: 'BTC', final: 6, from: 'succeeded' },
+  { code: 'LTC', final: 12, from: 'declined' },
+  { code: 'BCH', final: 10, from: 'review' },
+  { code: 'DASH', final: 12, from: 'declined' },
+  { code: 'DOGE', final: 60, from: 'review' },
+] as const;
+type Coin = (typeof COINS)[number];
+
+const { folder, remove } = dataFolderFor();
+const environment = { BURSAR_SANDBOX_BLOCK_SECONDS: '0', BURSAR_RATE_LIMIT_SCALE: '100' };
+let service: Service;
+let base = '';
+const { ask, signIn, isGreen } = payoutClient({ base: () => base, folder });
+
+beforeAll(async () => {
+  service = startService({ dataFolder: folder, environment });
+  base = await service.ready;
+  await signIn();
+}, TIMEOUT);
+afterAll(async () => {
+  await service.stop();
+  remove();
+}, TIMEOUT);
+
+const units = (amount: string): bigint => BigInt(amount.replace('.', ''));
+const mine = ({ code }: Pick<Coin, 'code'>, blocks: number) => ask('/sandbox/mine', { currency: code, blocks });
+const status = async (id: string): Promise<string> => (await ask('/check_transaction', { transaction_id: id })).status as string;
+const becomes = (id: string, wanted: string) =>
+  until(async () => ((await status(id)) === wanted ? wanted : null), `${id} is ${wanted}`);
+const refundOf = async (id: string): Promise<Refund | null> =>
+  (await ask('/check_transaction', { transaction_id: id, expand: ['refund'] })).refund as Refund | null;
+const outside = async (code: string): Promise<string> => (await ask('/sandbox/address', { currency: code })).address as string;
+const received = (code: string, at: string) =>
+  ask('/sandbox/receive', { currency: code, address: at }) as Promise<{ received: string; payments: Json[] }>;
+const reimburse = (id: string, destination: string, more: object = {}) =>
+  ask('/resolve_transaction', { transaction_id: id, action: 'reimburse', destination, ...more });
+async function create(code: string): Promise<{ id: string; amount: string }> {
+  const made = await ask('/create_transaction', { amount: '80.00', crypto_selected: code });
+  return { id: made.transaction_id as string, amount: made.crypto_amount as string };
+}
+/** Mines until the reimbursement is in a block, and returns it. */
+async function confirmed(id: string, coin: Coin): Promise<Refund> {
+  await mine(coin, coin.final);
+  await until(async () => (await refundOf(id))?.txid ?? null, `the reimbursement of ${id} is signed`);
+  return until(async () => {
+    await mine(coin, 1);
+    const now = await refundOf(id);
+    return now?.status === 'completed' ? now : null;
+  }, `the reimbursement of ${id} is confirmed`);
+}
+
+test('coins of every chain go back once, less the network fee, whatever dies on the way', { timeout: TIMEOUT }, async () => {
+  await ask('/set_settings', { late_payments: 'review' });
+  const all: { coin: Coin; id: string; amount: string; paid: bigint; to: string }[] = [];
+  for (const coin of COINS) {
+    const { id, amount } = await create(coin.code);
+    all.push({ coin, id, amount, paid: units(amount), to: await outside(coin.code) });
+  }
+  const half = (amount: string): string => (Number(amount) / 2).toFixed(8);
+  for (const one of all) {
+    if (one.coin.from === 'declined') one.paid = units(half(one.amount));
+    if (one.coin.from === 'declined') await ask('/sandbox/pay', { transaction_id: one.id, amount: half(one.amount) });
+    if (one.coin.from === 'succeeded') await ask('/sandbox/pay', { transaction_id: one.id });
+    if (one.coin.from !== 'review') await mine(one.coin, 2);
+  }
+  await ask('/sandbox/clock', { advance_seconds: 1_000 });
+  await signIn();
+  for (const one of all) {
+    if (one.coin.from === 'review') await ask('/sandbox/pay', { transaction_id: one.id });
+    if (one.coin.from === 'review') await mine(one.coin, 6);
+    await becomes(one.id, one.coin.from);
+  }
+  // earlier than final: taken, and waits
+  for (const { coin, id, to } of all) {
+    expect(await until(() => reimburse(id, to), 'it is taken')).toMatchObject({
+      transaction: { transaction_id: id, status: coin.from },
+    });
+    await expect(reimburse(id, to)).rejects.toThrow('not_resolvable');
+  }
+  expect(await refundOf(all[1]!.id)).toMatchObject({ status: 'pending', txid: null, destination: all[1]!.to });
+  process.kill(service.processOf('worker') as number, 'SIGKILL');
+  for (const { coin, id, paid, to } of all) {
+    const refund = await confirmed(id, coin);
+    await becomes(id, 'reimbursed');
+    expect(units(refund.amount) + units(refund.fee)).toBe(paid);
+    expect(units(refund.fee)).toBeGreaterThan(0n);
+    const arrived = await received(coin.code, to);
+    expect(arrived.payments).toMatchObject([{ txid: refund.txid, amount: refund.amount }]);
+    await mine(coin, coin.final);
+  }
+  for (const { coin, to } of all) expect((await received(coin.code, to)).payments).toHaveLength(1);
+  const { data } = await ask('/list_payouts');
+  expect(data).toEqual([]);
+  await isGreen();
+});
+
+test('an excess goes back from a paid transaction by the operator’s command, and the status stays', {
+  timeout: TIMEOUT,
+}, async () => {
+  const coin = COINS[0];
+  const { id, amount } = await create(coin.code);
+  await ask('/sandbox/pay', { transaction_id: id, amount: (Number(amount) * 1.5).toFixed(8) });
+  await mine(coin, coin.final);
+  await becomes(id, 'succeeded');
+  const to = await outside(coin.code);
+  const before = (await ask('/get_account_info')).balances as Json;
+  const { out, code } = await runCli(['review', 'reimburse', id, '--destination', to, '--part', 'excess', '--json'], {
+    BURSAR_DATA_DIR: folder,
+  });
+  expect([code, JSON.parse(out)]).toEqual([0, { transaction_id: id, status: 'succeeded' }]);
+  const refund = await confirmed(id, coin);
+  const excess = units((Number(amount) * 1.5).toFixed(8)) - units(amount);
+  expect(units(refund.amount) + units(refund.fee)).toBe(excess);
+  expect((await received(coin.code, to)).payments).toMatchObject([{ amount: refund.amount }]);
+  expect(await status(id)).toBe('succeeded');
+  expect((await ask('/get_account_info')).balances).toEqual(before);
+  await isGreen();
+});
