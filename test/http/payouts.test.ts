@@ -29,6 +29,26 @@ describe('request and check', () => {
     });
   });
 
+  test('by ach the fee is known at once, in dollars, and a trace number takes the place of the transaction', async () => {
+    const destination = 'ach:021000021:0042:savings';
+    const { status, json } = await request({ method: 'ach', amount: '100.1', destination, source_currency: 'btc' });
+    expect([status, json.payout]).toEqual([200, { ...json.payout, method: 'ach', amount: '100.1', status: 'processing' }]);
+    const { id } = json.payout;
+    const shown = {
+      ...json.payout,
+      fee: '1.01',
+      fee_currency: 'USD',
+      destination,
+      trace: null,
+      error: null,
+      held_reason: null,
+      completed_at: null,
+    };
+    expect(await check(id)).toEqual(shown);
+    const { data } = (await api.call('/list_payouts', { method: 'ach' })).json;
+    expect(data).toEqual([shown]);
+  });
+
   test('every standard kind of address of the network is a destination', async () => {
     for (const destination of [
       LEGACY,
