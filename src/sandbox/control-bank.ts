@@ -23,7 +23,7 @@ export async function bankControl(context: ControlContext, body: Body): Promise<
     return { action, files };
   }
   if (action === 'lose_answer') {
-    bank.loseNext();
+    bank.setTrouble({ ...bank.trouble(), fault: 'lose_answers', left: 1 });
     return { action };
   }
   return answerEntry(context, action, body);

@@ -68,31 +68,45 @@ async function reorg(context: ControlContext, body: Body): Promise<unknown> {
   return seen(context, { answer: { height, hash }, node });
 }
 
+/** Whether a body is about the bank, by the code that it uses there. */
+const isOf = ({ currency }: Body, code: 'ACH' | 'USD'): boolean =>
+  typeof currency === 'string' && currency.toUpperCase() === code;
+
 const FAULTS: readonly Fault[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
 
 async function trouble(context: ControlContext, body: Body): Promise<unknown> {
-  const node = requiredNode(context.nodes, body);
+  const isBank = isOf(body, 'ACH');
+  const node = isBank ? null : requiredNode(context.nodes, body);
+  const before = node?.state.trouble ?? context.bank.trouble();
+  const { down, fault, count } = troubleOf(body);
+  if (isBank && (fault === 'no_locks' || fault === 'forgets')) throw bad('fault', `${fault} is not for the bank`);
+  if (fault === 'no_locks' && node?.dialect.quorums !== true) throw bad('fault', 'no_locks is for DASH only');
+  if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is ended');
+  if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
+  const left = count ?? (fault === 'reject' ? 1 : null);
+  const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
+  if (node === null) context.bank.setTrouble(after);
+  else node.setTrouble(after);
+  if (node !== null && before.down !== after.down) await context.nudge(node.dialect.code);
+  return { currency: node?.dialect.code ?? 'ACH', down: after.down, fault: after.fault, for: after.left };
+}
+
+/** What a body asks for; one of `down` and `fault` is required. */
+function troubleOf(body: Body): {
+  readonly down: boolean | null;
+  readonly fault: Fault | null | undefined;
+  readonly count: number | null;
+} {
   const down = optionalFlag(body, 'down');
   const fault = oneOf(body, 'fault', FAULTS);
   const count = optionalWhole(body, 'for', 1, 1_000_000);
-  if (down === null && fault === undefined) {
-    throw new ControlRefusal(
-      400,
-      'missing_field',
-      `down (true or false) or fault (null or one of ${FAULTS.join(', ')}) is required`,
-      'down',
-    );
-  }
-  if (fault === 'no_locks' && !node.dialect.quorums) throw bad('fault', 'no_locks is for DASH only');
-  if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is ended');
-  if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
-  const before = node.state.trouble;
-  const left = count ?? (fault === 'reject' ? 1 : null);
-  const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
-  node.setTrouble(after);
-  const answer = { currency: node.dialect.code, down: after.down, fault: after.fault, for: after.left };
-  if (before.down !== after.down) await context.nudge(node.dialect.code);
-  return answer;
+  if (down !== null || fault !== undefined) return { down, fault, count };
+  throw new ControlRefusal(
+    400,
+    'missing_field',
+    `down (true or false) or fault (null or one of ${FAULTS.join(', ')}) is required`,
+    'down',
+  );
 }
 
 async function advanceClock(context: ControlContext, body: Body): Promise<unknown> {
@@ -178,9 +192,6 @@ async function user(context: ControlContext, body: Body): Promise<unknown> {
   return made;
 }
 
-/** Dollars are in the bank, on no chain. */
-const isDollars = ({ currency }: Body): boolean => typeof currency === 'string' && currency.toUpperCase() === 'USD';
-
 /** A control for something that this version does not simulate (Lightning). */
 const notYet =
   (what: string): Control =>
@@ -197,7 +208,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
   reorg,
   node: trouble,
   address: async (context, body) => outsideAddress(context, body),
-  receive: async (context, body) => (isDollars(body) ? receivedInBank(context, body) : receivedOutside(context, body)),
+  receive: async (context, body) => (isOf(body, 'USD') ? receivedInBank(context, body) : receivedOutside(context, body)),
   clock: advanceClock,
   rates,
   merchant,

@@ -169,6 +169,8 @@ describe('mine, reorg, double_spend', () => {
     ['node', { currency: 'BTC', fault: 'no_locks' }, 400, 'invalid_request', 'fault'],
     ['node', { currency: 'BTC', down: 1 }, 400, 'invalid_request', 'down'],
     ['node', { currency: 'BTC', down: true, for: 2 }, 400, 'invalid_request', 'for'],
+    ['node', { currency: 'ACH', fault: 'forgets' }, 400, 'invalid_request', 'fault'],
+    ['node', { currency: 'ACH' }, 400, 'missing_field', 'down'],
     ['receive', { currency: 'BTC', address: 'nonsense' }, 400, 'invalid_request', 'address'],
     ['receive', { currency: 'USD', address: 'ach:1:2' }, 400, 'invalid_request', 'address'],
     ['rates', { XMR: '1.00' }, 400, 'unsupported_currency', 'XMR'],

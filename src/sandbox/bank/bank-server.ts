@@ -1,5 +1,6 @@
 // The HTTP interface of the simulated bank, below /bank: files by name and hash, and reports until they are acknowledged.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Bank } from './bank.ts';
 
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
@@ -13,22 +14,36 @@ type Asked = {
   readonly body: string;
 };
 
-/** Answers a request of our service. */
-export function answerBank(bank: Bank, asked: Asked, response: ServerResponse): void {
+const HANG_MS = 60_000;
+
+/** Answers a request of our service, with the bank's present trouble. */
+export async function answerBank(bank: Bank, asked: Asked, response: ServerResponse): Promise<void> {
   const { request } = asked;
+  const { down, fault } = bank.trouble();
+  if (down) return void request.socket.destroy();
+  const isHandOver = request.method === 'PUT';
   const said = answerOf(bank, asked);
-  if (said === 'lost') request.socket.destroy();
-  else if (said === null) response.writeHead(404).end();
+  const concerned = fault === 'hang' || isHandOver;
+  if (fault !== null && concerned) countDown(bank);
+  if (fault === 'lose_answers' && concerned) return void request.socket.destroy();
+  if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
+  if (said === null) response.writeHead(404).end();
   else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
 }
 
+/** Counts one of the calls that a fault lasts for. */
+function countDown(bank: Bank): void {
+  const trouble = bank.trouble();
+  if (trouble.left === null) return;
+  const left = trouble.left - 1;
+  bank.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
+}
+
 /** Null when there is nothing at this path. */
-function answerOf(bank: Bank, { request, path: [section, name = ''], sha256, body }: Asked): object | 'lost' | null {
+function answerOf(bank: Bank, { request, path: [section, name = ''], sha256, body }: Asked): object | null {
   if (section === 'files' && NAME.test(name) && HASH.test(sha256)) {
     if (request.method === 'GET') return bank.ask(sha256);
-    if (request.method !== 'PUT') return null;
-    const { answer, isLost } = bank.take(name, sha256, body);
-    return isLost ? 'lost' : answer;
+    return request.method === 'PUT' ? bank.take(name, sha256, body) : null;
   }
   if (section !== 'reports') return null;
   if (request.method === 'GET') return bank.news();

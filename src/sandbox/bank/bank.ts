@@ -3,6 +3,7 @@
 import { easternTime, returnsEndMs, settlementDate, settlementMs } from '../../core/ach/banking-days.ts';
 import { changeAddenda, type NachaEntry, returnAddenda, writeNachaFile } from '../../core/ach/nacha-file.ts';
 import { NachaMalformed, type ReadEntry, readNachaFile } from '../../core/ach/nacha-reader.ts';
+import type { Trouble } from '../utxo/chain-state.ts';
 import { openJournal } from '../utxo/journal.ts';
 
 /** What the simulated bank is called, and what it knows of its only customer. */
@@ -30,7 +31,7 @@ type Line =
   | { readonly kind: 'cut_off'; readonly atMs: number }
   | { readonly kind: 'over'; readonly name: string }
   | { readonly kind: 'answer'; readonly trace: string; readonly code: string; readonly isReturn: boolean; readonly atMs: number }
-  | { readonly kind: 'lose'; readonly isOn: boolean }
+  | { readonly kind: 'trouble'; readonly trouble: Trouble }
   | { readonly kind: 'read'; readonly id: string };
 
 export type FileAnswer =
@@ -48,7 +49,7 @@ export function openBank(path: string, now: () => number) {
   let reports: Report[] = [];
   let number = 0;
   let cutOffMs: number | null = null;
-  let losesNext = false;
+  let trouble: Trouble = { down: false, fault: null, left: null };
 
   function apply(line: Line): void {
     if (line.kind === 'file') {
@@ -57,7 +58,7 @@ export function openBank(path: string, now: () => number) {
       files.set(line.sha256, { name: line.name, sha256: line.sha256, entries, settlesOn, isOver: false });
     } else if (line.kind === 'refused') refused.set(line.sha256, line.reason);
     else if (line.kind === 'cut_off') cutOffMs = line.atMs;
-    else if (line.kind === 'lose') losesNext = line.isOn;
+    else if (line.kind === 'trouble') trouble = line.trouble;
     else if (line.kind === 'read') reports = reports.filter(({ id }) => id !== line.id);
     else if (line.kind === 'over') {
       for (const file of files.values()) if (file.name === line.name) file.isOver = true;
@@ -82,17 +83,15 @@ export function openBank(path: string, now: () => number) {
   }
 
   return {
-    /** Takes a file, whoever knows of it: the same bytes are a duplicate. `isLost`: the answer must not be given. */
-    take(name: string, sha256: string, content: string): { readonly answer: FileAnswer; readonly isLost: boolean } {
-      const isLost = losesNext;
+    /** Takes a file, whoever knows of it: the same bytes are a duplicate. */
+    take(name: string, sha256: string, content: string): FileAnswer {
       const before = this.ask(sha256);
-      if (before.state !== 'never')
-        return { answer: before.state === 'accepted' ? { state: 'duplicate' } : before, isLost: false };
-      const reason = problemOf(content);
+      if (before.state === 'accepted') return { state: 'duplicate' };
+      if (before.state === 'refused') return before;
+      const reason = trouble.fault === 'reject' ? 'the bank takes no files of this company today' : problemOf(content);
       if (reason === null) write({ kind: 'file', name, sha256, content, atMs: now() });
       else write({ kind: 'refused', name, sha256, reason });
-      if (isLost) write({ kind: 'lose', isOn: false });
-      return { answer: reason === null ? { state: 'accepted' } : { state: 'refused', reason }, isLost };
+      return this.ask(sha256);
     },
     ask(sha256: string): FileAnswer {
       const reason = refused.get(sha256);
@@ -105,7 +104,8 @@ export function openBank(path: string, now: () => number) {
     },
     /** Asks for what waits, as at the end of a business day. */
     cutOff: () => write({ kind: 'cut_off', atMs: now() }),
-    loseNext: () => write({ kind: 'lose', isOn: true }),
+    trouble: (): Trouble => trouble,
+    setTrouble: (after: Trouble): void => write({ kind: 'trouble', trouble: after }),
     /** Makes the settlement date of every file, and the days of returns after it, over now; returns their names. */
     settle(): readonly string[] {
       const open = [...files.values()].filter(({ isOver }) => !isOver).map(({ name }) => name);
