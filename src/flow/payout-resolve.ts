@@ -4,6 +4,7 @@ import { completeEntries, giveBackEntries, type PostedPayout, releaseEntry, sign
 import { Refusal } from '../core/refusal.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
 import { bookedFee, lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../store/payouts/payouts.ts';
+import { markReimbursing } from '../store/payouts/reimbursements.ts';
 import type { Context } from './context.ts';
 
 export type Resolution = {
@@ -39,6 +40,7 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
     );
     await wakeHeldJob(sql);
+    await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
     const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
     return outcome === 'paid'
       ? movePayout(sql, payout, 'resolved_paid', { fee: booked ?? 0n, completedAtMs: atMs, reason, atMs })
@@ -53,5 +55,7 @@ function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint):
 }
 
 function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
-  return booked === null ? [releaseEntry(payout, owed)] : giveBackEntries(payout, booked, owed);
+  if (booked !== null) return giveBackEntries(payout, booked, owed);
+  // the judge of its transaction says where the coins of a reimbursement belong
+  return payout.reimburses === null ? [releaseEntry(payout, owed)] : [];
 }

@@ -15,7 +15,13 @@ import { giveUpBatch, insertBatch, lockCoins, nextOwnIndex, type SpendableCoin }
 import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
 import { writePayoutChanges } from '../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow } from '../store/payouts/payouts.ts';
-import { forgottenCoins, knownOwnScripts, resolveMovement, unsignedPayouts } from '../store/payouts/unknown-movements.ts';
+import {
+  forgottenCoins,
+  knownOwnScripts,
+  paysPayout,
+  resolveMovement,
+  unsignedPayouts,
+} from '../store/payouts/unknown-movements.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
 import { addAttempt } from './payout-progress.ts';
@@ -107,14 +113,22 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed }: 
   const asked =
     signed === null
       ? await unsignedPayouts(sql, currency)
-      : signed.payouts.map(({ id, script, amount }) => ({ id, script: script.toString('hex'), amount }));
+      : signed.payouts.map(({ id, script, amount, feeMax, reimburses }) => {
+          const least = reimburses === null ? amount : minus(amount, feeMax);
+          return { id, script: script.toString('hex'), amount, least, reimburses };
+        });
   const left = new Set<OutputFacts>(facts.outputs);
   const ids: string[] = [];
-  for (const { id, script, amount } of asked) {
-    const output = [...left].find((one) => one.script === script && one.amountMinor === amount);
-    if (output === undefined) continue;
+  let paid = 0n;
+  let first: (typeof asked)[number] | null = null;
+  for (const payout of asked) {
+    const output = [...left].find((one) => paysPayout(one, payout));
+    // payouts and reimbursements are never paid by one transaction
+    if (output === undefined || (first !== null && (first.reimburses === null) !== (payout.reimburses === null))) continue;
+    first ??= payout;
     left.delete(output);
-    ids.push(id);
+    ids.push(payout.id);
+    paid = plus(paid, output.amountMinor);
   }
   const locked = await lockPayouts(sql, ids);
   const payouts = ids.map((id) => locked.find((payout) => payout.id === id)).filter((payout) => payout !== undefined);
@@ -122,7 +136,6 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed }: 
   const change = await changeOf(ctx, sql, key, [...left]);
   if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
   const foreign = sum([...left].map((output) => output.amountMinor));
-  const paid = sum(payouts.map(({ amount }) => amount));
   const whole = minus(sum(coins.map(({ amount }) => amount)), plus(plus(paid, foreign), change?.amount ?? 0n));
   // each pays the same part
   const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);

@@ -17,6 +17,7 @@ import {
   checkedHeight,
   knownOwnScripts,
   openMovements,
+  paysPayout,
   saveChecked,
   signedHere,
   type UnknownMovement,
@@ -206,9 +207,7 @@ async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence)
     const { txid, spends, outputs } = facts;
     for (const { txid: from, vout } of spends) explained.add(`${from}:${vout}`);
     if (ours.has(txid)) continue;
-    const paid = wanted.payouts.filter(({ script, amount }) =>
-      outputs.some((output) => output.script === script && output.amountMinor === amount),
-    );
+    const paid = wanted.payouts.filter((payout) => outputs.some((output) => paysPayout(output, payout)));
     for (const { id } of paid) payoutIds.add(id);
     const hasChange = outputs.some(({ script }) => wanted.next.has(script) && !givenOut.has(script));
     // whoever pays the destination of a payout himself holds up that payout only

@@ -2,7 +2,7 @@
 // writes what follows for them from the transaction's payments.
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
 import type { Refund, RefundCoin } from '../../core/judge/case.ts';
-import type { PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
+import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -22,11 +22,14 @@ type RefundRow = {
   amount: string;
   status: PayoutStatus;
   step: PayoutStep;
+  held_reason: HeldReason | null;
   coins: readonly (readonly [id: string, available: string, suspense: string])[] | null;
 };
 
-function stateOf({ status, step }: RefundRow): Refund['state'] {
+function stateOf({ status, step, held_reason: reason }: RefundRow): Refund['state'] {
   if (status === 'completed' || status === 'failed') return status;
+  // it may have left: an operator finds out
+  if (reason === 'unknown_outcome') return 'committed';
   if (step === 'held') return 'waiting';
   return step === 'queued' ? 'ready' : 'committed';
 }
@@ -45,7 +48,7 @@ export async function lockRefunds(
   const { rows } = await sql.query<RefundRow>({
     name: wait ? 'lock_refunds' : 'lock_free_refunds',
     text: `with locked as materialized (
-             select id, reimburses, currency, part, amount, status, step, created_at from payouts where id = any ($1)
+             select id, reimburses, currency, part, amount, status, step, held_reason, created_at from payouts where id = any ($1)
               order by id for update${wait ? '' : ' skip locked'})
            select l.*, (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
                           from reimbursed_coins c where c.payout_id = l.id) as coins

@@ -116,18 +116,33 @@ export async function forgottenCoins(
 }
 
 /** A payout that nothing was signed for. */
-export type UnsignedPayout = { readonly id: string; readonly script: string; readonly amount: bigint };
+export type UnsignedPayout = {
+  readonly id: string;
+  readonly script: string;
+  /** The most and the least that its output has: of a reimbursement the network fee is taken from it. */
+  readonly amount: bigint;
+  readonly least: bigint;
+  /** The transaction whose coins go back; null for a payout. */
+  readonly reimburses: string | null;
+};
 
 /** Payouts of a currency that are open and that no stored signature pays: a transaction that pays one was forgotten, or is a stranger's. */
 export async function unsignedPayouts(sql: Sql, currency: UtxoCode): Promise<readonly UnsignedPayout[]> {
-  const { rows } = await sql.query<{ id: string; script: string; amount: string }>({
+  type Row = { id: string; script: string; amount: string; least: string; reimburses: string | null };
+  const { rows } = await sql.query<Row>({
     name: 'unsigned_payouts',
-    text: `select p.id, encode(p.script, 'hex') as script, p.amount from payouts p
+    text: `select p.id, encode(p.script, 'hex') as script, p.amount, p.reimburses,
+                  case when p.reimburses is null then p.amount else p.amount - p.fee_max end as least from payouts p
             where p.currency = $1 and p.step <> 'ended' and p.script is not null
               and not exists (select 1 from outgoing_shares s where s.payout_id = p.id) order by p.created_at, p.id`,
     values: [currency],
   });
-  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount), least: BigInt(row.least) }));
+}
+
+/** Whether an output is what such a payout asks for. */
+export function paysPayout(output: { readonly script: string; readonly amountMinor: bigint }, payout: UnsignedPayout): boolean {
+  return output.script === payout.script && output.amountMinor <= payout.amount && output.amountMinor >= payout.least;
 }
 
 /** Those of the transactions that were signed here. */
