@@ -37,23 +37,16 @@ export type MakingFile = {
 export type MadeFile = 'made' | 'nothing' | 'stopped' | 'too_many_files';
 
 /**
- * Puts payouts that wait into a file; from here on only what the bank says ends them. A copy in our folder that this database does not know
- * means that the database was put back, and a payout that no API has signed that somebody wrote it there: both stop payouts.
+ * Puts payouts that wait into a file; from here on only what the bank says ends them. Nothing is made while our folder has a copy that this
+ * database does not know; a payout that no API has signed stops payouts.
  */
 export async function makeAchFile(ctx: Context, making: MakingFile): Promise<MadeFile> {
   return ctx.db.transaction(async (sql) => {
     if ((await openBreakers(sql)).length > 0) return 'stopped';
     await lockAchFiles(sql);
     const names = await readAchNames(sql);
-    const forgotten = making.kept.filter((name) => !names.has(name));
-    if (forgotten.length > 0) {
-      await stop(
-        ctx,
-        sql,
-        forgotten.map((name) => `this database does not know bank file ${name}: it is older than what was handed over`),
-      );
-      return 'stopped';
-    }
+    // the next look writes it back
+    if (making.kept.some((name) => !names.has(name))) return 'stopped';
     const queued = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
     const foreign = queued.filter((payout) => !making.isIntended(intentOf(ctx, payout), payout.intentKey, payout.intent));
     if (foreign.length > 0) {
@@ -131,6 +124,7 @@ async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: 
     bytes,
     sha256: createHash('sha256').update(bytes).digest(),
     credits: sum(entries.map(({ cents }) => cents)),
+    state: 'built',
     settlesOn,
     returnsEndMs: returnsEndMs(settlesOn),
     atMs,

@@ -187,9 +187,9 @@ export async function cancelPayout(
     }
     const { merchantId, source } = payout;
     const currency = paidFrom(payout);
-    // coins that were paid out of a forgotten batch are found on the chain; a bank file that was forgotten is found in our folder
-    if (source === null && (await notComparedSince(sql)).has(currency)) {
-      const message = 'The server was started again and compares its coins with the chain first; try again in a minute.';
+    // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
+    if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) {
+      const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
     const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });

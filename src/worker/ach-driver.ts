@@ -9,6 +9,7 @@ import { NachaMalformed, type ReadFile, readNachaFile } from '../core/ach/nacha-
 import type { PayoutIntent } from '../core/payouts/intent.ts';
 import { makeAchFile } from '../flow/ach-files.ts';
 import { acknowledgeFile, bookNotice, bookReturn, completeFile, refuseFile } from '../flow/ach-progress.ts';
+import { restoreAchFile } from '../flow/ach-restore.ts';
 import type { Context } from '../flow/context.ts';
 import { openBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import {
@@ -18,8 +19,10 @@ import {
   leaseAchFile,
   moveAchFile,
   noteAchLook,
+  readAchNames,
   setAchOver,
 } from '../store/payouts/ach-files.ts';
+import { isComparedSince, saveChecked } from '../store/payouts/unknown-movements.ts';
 import type { Job } from './loop.ts';
 
 export const ACH_JOB = 'ach';
@@ -53,6 +56,7 @@ export function achJob(ctx: Context, options: AchOptions): Job {
 }
 
 async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<void> {
+  if (!(await isWhole(ctx, options))) return;
   const cutOffMs = await readNews(ctx, options);
   if (cutOffMs !== null) await makeFiles(ctx, options, Math.max(cutOffMs, lastCutOff(nowMs)));
   await handOver(ctx, options);
@@ -60,12 +64,33 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<v
   if (cutOffMs !== null) for (const name of await endedAchFiles(ctx.db, nowMs)) await completeFile(ctx, name);
 }
 
+/**
+ * Whether this database knows every file of our folder, and what the bank has said since: one that was put back may have forgotten both, and
+ * gets them back. Reports are compared once after each start of PostgreSQL; before that nothing is paid, and nothing is cancelled.
+ */
+async function isWhole(ctx: Context, { files, onTrouble }: AchOptions): Promise<boolean> {
+  const known = await readAchNames(ctx.db);
+  for (const name of (await files.names()).filter((one) => !known.has(one))) {
+    const how = await restoreAchFile(ctx, { name, bytes: await files.read(name) });
+    onTrouble(
+      `bank file ${name} was not in the database: ${how === 'contradicts' ? 'payouts are stopped' : 'it is written back'}`,
+    );
+    if (how === 'contradicts') return false;
+  }
+  if (await isComparedSince(ctx.db, 'USD')) return true;
+  for (const report of await files.reports()) if ((await bookReport(ctx, report, () => undefined)) === 'later') return false;
+  await saveChecked(ctx.db, 'USD', 0);
+  return true;
+}
+
 /** Books what the bank has reported. Null when that could not be read, or not all of it be booked; else when the bank asked for what waits. */
-async function readNews(ctx: Context, { bank, onTrouble }: AchOptions): Promise<number | null> {
+async function readNews(ctx: Context, { bank, files, onTrouble }: AchOptions): Promise<number | null> {
   try {
     const { cutOffMs, reports } = await bank.news();
     for (const report of reports) {
-      if (!(await bookReport(ctx, report, onTrouble))) return null;
+      const how = await bookReport(ctx, report, onTrouble);
+      if (how === 'later') return null;
+      if (how === 'booked') await files.keepReport(report);
       await bank.acknowledge(report.id);
     }
     return cutOffMs ?? Number.NEGATIVE_INFINITY;
@@ -76,16 +101,24 @@ async function readNews(ctx: Context, { bank, onTrouble }: AchOptions): Promise<
   }
 }
 
-/** False when it must be booked later. */
-async function bookReport(ctx: Context, report: BankReport, onTrouble: (what: string) => void): Promise<boolean> {
+/** `later`: it must be booked before anything that follows; `foreign`: something of it is not ours. */
+type Booked = 'booked' | 'later' | 'foreign';
+
+async function bookReport(ctx: Context, report: BankReport, onTrouble: (what: string) => void): Promise<Booked> {
   if (report.kind === 'over') await setAchOver(ctx.db, report.file);
   else if (report.kind === 'refused') await refuseFile(ctx, report.file, report.reason);
   else {
     const entries = entriesOf(report, onTrouble);
-    for (const entry of entries ?? []) if (!(await bookEntry(ctx, entry, onTrouble))) return false;
-    return entries !== null;
+    if (entries === null) return 'later';
+    let isForeign = false;
+    for (const entry of entries) {
+      const how = await bookEntry(ctx, entry, onTrouble);
+      if (how === 'later') return 'later';
+      if (how === 'foreign') isForeign = true;
+    }
+    if (isForeign) return 'foreign';
   }
-  return true;
+  return 'booked';
 }
 
 /** Null for a file that cannot be read: it stays with the bank, and is told until a person has looked at it. */
@@ -102,23 +135,23 @@ function entriesOf(
   }
 }
 
-async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], onTrouble: (what: string) => void): Promise<boolean> {
+async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], onTrouble: (what: string) => void): Promise<Booked> {
   if (entry.change !== null) {
     const isOurs = await bookNotice(ctx, entry.change);
     onTrouble(
       `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
     );
-    return true;
+    return isOurs ? 'booked' : 'foreign';
   }
   if (entry.returned === null) {
     onTrouble(`entry ${entry.trace} in a report of the bank is no return`);
-    return true;
+    return 'foreign';
   }
   const how = await bookReturn(ctx, { ...entry.returned, cents: entry.cents });
   if (how === 'unpriced') onTrouble(`the return of trace number ${entry.returned.trace} waits for a rate`);
   if (how === 'unknown')
     onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
-  return how !== 'unpriced';
+  return how === 'unpriced' ? 'later' : how === 'unknown' ? 'foreign' : 'booked';
 }
 
 async function makeFiles(ctx: Context, { files, origin, intents, onTrouble }: AchOptions, cutOffMs: number): Promise<void> {

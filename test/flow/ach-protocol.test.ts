@@ -1,11 +1,16 @@
 // The protocol between us and a bank, as it was model-checked (AchPayout): each guard, by the name that it has there, is held by a test in which
 // money would be lost or doubled without it. And the invariants that would show it.
+
+import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { writeNachaFile } from '../../src/core/ach/nacha-file.ts';
 import { requestAchPayout } from '../../src/flow/ach-request.ts';
+import { cancelPayout } from '../../src/flow/payout-life.ts';
+import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { testBank } from '../support/bank.ts';
-import { BTC, ctx, ledgerFindings, row, shopWith, world } from './payout-merchants.ts';
+import { approvalAbove, BTC, ctx, ledgerFindings, refusedWith, row, shopWith, world } from './payout-merchants.ts';
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;
@@ -156,17 +161,72 @@ describe('AchPayout', () => {
 });
 
 describe('a database that was put back', () => {
-  test('does not know a file of our folder: payouts stop, and nothing is handed over', async () => {
-    await requested();
+  test('does not know what a file of our folder pays: payouts stop by its name, and nothing is handed over or cancelled', async () => {
+    const id = await requested();
+    const merchantId = BigInt((await row(id)).merchant_id as string);
     bank.copies.set('2026-05-30-Z', new Uint8Array([1]));
+    await world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
     await bank.look();
     expect(bank.executed).toEqual([]);
     const { rows } = await world.admin.query('select tripped_by, findings from breakers where cleared_at is null');
     expect(rows).toEqual([{ tripped_by: ['INV-20'], findings: [expect.stringContaining('2026-05-30-Z')] }]);
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+    // a person has asked the bank, and moved it away
     bank.copies.delete('2026-05-30-Z');
     await clearBreakers(ctx.db, 'test', world.now());
     await bank.look();
     expect(bank.executed).toHaveLength(1);
+  });
+
+  test('cancels nothing before our folder was compared', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '50');
+    const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
+    const { id: payoutId } = await requestAchPayout(ctx, asked);
+    await world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId }))).toBe('payout_not_cancellable');
+    await bank.look();
+    expect((await cancelPayout(ctx, { merchantId, payoutId })).error).toBe('cancelled');
+  });
+
+  test('gets back a file that was made for payouts which it still holds back, and asks the bank for it', async () => {
+    const merchantId = await shopWith(BTC);
+    const asked = { merchantId, amount: '100', destination: 'ach:021000021:4711:savings', sourceCurrency: null };
+    await approvalAbove(merchantId, '50');
+    const { id, amount } = await requestAchPayout(ctx, asked);
+    // as the file was made that this copy does not know
+    const text = writeNachaFile({
+      origin: SANDBOX_BANK,
+      date: '2026-05-31',
+      time: '2000',
+      modifier: 'Y',
+      entryClass: 'CCD',
+      description: 'PAYOUT',
+      effective: '2026-06-01',
+      entries: [
+        {
+          transactionCode: 32,
+          routing: '021000021',
+          account: '4711',
+          cents: amount,
+          id: id.slice(-15),
+          name: 'SHOP',
+          trace: '091000010005000',
+        },
+      ],
+    });
+    const bytes = new TextEncoder().encode(text);
+    bank.copies.set('2026-05-31-Y', bytes);
+    bank.executed.push({ name: '2026-05-31-Y', bytes, sha256: createHash('sha256').update(bytes).digest() });
+    await bank.look();
+    expect(await row(id)).toMatchObject({ status: 'processing', step: 'batched' });
+    expect(await entryOf(id)).toEqual({ trace: '091000010005000', state: 'acked', name: '2026-05-31-Y' });
+    expect(times('2026-05-31-Y')).toBe(1);
+    await bank.look();
+    const next = await requested();
+    await bank.look();
+    expect(Number((await entryOf(next)).trace)).toBeGreaterThan(91_000_010_005_000);
+    expect(await ledgerFindings()).toEqual([]);
   });
 });
 

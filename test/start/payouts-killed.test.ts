@@ -67,7 +67,7 @@ async function restarted(meanwhile: () => void): Promise<void> {
   await signIn();
 }
 
-test('a database put back to before a payout was sent: what the signer has signed is written back, and nothing is paid twice', {
+test('a database put back to before payouts were sent: what was signed, and the bank files of our folder, are written back; nothing is paid twice', {
   timeout: TIMEOUT,
 }, async () => {
   await ask('/set_settings', { payout_approval_above: '1.00' });
@@ -75,12 +75,23 @@ test('a database put back to before a payout was sent: what the signer has signe
   const { payout: waiting } = await ask('/request_payout', { method: 'bitcoin', amount: '0.001', destination: to });
   const { id } = waiting as { id: string };
   expect(waiting).toMatchObject({ status: 'pending' });
+  const accounts = ['ach:021000021:70001', 'ach:021000021:70002'];
+  const byBank = [];
+  for (const destination of accounts) {
+    const { payout: made } = await ask('/request_payout', { method: 'ach', amount: '100', destination });
+    byBank.push((made as { id: string }).id);
+  }
+  const [paid = '', sentBack = ''] = byBank;
   const copy = `${databaseFolder()}-copy`;
   await restarted(() => execFileSync('cp', ['-a', databaseFolder(), copy]));
-  await runCli(['payout', 'approve', id], { BURSAR_DATA_DIR: folder });
+  for (const one of [id, paid, sentBack]) await runCli(['payout', 'approve', one], { BURSAR_DATA_DIR: folder });
   const { txid } = await sent(id);
   await mine();
   await becomes(id, 'completed');
+  await ask('/sandbox/bank', { action: 'settle' });
+  const { trace } = await becomes(paid, 'completed');
+  await ask('/sandbox/bank', { action: 'return', payout_id: sentBack });
+  await becomes(sentBack, 'failed');
   // what else was asked for since is lost with the copy: its money must not leave either
   await restarted(() => {
     rmSync(databaseFolder(), { recursive: true });
@@ -88,6 +99,14 @@ test('a database put back to before a payout was sent: what the signer has signe
   });
   const again = await becomes(id, 'completed');
   expect(again).toMatchObject({ txid, error: null });
+  expect(await becomes(paid, 'completed')).toMatchObject({ trace });
+  expect(await becomes(sentBack, 'failed')).toMatchObject({ error: 'R03' });
+  await ask('/sandbox/bank', { action: 'settle' });
+  const inAccounts = await Promise.all(accounts.map((account) => ask('/sandbox/receive', { currency: 'USD', address: account })));
+  expect(inAccounts).toEqual([
+    { received: '99.00', payments: [{ txid: trace, amount: '99.00', confirmations: 1 }] },
+    { received: '0.00', payments: [] },
+  ]);
   await mine(7);
   expect(await received(to)).toMatchObject({ received: '0.00100000', payments: [{ txid }] });
   await isGreen();

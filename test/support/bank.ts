@@ -14,6 +14,7 @@ const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 
 export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean }) {
   const copies = new Map<string, Uint8Array>();
+  const kept = new Map<string, BankReport>();
   const executed: BankFile[] = [];
   let reports: BankReport[] = [];
   let number = 0;
@@ -69,6 +70,11 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
       return before === undefined || hashOf(before) === hashOf(bytes);
     },
     names: async () => [...copies.keys()],
+    read: async (name) => copies.get(name) ?? new Uint8Array(),
+    async keepReport(report) {
+      kept.set(report.id, report);
+    },
+    reports: async () => [...kept.values()],
   };
   const { keyId } = INTENT_KEY.sign(new Uint8Array());
   const job = achJob(ctx, {
@@ -90,6 +96,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
   return {
     state,
     copies,
+    kept,
     executed,
     troubles,
     reports: () => reports,

@@ -31,12 +31,17 @@ export type BankPort = {
   acknowledge(reportId: string): Promise<void>;
 };
 
-/** The copies of all files in our own folder. */
+/** The copies of all files in our own folder, and of what the bank has reported: a database that was put back is completed from them. */
 export type KeptFiles = {
   /** Writes a copy that is on disk when it resolves; false when there is another file of this name. */
   keep(file: BankFile): Promise<boolean>;
   /** The names of all copies. */
   names(): Promise<readonly string[]>;
+  read(name: string): Promise<Uint8Array>;
+  /** Writes a report, as {@link KeptFiles.keep}; one of this id that is there stays. */
+  keepReport(report: BankReport): Promise<void>;
+  /** All reports, oldest first. */
+  reports(): Promise<readonly BankReport[]>;
 };
 
 /** The bank cannot be reached, or its answer was lost. */

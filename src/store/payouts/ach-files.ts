@@ -95,6 +95,25 @@ export async function nextTraces(sql: Sql, count: number): Promise<readonly numb
   return rows.map(({ n }) => Number(n));
 }
 
+/** Trace numbers go on above this one. */
+export async function raiseTraces(sql: Sql, last: number): Promise<void> {
+  await sql.query({
+    name: 'raise_ach_traces',
+    text: `select setval('ach_trace', greatest($1::bigint, (select last_value from ach_trace)))`,
+    values: [last],
+  });
+}
+
+/** The payouts by ach whose ids end with these references, which bank files have in capitals; by reference. */
+export async function payoutsByReference(sql: Sql, references: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql.query<{ reference: string; id: string }>({
+    name: 'payouts_by_reference',
+    text: `select r.reference, p.id from unnest($1::text[]) as r(reference) join payouts p on p.method = 'ach' and upper(right(p.id, length(r.reference))) = r.reference`,
+    values: [references],
+  });
+  return new Map(rows.map(({ reference, id }) => [reference, id]));
+}
+
 export async function insertAchFile(
   sql: Sql,
   file: {
@@ -104,6 +123,7 @@ export async function insertAchFile(
     readonly bytes: Uint8Array;
     readonly sha256: Uint8Array;
     readonly credits: bigint;
+    readonly state: 'built' | 'unknown';
     readonly settlesOn: string;
     readonly returnsEndMs: number;
     readonly atMs: number;
@@ -114,7 +134,7 @@ export async function insertAchFile(
     name: 'insert_ach_file',
     text: `with made as (
              insert into ach_files (name, day, modifier, bytes, sha256, credits, state, settles_on, returns_end, created_at)
-               values ($1, $2::date, $3, $4, $5, $6, 'built', $7::date, $8, $9) returning name)
+               values ($1, $2::date, $3, $4, $5, $6, $13, $7::date, $8, $9) returning name)
            insert into ach_entries (trace, file, payout_id, cents)
              select t.trace, made.name, t.payout_id, t.cents from made, unnest($10::text[], $11::text[], $12::numeric[]) as t(trace, payout_id, cents)`,
     values: [
@@ -130,6 +150,7 @@ export async function insertAchFile(
       file.entries.map((entry) => entry.trace),
       file.entries.map((entry) => entry.payoutId),
       file.entries.map((entry) => entry.cents),
+      file.state,
     ],
   });
 }

@@ -179,7 +179,8 @@ export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<numbe
   return rows[0]?.height ?? null;
 }
 
-export async function saveChecked(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+/** @param currency USD: our folder of bank files was compared, the height is 0 */
+export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
     text: `insert into coin_checks (currency, height, checked_at) values ($1, $2, clock_timestamp())
@@ -188,8 +189,18 @@ export async function saveChecked(sql: Sql, currency: UtxoCode, height: number):
   });
 }
 
+/** Whether coins, or bank files, were compared since PostgreSQL was started. */
+export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
+  const { rows } = await sql.query<{ compared: boolean }>({
+    name: 'is_compared_since',
+    text: 'select exists (select from coin_checks where currency = $1 and checked_at > pg_postmaster_start_time()) as compared',
+    values: [currency],
+  });
+  return rows[0]?.compared === true;
+}
+
 /**
- * The currencies whose coins were compared before PostgreSQL was started, and not since: whatever is stored may be an older copy that was put
+ * The currencies whose coins (USD: whose bank files) were compared before PostgreSQL was started, and not since: whatever is stored may be an older copy that was put
  * back.
  */
 export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
