@@ -65,8 +65,30 @@ describe('a reimbursement', () => {
     expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
     expect(refusal(() => judged.acceptExcess())).toBe('not_resolvable');
     const waiting = judgedTransaction();
+    waiting.pay();
     expect(refusal(() => waiting.openRefund())).toBe('not_resolvable');
     expect(refusal(() => waiting.openRefund('excess'))).toBe('not_resolvable');
+  });
+
+  test('is taken of a payment without confirmations too: it is held when that is booked, and ends when that is withdrawn', () => {
+    const late = (): JudgedTransaction => {
+      const judged = judgedTransaction();
+      judged.cancel();
+      judged.pay();
+      expect([judged.status, judged.suspense()]).toEqual(['review', 0n]);
+      judged.openRefund();
+      expect([judged.refundStates(), payable(judged)]).toEqual([['waiting'], 0n]);
+      expect(refusal(() => judged.accept())).toBe('not_resolvable');
+      return judged;
+    };
+    const mined = late();
+    mined.mine();
+    expect([mined.refundStates(), payable(mined), mined.suspense()]).toEqual([['waiting'], 50_000n, 0n]);
+    mined.mine(5);
+    expect(mined.refundStates()).toEqual(['ready']);
+    const withdrawn = late();
+    withdrawn.doubleSpend(withdrawn.chain().txs.at(-1)!);
+    expect([withdrawn.refundStates(), payable(withdrawn), withdrawn.status]).toEqual([[], 0n, 'review']);
   });
 
   test('that cannot be paid any more gives each unit back to where it was, and resolve is open again', () => {

@@ -138,6 +138,8 @@ export type Refund = {
   readonly total: bigint;
   /** `waiting`: for the final depth; `ready`: for a batch; `committed`: only the chain ends it. */
   state: 'waiting' | 'ready' | 'committed' | 'completed' | 'failed';
+  /** Its coins were booked when it was taken, or have been since: they lie in `refund_payable`. */
+  isHeld: boolean;
   /** By the payment's id. */
   readonly coins: ReadonlyMap<bigint, RefundCoin>;
 };

@@ -13,7 +13,7 @@ import {
   youngestCounting,
 } from './payments.ts';
 import { ofAll } from './portion.ts';
-import { endWithLostCoins, noteEnded, releaseFinal } from './refunds.ts';
+import { endWithLostCoins, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
 import { nextHeight } from './required-depth.ts';
 import {
   acceptLate,
@@ -53,6 +53,7 @@ const RULES: readonly Rule[] = [
     acceptLate,
     returnFromLoss,
     settle,
+    holdBooked,
     releaseFinal,
   ].map(ofAll),
 ];

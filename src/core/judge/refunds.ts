@@ -5,7 +5,7 @@ import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment, Refund, RefundCoin } from './case.ts';
-import { inQuotedCurrency, isBooked } from './payments.ts';
+import { inQuotedCurrency, isBooked, isLive } from './payments.ts';
 import { creditRepayingReceivable, postRefund, refundAccounts } from './postings.ts';
 import { isFinal, undisputed } from './required-depth.ts';
 import { applyEvent } from './steps.ts';
@@ -28,6 +28,7 @@ export function refuseWhileRefunding(it: Case): void {
 
 /**
  * Takes a reimbursement: of `whole` everything that is booked of the currency, of `excess` what lies in suspense, each coin from where it is.
+ * Where nothing is booked yet, it is for all payments that are there, and holds them once all are booked.
  * @throws Refusal not_resolvable, amount_below_minimum, insufficient_balance
  */
 export function reimburse(it: Case, wanted: RefundWanted): Refund {
@@ -37,21 +38,14 @@ export function reimburse(it: Case, wanted: RefundWanted): Refund {
     throw notResolvable(`The transaction is ${status}; ${part === 'excess' ? 'its excess' : 'it'} cannot be reimbursed.`);
   }
   refuseWhileRefunding(it);
-  const coins = coinsOf(it, wanted);
-  const available = sum([...coins.values()].map((coin) => coin.available));
-  const suspense = sum([...coins.values()].map((coin) => coin.suspense));
-  const total = plus(available, suspense);
-  if (total === 0n) throw notResolvable(nothingToReturn(it, wanted));
+  const booked = coinsOf(it, wanted);
+  const isHeld = booked.size > 0;
+  const coins = isHeld ? booked : unbookedCoins(it, wanted);
+  const total = sum([...coins.values()].map((coin) => plus(coin.available, coin.suspense)));
+  if (total === 0n) throw notResolvable(nothingToReturn(wanted));
   if (total < wanted.least) throw tooSmall(total, wanted);
-  takeFromPlaces(it, wanted, { available, suspense });
-  for (const payment of it.payments) {
-    const coin = coins.get(payment.id);
-    if (coin === undefined) continue;
-    payment.inRefund = plus(payment.inRefund, plus(coin.available, coin.suspense));
-    payment.inAvailable = minus(payment.inAvailable, coin.available);
-    payment.inSuspense = minus(payment.inSuspense, coin.suspense);
-  }
-  const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', coins };
+  const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', isHeld, coins };
+  if (isHeld) hold(it, refund);
   it.refunds.push(refund);
   it.steps.push({ kind: 'refund', id: refund.id, change: 'taken' });
   return refund;
@@ -67,9 +61,15 @@ function coinsOf(it: Case, { currency, part }: RefundWanted): Map<bigint, Refund
   return coins;
 }
 
-function nothingToReturn(it: Case, { currency, part }: RefundWanted): string {
-  if (it.payments.some((payment) => payment.currency === currency && payment.present && !isBooked(payment)))
-    return `No payment in ${currency} has the confirmations that its value needs yet.`;
+/** All of them will lie in suspense: what restores an earlier loss is left out. */
+function unbookedCoins(it: Case, { currency }: RefundWanted): Map<bigint, RefundCoin> {
+  const waiting = it.payments.filter(
+    (payment) => payment.currency === currency && payment.present && isLive(payment) && !isBooked(payment) && payment.owed === 0n,
+  );
+  return new Map(waiting.map((payment) => [payment.id, { available: 0n, suspense: payment.amount }]));
+}
+
+function nothingToReturn({ currency, part }: RefundWanted): string {
   return part === 'excess'
     ? `Nothing of this transaction lies in suspense in ${currency}.`
     : `Nothing of this transaction is here in ${currency}.`;
@@ -81,10 +81,10 @@ function tooSmall(total: bigint, { currency, least: lowest }: RefundWanted): Ref
   });
 }
 
-type Places = { readonly available: bigint; readonly suspense: bigint };
-
-function takeFromPlaces(it: Case, { id, currency }: RefundWanted, { available, suspense }: Places): void {
+/** Takes every coin from where it lies. */
+function hold(it: Case, { id, currency, total, coins }: Refund): void {
   const account = refundAccounts(it, currency);
+  const available = sum([...coins.values()].map((coin) => coin.available));
   if (available > 0n) {
     const balance = account.balance();
     if (balance.available < available) {
@@ -95,15 +95,31 @@ function takeFromPlaces(it: Case, { id, currency }: RefundWanted, { available, s
   }
   postRefund(it, { id, kind: 'reimbursement_hold' }, [
     { account: account.available, amount: available },
-    { account: account.suspense, amount: suspense },
-    { account: account.refundPayable, amount: negated(plus(available, suspense)) },
+    { account: account.suspense, amount: minus(total, available) },
+    { account: account.refundPayable, amount: negated(total) },
   ]);
+  for (const payment of it.payments) {
+    const coin = coins.get(payment.id);
+    if (coin === undefined) continue;
+    payment.inRefund = plus(payment.inRefund, plus(coin.available, coin.suspense));
+    payment.inAvailable = minus(payment.inAvailable, coin.available);
+    payment.inSuspense = minus(payment.inSuspense, coin.suspense);
+  }
+}
+
+/** One that was taken before its coins were booked holds them as soon as all are. */
+export function holdBooked(it: Case): boolean {
+  const refund = it.refunds.find((one) => !one.isHeld);
+  if (refund === undefined || !coinsIn(it, refund).every(([payment, coin]) => payment.inSuspense === coin.suspense)) return false;
+  hold(it, refund);
+  refund.isHeld = true;
+  return true;
 }
 
 /** The reimbursement's coins have their final depth: it may leave. */
 export function releaseFinal(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'waiting');
-  if (refund === undefined) return false;
+  if (refund === undefined || !refund.isHeld) return false;
   const coins = it.payments.filter((payment) => refund.coins.has(payment.id));
   if (!coins.every((payment) => isFinal(it, payment)) || undisputed(it, coins, isFinal).length < coins.length) return false;
   refund.state = 'ready';
@@ -116,7 +132,7 @@ export function endWithLostCoins(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'waiting' || one.state === 'ready');
   if (refund === undefined) return false;
   const coins = it.payments.filter((payment) => refund.coins.has(payment.id));
-  if (coins.every(isBooked)) return false;
+  if (coins.every((payment) => (refund.isHeld ? isBooked(payment) : payment.present))) return false;
   giveBack(it, refund, (payment) => payment.inRefund);
   finish(it, refund, 'lost');
   return true;

@@ -45,7 +45,9 @@ export const OF_PAYOUTS: readonly Question[] = [
            select coalesce(l.code, r.code) || ' holds ' || coalesce(l.amount, 0) || ', open reimbursements need ' || coalesce(r.amount, 0)
              from (select code, amount from ledger.account_balance where kind = 'refund_payable' and amount <> 0) l
              full join (select 'refund_payable:' || reimburses || ':' || currency as code, sum(amount) as amount from payouts
-                         where reimburses is not null and (step <> 'ended' or (status = 'failed' and not noted)) group by 1) r on r.code = l.code
+                         where reimburses is not null and (step <> 'ended' or (status = 'failed' and not noted))
+                           -- one whose coins are not booked yet holds nothing
+                           and exists (select from ledger.entry e where e.key = 'po:' || payouts.id || ':hold') group by 1) r on r.code = l.code
             where coalesce(l.amount, 0) <> coalesce(r.amount, 0)`,
   },
   {
@@ -95,7 +97,9 @@ export const OF_PAYOUTS: readonly Question[] = [
            select p.id || ' is ' || p.status || ' and has ' || coalesce(e.holds, 0) || ' hold, ' || coalesce(e.finals, 0) || ' final, '
                   || coalesce(e.released, 0) || ' release' as what
              from payouts p left join entries e on e.payout_id = p.id
-            where coalesce(e.holds, 0) <> 1 or (p.status = 'completed' and (e.finals <> 1 or e.released <> 0))
+            where (coalesce(e.holds, 0) <> 1
+                   and not (p.reimburses is not null and coalesce(e.holds, 0) = 0 and (p.step = 'held' or (p.status = 'failed' and p.batch_id is null))))
+               or (p.status = 'completed' and (e.finals <> 1 or e.released <> 0))
                or (p.status = 'failed' and p.reimburses is null and e.released <> 1)
                -- of lost coins nothing is left to release
                or (p.status = 'failed' and p.reimburses is not null and (e.released - e.returned > 1 or e.finals <> e.returned)) or (p.status in ('pending', 'processing') and (e.finals <> 0 or e.released <> 0))

@@ -23,6 +23,7 @@ type RefundRow = {
   status: PayoutStatus;
   step: PayoutStep;
   held_reason: HeldReason | null;
+  is_held: boolean;
   coins: readonly (readonly [id: string, available: string, suspense: string])[] | null;
 };
 
@@ -50,7 +51,8 @@ export async function lockRefunds(
     text: `with locked as materialized (
              select id, reimburses, currency, part, amount, status, step, held_reason, created_at from payouts where id = any ($1)
               order by id for update${wait ? '' : ' skip locked'})
-           select l.*, (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
+           select l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
+                  (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
                           from reimbursed_coins c where c.payout_id = l.id) as coins
              from locked l order by l.created_at, l.id`,
     values: [ids],
@@ -63,6 +65,7 @@ export async function lockRefunds(
       part: row.part,
       total: BigInt(row.amount),
       state: stateOf(row),
+      isHeld: row.is_held,
       coins: new Map<bigint, RefundCoin>(
         (row.coins ?? []).map(([id, available, suspense]) => [
           BigInt(id),
