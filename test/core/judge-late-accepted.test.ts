@@ -132,6 +132,26 @@ describe('how deep late payments must lie', () => {
     return found;
   };
 
+  test('without a price when it arrived it may be worth anything: the deepest R, until the first price says less', () => {
+    const judged = judgedTransaction();
+    judged.afterGrace();
+    judged.rate(null);
+    judged.pay();
+    judged.mine(5);
+    expect(judged.suspense()).toBe(0n);
+    judged.rate(20_000_000n);
+    expect([judged.status, judged.suspense() + judged.available()]).toEqual(['review', 0n]);
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
+    const cheap = judgedTransaction();
+    cheap.afterGrace();
+    cheap.rate(null);
+    cheap.pay();
+    cheap.mine();
+    cheap.rate(100_000n);
+    expect(cheap.status).toBe('succeeded');
+  });
+
   test.each([
     ['worth 99.99 USD on arrival', 199_980n, 1],
     ['worth 100 USD on arrival', 200_000n, 2],

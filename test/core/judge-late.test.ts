@@ -108,6 +108,20 @@ describe('confirmed late (rule 24)', () => {
     }
   });
 
+  test('what comes later does not make the policy accept it: only the merchant can', () => {
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.until(W + DAY + SECOND);
+    judged.rate(50_000n);
+    judged.mine();
+    expect(judged.rules()).toEqual([2, 24]);
+    judged.pay({ amount: 100_000n });
+    judged.mine(6);
+    expect([judged.status, judged.available()]).toEqual(['review', 0n]);
+    judged.accept();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', 150_000n]);
+  });
+
   test('the block that brings R is asked, not the one that holds the payment', () => {
     const judged = judgedTransaction({ usd: 150_00n });
     judged.pay();

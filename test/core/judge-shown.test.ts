@@ -55,6 +55,16 @@ describe('what is shown', () => {
     expect(judged.verdict.receivedMinor).toBe(10_000n);
   });
 
+  test('in review and declined the confirmations are those of all payments, of another currency too', () => {
+    const judged = judgedTransaction();
+    judged.pay({ currency: 'LTC', amount: 900n });
+    judged.mine(3, 'LTC');
+    const shown = () => [judged.status, judged.verdict.youngest?.currency];
+    expect(shown()).toEqual(['review', 'LTC']);
+    judged.decline();
+    expect(shown()).toEqual(['declined', 'LTC']);
+  });
+
   test('confirmations are those of the youngest payment that counts; null while one is unconfirmed', () => {
     const judged = judgedTransaction({ usd: 150_00n });
     const one = judged.pay({ amount: 75_000n });

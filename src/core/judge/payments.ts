@@ -188,7 +188,9 @@ export function youngestCounting(
 ): { height: number; currency: Payment['currency'] } | null {
   const live = it.payments.filter(isLive);
   let shown: readonly Payment[] =
-    it.transaction.status === 'review' ? live : live.filter((payment) => inQuotedCurrency(it, payment));
+    it.transaction.status === 'review' || it.transaction.status === 'declined'
+      ? live
+      : live.filter((payment) => inQuotedCurrency(it, payment));
   if (COUNTING_STATUSES.has(it.transaction.status))
     shown = counting.filter((payment) => inQuotedCurrency(it, payment) && !(isLive(payment) && isImmature(it, payment)));
   let youngest: Payment | null = null;

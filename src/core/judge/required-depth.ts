@@ -31,12 +31,13 @@ export function depthForTransaction(it: Case): RequiredDepth {
 }
 /**
  * The rate for a payment's own USD value: the quote; for a late payment that of its arrival where that is higher; for another currency
- * always that of its arrival. Null = not known.
+ * always that of its arrival. Null = not known: nobody had a price when it arrived, and the first one afterwards will count.
  */
 function ownRate(it: Case, payment: Payment): Rate | null {
   if (!inQuotedCurrency(it, payment)) return payment.arrivalRate;
   const { rate } = it.transaction;
-  return payment.arrivalRate !== null && lateMinor(payment) > 0n ? greatest(rate, payment.arrivalRate) : rate;
+  if (lateMinor(payment) === 0n) return rate;
+  return payment.arrivalRate === null ? null : greatest(rate, payment.arrivalRate);
 }
 /** What these payments of one currency (or a part of each) are worth together, in cents; null when the value of one of them is not known. */
 function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment) => bigint): bigint | null {

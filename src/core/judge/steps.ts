@@ -17,7 +17,7 @@ export function applyEvent(it: Case, event: TransactionEvent, reason?: string): 
   if (UNCONFIRMED.has(row.to) || event === 'reorged_below' || event === 'booked_payment_lost') transaction.confirmedAtMs = null;
   if (row.to === 'succeeded') transaction.succeededAtMs = it.nowMs;
   if (row.to !== 'review') transaction.reviewCause = null;
-  if (row.to === 'cancelled' || row.to === 'declined') transaction.acceptedOnlyByHand = true;
+  if (row.to === 'cancelled' || row.to === 'declined' || event === 'confirmed_too_late') transaction.acceptedOnlyByHand = true;
   return true;
 }
 
