@@ -1,5 +1,6 @@
 // The fields of payouts and of the settings that guard them.
 import { parseAmount } from '../core/money.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
 
@@ -11,11 +12,16 @@ export function payoutAmount(about: string): Field<string, true> {
     refusal: 'invalid_amount',
     schema: { type: 'string', pattern: `^(all|(0|[1-9][0-9]{0,17})(\\.[0-9]{1,8})?)$`, examples: ['0.001'] },
     read(value, name) {
-      if (value !== 'all') readAmount(value, name, 18);
+      const isAmount = typeof value === 'string' && 'minor' in parseAmount(value, MOST_DECIMALS);
+      if (value !== 'all' && !isAmount) throw wrong('invalid_amount', name, ACCEPTED_AMOUNT);
       return value as string;
     },
   };
 }
+
+const MOST_DECIMALS = 18;
+const DECIMALS_OF_METHODS = PAYOUT_METHODS.map((method) => `${PAYOUT_UNITS[method].decimals} by ${method}`).join(', ');
+const ACCEPTED_AMOUNT = `"all", or a decimal string with at most 18 digits before the point and as many behind it as the unit of the method has (${DECIMALS_OF_METHODS}); no sign, exponent, space or leading zero`;
 
 const LONGEST_DESTINATION = 2048;
 const PRINTABLE = /^[\x21-\x7e]+$/;

@@ -138,7 +138,14 @@ function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
 
 /** @throws Refusal destination_not_allowed */
 export function refuseUnlisted(allowed: ReadonlySet<string> | null, destination: string): void {
-  if (allowed !== null && !allowed.has(destination)) throw new Refusal('destination_not_allowed', { param: 'destination' });
+  if (allowed !== null && ![...allowed].some((one) => isSameDestination(one, destination)))
+    throw new Refusal('destination_not_allowed', { param: 'destination' });
+}
+
+/** Bech32 and cash addresses are the same in capitals (BIP173); no other address is without small letters. */
+function isSameDestination(one: string, other: string): boolean {
+  const inSmallLetters = (text: string): string => (text === text.toUpperCase() ? text.toLowerCase() : text);
+  return inSmallLetters(one) === inSmallLetters(other);
 }
 
 /** The largest amount that leaves its fee, and `leave`, in the balance. */

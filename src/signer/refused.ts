@@ -11,6 +11,7 @@ export const RULES = {
   hold: 'the amount and the highest fee are held in the ledger',
   complete: 'all payouts of a batch are paid together',
   destination: 'payees have a standard script',
+  change: 'change goes where it is found again',
   fee: 'the fee is what the payouts allow',
   number: 'each number of a batch is signed once',
   conflict: 'of all transactions that pay a payout only one can be mined',

@@ -96,6 +96,16 @@ export function checkConflicts(request: SigningRequest, index: SignatureIndex, o
   }
 }
 
+/** A wallet that looks for our coins by the seed alone looks this many addresses further. */
+const CHANGE_AHEAD = 100_000;
+
+/** Whoever asks chooses the address of ours that change goes to: not one that nobody would look at. */
+export function checkChange({ change, currency }: SigningRequest, index: SignatureIndex): void {
+  const most = index.highestChange(currency) + CHANGE_AHEAD;
+  if (change !== null && change.index > most)
+    throw new SigningRefused('change', `change would go to address ${change.index} of our own, and ${most} is the furthest`);
+}
+
 /** A journal that lacks what the database sent out was lost or is an older copy: what it would compare with is not in it. */
 export function checkJournal({ attempts }: SigningFacts, index: SignatureIndex): void {
   for (const { batchId, number, txid } of attempts) {

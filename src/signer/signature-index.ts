@@ -32,6 +32,8 @@ export type SignatureIndex = {
   /** The batch that a payout was signed in. */
   batchOfPayout(payoutId: string): string | null;
   outpoint(key: string): KnownOutpoint | null;
+  /** The highest address of our own that change of a currency went to; -1 when none did. */
+  highestChange(currency: string): number;
   /** The most that any transaction of the batch lets leave: payees and fee. */
   leavingOf(batchId: string): bigint;
   leaving(): readonly Leaving[];
@@ -42,6 +44,7 @@ export function createSignatureIndex(): SignatureIndex {
   const payouts = new Map<string, string>();
   const outpoints = new Map<string, KnownOutpoint>();
   const highest = new Map<string, bigint>();
+  const changes = new Map<string, number>();
   const all: Leaving[] = [];
   return {
     add(signed) {
@@ -65,6 +68,7 @@ export function createSignatureIndex(): SignatureIndex {
         // a dead batch leaves its outpoints to another one
         outpoints.set(key, { batchId, amount: input.amount, path: keyPath(input) });
       }
+      if (request.change !== null) changes.set(currency, Math.max(changes.get(currency) ?? -1, request.change.index));
       const before = highest.get(batchId) ?? 0n;
       const now = plus(sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
       highest.set(batchId, greatest(before, now));
@@ -73,6 +77,7 @@ export function createSignatureIndex(): SignatureIndex {
     ofBatch: (batchId) => batches.get(batchId) ?? [],
     batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
     outpoint: (key) => outpoints.get(key) ?? null,
+    highestChange: (currency) => changes.get(currency) ?? -1,
     leavingOf: (batchId) => highest.get(batchId) ?? 0n,
     leaving: () => all,
   };

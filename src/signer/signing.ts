@@ -9,7 +9,16 @@ import { checkLimits, type SignerLimits } from './limits.ts';
 import { scriptsOf } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import { readSigningRequest, type SigningRequest } from './request.ts';
-import { checkAmounts, checkConflicts, checkFacts, checkFee, checkForm, checkJournal, repeatedSignature } from './rules.ts';
+import {
+  checkAmounts,
+  checkChange,
+  checkConflicts,
+  checkFacts,
+  checkFee,
+  checkForm,
+  checkJournal,
+  repeatedSignature,
+} from './rules.ts';
 import { outpointKey } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
 import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
@@ -90,6 +99,7 @@ async function checked(
   checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
+  checkChange(request, index);
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
   checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);

@@ -130,6 +130,8 @@ describe('settings of automatic payouts', () => {
     expect((await set({ ...whole, destination: OTHER, enabled: true })).status).toBe(200);
     expect(refused(await request())).toEqual([403, 'destination_not_allowed', 'destination']);
     expect((await request({ destination: OTHER })).status).toBe(200);
+    // the same address in the capitals of a QR code
+    expect((await request({ destination: OTHER.toUpperCase() })).status).toBe(200);
     await api.call('/set_settings', { payout_allow_list: [] });
   });
 });

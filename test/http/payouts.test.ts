@@ -158,6 +158,8 @@ describe('refusals', () => {
       expect([...refused(reply), JSON.stringify(body)]).toEqual([...expected, JSON.stringify(body)]);
     }
     expect(await api.rowCounts()).toEqual(before);
+    const { message } = (await request({ amount: '1e-2' })).json;
+    expect(message).toContain('8 by lightning, 8 by bitcoin, 2 by ach');
   });
 
   test("another merchant's payout is the same 404 as none", async () => {

@@ -33,6 +33,14 @@ describe('a request that keeps every rule', () => {
   });
 });
 
+describe('change', () => {
+  it('goes to an address that whoever has the seed alone finds again', async () => {
+    const { request } = await ready();
+    const to = (index: number) => ({ ...request, change: { index, amount: '1000' } });
+    await refused(to(2 ** 31 - 1), 'change', /to address 2147483647 of our own/);
+  });
+});
+
 describe('a payout', () => {
   it('must be in the database', async () => {
     const { request } = await ready();
