@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { formBatch } from '../../src/flow/payout-batches.ts';
 import { requestPayout } from '../../src/flow/payout-life.ts';
 import { progress } from '../../src/flow/payout-progress.ts';
+import { reimburseTransaction } from '../../src/flow/reimbursements.ts';
 import { cancelTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
 import { OUTSIDE } from '../support/funded.ts';
 import {
@@ -34,6 +35,8 @@ describe('a reimbursement', () => {
     expect([await status(id), await service.available()]).toEqual(['succeeded', PAID]);
     expect(await reimburse(id)).toEqual({ transactionId: id, status: 'succeeded' });
     expect([await service.available(), await payable(id)]).toEqual([0n, PAID]);
+    const other = { merchantId: service.merchantId + 1n, transactionId: id, destination: OUTSIDE, part: null, currency: null };
+    await expect(reimburseTransaction(ctx, other)).rejects.toMatchObject({ code: 'transaction_not_found' });
     await expect(reimburse(id)).rejects.toMatchObject({ code: 'not_resolvable' });
     await green();
     expect(await formBatch(ctx, 'BTC', RATE)).toEqual({ outcome: 'nothing' });

@@ -85,10 +85,11 @@ test('coins of every chain go back once, less the network fee, whatever dies on 
   }
   // earlier than final: taken, and waits
   for (const { coin, id, to } of all) {
-    expect(await until(() => reimburse(id, to), 'it is taken')).toMatchObject({
-      transaction: { transaction_id: id, status: coin.from },
-    });
+    const key = { idempotency_key: `back ${id}` };
+    const taken = await until(() => reimburse(id, to, key), 'it is taken');
+    expect(taken).toMatchObject({ transaction: { transaction_id: id, status: coin.from } });
     await expect(reimburse(id, to)).rejects.toThrow('not_resolvable');
+    expect(await reimburse(id, to, key)).toEqual(taken);
   }
   expect(await refundOf(all[1]!.id)).toMatchObject({ status: 'pending', txid: null, destination: all[1]!.to });
   process.kill(service.processOf('worker') as number, 'SIGKILL');

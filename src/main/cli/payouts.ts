@@ -19,7 +19,7 @@ const LONGEST_EVIDENCE = 500;
 
 export function addPayoutCommands(bursar: Command): void {
   const payout = group(bursar, 'payout', 'Payouts of all merchants.');
-  leaf(payout, 'list', 'Lists payouts that are not over, the oldest first.')
+  leaf(payout, 'list', 'Lists payouts and reimbursements that are not over, the oldest first.')
     .addOption(new Option('--status <status>', 'those of one status instead').choices(PAYOUT_STATUSES))
     .action(list);
   leaf(payout, 'show <payout_id>', 'Shows everything of a payout: history, transactions, entries.').action(show);

@@ -138,7 +138,7 @@ function pageOf(filter: PayoutFilter) {
 /** What an operator sees of a payout in a list. */
 export type ListedPayout = PayoutView & { readonly affiliateId: string; readonly step: PayoutStep };
 
-/** Payouts of all merchants, oldest first: those that are not over, or of one status. */
+/** Payouts and reimbursements of all merchants, oldest first: those that are not over, or of one status. */
 export async function listAllPayouts(
   sql: Sql,
   wanted: { readonly status: PayoutStatus | null; readonly limit: number },
@@ -146,7 +146,7 @@ export async function listAllPayouts(
   const { rows } = await sql.query<Raw & { affiliate_id: string; step: PayoutStep }>({
     name: 'list_all_payouts',
     text: `select ${VIEWED}, p.step, m.affiliate_id from payouts p join merchants m on m.id = p.merchant_id
-            where p.reimburses is null and case when $1::text is null then p.step <> 'ended' else p.status = $1 end order by p.created_at, p.id limit $2`,
+            where case when $1::text is null then p.step <> 'ended' else p.status = $1 end order by p.created_at, p.id limit $2`,
     values: [wanted.status, wanted.limit],
   });
   return rows.map((row) => ({ ...viewOf(row), affiliateId: row.affiliate_id, step: row.step }));
