@@ -2,6 +2,7 @@
 // different histories stop large bookings until they agree again.
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,8 +17,9 @@ import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { askCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
+import { eventually } from '../support/service.ts';
 import { openBursar } from './bursar.ts';
-import { tamperWith } from './tampered-node.ts';
+import { Refused, tamperWith } from './tampered-node.ts';
 
 let a: CoreDaemon;
 let b: CoreDaemon;
@@ -142,6 +144,70 @@ test('one that answers a byte now and then holds nobody up while the other is he
     await liar.stop();
   }
 });
+test('a standby a block ahead that drips its answers holds up neither a look nor a sending, is named, and counts once it answers', async () => {
+  await copyBlocks(b, a);
+  await copyBlocks(a, b);
+  await b.mine(1);
+  const liar = await tamperWith(b.url);
+  const standby = createUtxoNode({ currency: 'BTC', url: liar.url, network: 'regtest', clock, silenceMs: 30_000 });
+  const [pair, three] = [
+    createNodeGroup([node(a), standby], { clock, patienceMs: 1_000 }),
+    createNodeGroup([node(a), standby, node(b)], { clock, patienceMs: 1_000 }),
+  ];
+  const dripping: ServerResponse[] = [];
+  const height = await a.rpc<number>('getblockcount');
+  const hash = await a.rpc<string>('getblockhash', height);
+  try {
+    liar.interrupt = (methods, response) => {
+      if (methods.length > 1) return false;
+      dripping.push(response);
+      response.write(' ');
+      const drip = setInterval(() => response.write(' '), 1_000);
+      response.on('close', () => clearInterval(drip));
+      return true;
+    };
+    const named = [expect.stringMatching(`${standby.name}: no answer (within 1 s|yet)$`)];
+    const beganMs = performance.now();
+    expect(await pair.condition()).toMatchObject({ node: host(a), agreement: { state: 'unknown' }, others: named });
+    expect(await pair.condition()).toMatchObject({ node: host(a), agreement: { state: 'unknown' }, others: named });
+    expect(dripping).toHaveLength(1);
+    // two honest nodes agree all the same
+    expect(await three.condition()).toMatchObject({ node: host(a), agreement: { state: 'agreed', height }, others: named });
+    const raw = Buffer.from(await a.rpc<string>('getrawtransaction', await a.pay(await a.address(), '0.1')), 'hex');
+    expect(await pair.send(raw)).toEqual({ state: 'accepted' });
+    expect(await pair.send(raw.subarray(1))).toMatchObject({ state: 'invalid', reason: expect.stringContaining(host(a)) });
+    expect(performance.now() - beganMs).toBeLessThan(15_000);
+    dripping[0]?.end(JSON.stringify({ id: 0, result: hash, error: null }));
+    await eventually('its late answer counts', async () => {
+      const condition = await pair.condition();
+      return condition.state === 'ready' && condition.agreement?.state === 'agreed' ? condition : null;
+    });
+  } finally {
+    await Promise.all([pair.close(), three.close()]);
+    await liar.stop();
+    await copyBlocks(b, a);
+  }
+});
+
+test('a standby that fails when it is compared is named', async () => {
+  const height = await a.rpc<number>('getblockcount');
+  await b.mine(1);
+  const liar = await tamperWith(b.url);
+  liar.lie = ({ method, params }, honest) =>
+    method === 'getblockhash' && params[0] === height ? new Refused(-1, 'out of order') : honest;
+  const group = createNodeGroup([node(a), createUtxoNode({ currency: 'BTC', url: liar.url, network: 'regtest', clock })], {
+    clock,
+  });
+  try {
+    const others = [expect.stringMatching(/^failed: .*out of order/)];
+    expect(await group.condition()).toMatchObject({ node: host(a), agreement: { state: 'unknown' }, others });
+  } finally {
+    await group.close();
+    await liar.stop();
+    await copyBlocks(b, a);
+  }
+});
+
 const nothing = { hasScript: () => false, hasOutpoint: () => false, fresh: async () => undefined };
 
 test('nodes with different histories: nothing above the limit is booked until they agree, in the order of events', async () => {

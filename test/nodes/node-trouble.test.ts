@@ -48,7 +48,7 @@ describe('the node as a whole', () => {
     [
       'a byte now and then',
       'down',
-      /an answer does not end: \d+ bytes in 2 s/,
+      /an answer does not end: \d+ bytes in 1 s/,
       (_, __, r) => {
         const drip = setInterval(() => r.write(' '), 100);
         r.on('close', () => clearInterval(drip));

@@ -1,9 +1,8 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
-import { setTimeout as delay } from 'node:timers/promises';
 import type { AskedToo, ChainPort, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../core/ports.ts';
 import type { SingleNode, UtxoNode } from './node.ts';
-import { createNodeProof, type NodeProof } from './node-proof.ts';
+import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './node-member.ts';
 import { NodeTrouble, plainText } from './node-trouble.ts';
 
 export type NodeGroupOptions = {
@@ -13,20 +12,7 @@ export type NodeGroupOptions = {
 };
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
-type Member = {
-  readonly node: SingleNode;
-  readonly proof: NodeProof;
-  /** The request in progress: a node that hangs is not asked twice. */
-  asking: Promise<NodeCondition> | null;
-  /** After a call in which it failed it is not chosen until this time, while another is ready. */
-  restsUntilMs: number;
-  /** Why it rests. */
-  fault: string | null;
-  /** Since when it has been below another node with the same history; null while it is not. */
-  behindSinceMs: number | null;
-};
 
-const REST_MS = 60_000;
 /**
  * A node this far behind another is left at once; one less far behind, when it does not catch up within the time that a block takes from
  * node to node.
@@ -35,30 +21,16 @@ const LAG_BLOCKS = 6;
 const LAG_MS = 5_000;
 /** A standby node that has been behind for this long is reported. */
 const LAG_TOLD_MS = 60_000;
-const OWN_PATIENCE = 5;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
-  const patienceMs = options.patienceMs ?? 2_000;
-  function rest(member: Member, trouble: NodeTrouble): void {
-    member.restsUntilMs = options.clock.now() + REST_MS;
-    member.fault = trouble.message;
-  }
-  const members: readonly Member[] = nodes.map((node) => {
-    const member: Member = {
-      node,
-      proof: createNodeProof(node, patienceMs, (trouble) => rest(member, trouble)),
-      asking: null,
-      restsUntilMs: 0,
-      fault: null,
-      behindSinceMs: null,
-    };
-    return member;
-  });
+  const { clock, patienceMs = 2_000 } = options;
+  const members: readonly Member[] = nodes.map((node) => createMember(node, { clock, patienceMs }));
   const [first] = members;
   if (first === undefined) throw new Error('a group needs at least one node');
   let inUse = first;
+  const waiting: Waiting = { clock, patienceMs, isInUse: (member) => member === inUse };
 
   /** Calls the node in use; when it fails, another one is chosen at the next look. */
   async function use<T>(call: (node: ChainPort) => Promise<T>): Promise<T> {
@@ -66,20 +38,19 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     try {
       return await call(member.node);
     } catch (error) {
-      if (error instanceof NodeTrouble) rest(member, error);
+      if (error instanceof NodeTrouble) rest(member, error, clock);
       throw error;
     }
   }
 
   async function condition(asked?: AskedToo): Promise<NodeCondition> {
     // the answer to an earlier request lists an older mempool
-    const wasAsked = inUse.asking !== null;
-    const [own, ...rest] = await lookAtAll(members, inUse, { patienceMs, asked });
-    const all = [own as Look, ...rest];
-    const nowMs = options.clock.now();
+    const wasAsked = inUse.conditions.isOld();
+    const all = await lookAtAll([inUse, ...members.filter((member) => member !== inUse)], waiting, asked);
+    const nowMs = clock.now();
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
-    const agreements = await compare(ready, all);
+    const agreements = await compare(ready, all, waiting);
     markBehind(ready, agreements, nowMs);
     const chosen = (await ahead(ready, agreements, nowMs)) ?? ready;
     inUse = chosen.member;
@@ -87,7 +58,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     const { mempool, ...said } = chosen.condition;
     return {
       ...said,
-      ...(mempool === undefined || wasAsked ? {} : { mempool }),
+      ...(mempool === undefined || wasAsked || chosen !== all[0] ? {} : { mempool }),
       node: chosen.member.node.name,
       agreement: summary(agreements),
       ...(others.length === 0 ? {} : { others }),
@@ -111,7 +82,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
         ? null
         : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
-    send: (raw) => sendToAll(nodes, raw),
+    send: (raw) => sendToAll([inUse, ...members.filter((member) => member !== inUse)], raw, waiting),
     feeRate: () => use((node) => node.feeRate()),
     spentOf: (outpoints) => use((node) => node.spentOf(outpoints)),
     rawTransaction: (txid, blockHash) => use((node) => node.rawTransaction(txid, blockHash)),
@@ -122,45 +93,41 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
   };
 }
 
-/** Every node gets it; one that has it is enough, and of refusals that of the first is told. */
-async function sendToAll(nodes: readonly UtxoNode[], raw: Uint8Array): Promise<SendAnswer> {
-  const answers = await Promise.allSettled(nodes.map((node) => node.send(raw)));
-  const said = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
-  const taken = said.find((answer) => answer.state === 'accepted' || answer.state === 'mined');
-  const unknown = answers.find((answer) => answer.status === 'rejected');
-  if (taken !== undefined) return taken;
-  if (unknown !== undefined) throw unknown.reason;
-  return said[0] as SendAnswer;
+/**
+ * Every node gets it; the first that has it is enough, and the others get it besides. Of refusals that of the one in use is told: a node that
+ * does not answer hides none.
+ */
+async function sendToAll(members: readonly Member[], raw: Uint8Array, waiting: Waiting): Promise<SendAnswer> {
+  const answers = members.map((member) => inTime(member, member.node.send(raw), waiting));
+  const taken = answers.map(async (answer) => {
+    const said = await answer;
+    if (isTaken(said)) return said;
+    throw said;
+  });
+  try {
+    return await Promise.any(taken);
+  } catch {
+    const all = await Promise.all(answers);
+    const refusal = all.find((answer) => !(answer instanceof NodeTrouble));
+    if (refusal === undefined) throw all[0];
+    return refusal as SendAnswer;
+  }
 }
+
+const isTaken = (said: SendAnswer | NodeTrouble): said is SendAnswer =>
+  !(said instanceof NodeTrouble) && (said.state === 'accepted' || said.state === 'mined');
 
 type Look<C extends NodeCondition = NodeCondition> = { readonly member: Member; readonly condition: C };
 
-type Looking = { readonly patienceMs: number; readonly asked: AskedToo | undefined };
-
-/** The one in use first, then the others in their order; one that has not answered yet has no result. */
-async function lookAtAll(members: readonly Member[], inUse: Member, { patienceMs, asked }: Looking): Promise<Look[]> {
-  const enough = new AbortController();
-  const wait = (ms: number) => delay(ms, null, { signal: enough.signal }).catch(() => null);
-  const tooLong = wait(patienceMs);
-  const muchTooLong = wait(patienceMs * OWN_PATIENCE);
-  const ordered = [inUse, ...members.filter((member) => member !== inUse)];
-  const looks = await Promise.all(
+/** The one in use is the first; one that has not answered in time has no result. */
+function lookAtAll(ordered: readonly Member[], waiting: Waiting, asked?: AskedToo): Promise<Look[]> {
+  return Promise.all(
     ordered.map(async (member): Promise<Look> => {
-      const answer = await (member === inUse
-        ? Promise.race([ask(member, asked), muchTooLong])
-        : Promise.race([ask(member), tooLong]));
-      return { member, condition: answer ?? silent(member.node.name) };
+      const call = () => conditionOf(member.node, waiting.isInUse(member) ? asked : undefined);
+      const answer = await askInTime(member, { requests: member.conditions, call }, waiting);
+      return { member, condition: answer instanceof NodeTrouble ? silent(member.node.name) : answer };
     }),
   );
-  enough.abort();
-  return looks;
-}
-
-function ask(member: Member, asked?: AskedToo): Promise<NodeCondition> {
-  member.asking ??= conditionOf(member.node, asked).finally(() => {
-    member.asking = null;
-  });
-  return member.asking;
 }
 
 /** What an answer of one node breaks must not hold up the others. */
@@ -205,9 +172,9 @@ function faultOf({ member, condition }: Look, nowMs: number, chosen: Look<Ready>
 type Compared = { readonly other: Look<Ready>; readonly agreement: NodeAgreement };
 
 /** Compares every other ready node with the chosen one. */
-function compare(chosen: Look<Ready>, all: readonly Look[]): Promise<Compared[]> {
+function compare(chosen: Look<Ready>, all: readonly Look[], waiting: Waiting): Promise<Compared[]> {
   const others = all.filter((one): one is Look<Ready> => one !== chosen && isReady(one));
-  return Promise.all(others.map(async (other) => ({ other, agreement: await compareTwo(chosen, other) })));
+  return Promise.all(others.map(async (other) => ({ other, agreement: await compareTwo(chosen, other, waiting) })));
 }
 
 /** One contradiction is enough; without any, one agreement is agreement, on the highest block that two of them have. */
@@ -247,22 +214,24 @@ function behindForMs({ behindSinceMs }: Member, nowMs: number): number {
   return behindSinceMs === null ? 0 : nowMs - behindSinceMs;
 }
 
-/** At the height of the lower tip both must hold the same block. */
-async function compareTwo(a: Look<Ready>, b: Look<Ready>): Promise<NodeAgreement> {
-  const height = Math.min(a.condition.height, b.condition.height);
-  try {
-    const [ours, theirs] = await Promise.all([hashOf(a, height), hashOf(b, height)]);
-    // one of them has lost blocks since it was asked
-    if (ours === null || theirs === null) return { state: 'unknown' };
-    if (ours === theirs) return { state: 'agreed', height, hash: ours };
-    const reason = `at height ${height} ${a.member.node.name} has block ${ours} and ${b.member.node.name} has ${theirs}`;
-    return { state: 'contested', reason };
-  } catch (error) {
-    if (error instanceof NodeTrouble) return { state: 'unknown' };
-    throw error;
-  }
+/** At the height of the lower tip both must hold the same block; what the other said of a lower one, too late, is compared there. */
+async function compareTwo(chosen: Look<Ready>, other: Look<Ready>, waiting: Waiting): Promise<NodeAgreement> {
+  const most = chosen.condition.height;
+  const theirs = other.condition.height <= most ? other.condition : await askForHash(other.member, most, waiting);
+  if (theirs instanceof NodeTrouble) return { state: 'unknown' };
+  const { height } = theirs;
+  const ours = height === most ? chosen.condition : await inTime(chosen.member, hashAt(chosen.member.node, height), waiting);
+  // one of them has lost blocks since it was asked
+  if (ours instanceof NodeTrouble || ours.hash === null || theirs.hash === null) return { state: 'unknown' };
+  if (ours.hash === theirs.hash) return { state: 'agreed', height, hash: ours.hash };
+  const [ourName, theirName] = [chosen.member.node.name, other.member.node.name];
+  return {
+    state: 'contested',
+    reason: `at height ${height} ${ourName} has block ${ours.hash} and ${theirName} has ${theirs.hash}`,
+  };
 }
 
-function hashOf({ member, condition }: Look<Ready>, height: number): Promise<string | null> {
-  return height === condition.height ? Promise.resolve(condition.hash) : member.node.hashAt(height);
-}
+const askForHash = (member: Member, height: number, waiting: Waiting): Promise<HashAt | NodeTrouble> =>
+  askInTime(member, { requests: member.hashes, call: () => hashAt(member.node, height) }, waiting);
+
+const hashAt = async (node: UtxoNode, height: number): Promise<HashAt> => ({ height, hash: await node.hashAt(height) });

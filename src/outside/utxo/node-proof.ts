@@ -1,14 +1,14 @@
 // A node with more blocks than the one that is read must show them before it is chosen: they are read from it, follow each other from the
 // highest block that both hold, and on mainnet each proves about as much work as the last blocks before them.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockRef } from '../../core/block-ref.ts';
 import type { SingleNode } from './node.ts';
+import { within } from './node-patience.ts';
 import { NodeTrouble } from './node-trouble.ts';
 
 export type NodeProof = {
   /**
-   * Goes on with the proof for a while, the first time within the call.
+   * Goes on with the proof for a while: within the call, unless that was too short before.
    * @param from the highest block that both nodes hold
    * @param tip what it claims
    * @param reader the node that is read
@@ -26,6 +26,8 @@ export function createNodeProof(node: SingleNode, patienceMs: number, onTrouble:
   /** Up to here its blocks were shown. */
   let shown: BlockRef | null = null;
   let going: Promise<void> | null = null;
+  /** What it shows takes longer than anybody waits. */
+  let isSlow = false;
 
   async function goOn(from: BlockRef, tip: BlockRef, reader: SingleNode): Promise<void> {
     const endsAtMs = performance.now() + patienceMs;
@@ -58,11 +60,10 @@ export function createNodeProof(node: SingleNode, patienceMs: number, onTrouble:
           .finally(() => {
             going = null;
           });
-        const enough = new AbortController();
-        await Promise.race([going, delay(patienceMs, null, { signal: enough.signal }).catch(() => null)]);
-        enough.abort();
+        if (!isSlow) await within(going, patienceMs);
       }
-      return shown?.hash === tip.hash;
+      isSlow = shown?.hash !== tip.hash;
+      return !isSlow;
     },
   };
 }

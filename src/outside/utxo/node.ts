@@ -80,9 +80,11 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS });
   // calls that every node answers at once: one that does not is noticed soon, also during a large answer
+  const quickMs = Math.min(silenceMs, QUICK_SILENCE_MS);
   const quick = createRpc({
     url: options.url,
-    silenceMs: Math.min(silenceMs, QUICK_SILENCE_MS),
+    silenceMs: quickMs,
+    mostMs: quickMs,
     connections: 2,
     mostBytes: FEW_BYTES,
   });

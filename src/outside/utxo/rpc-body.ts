@@ -18,22 +18,19 @@ export type BodySink = {
   take(part: Buffer): void;
 };
 
-/**
- * A whole answer may take this many silences, plus the time that its bytes take at this rate: the largest block arrives through a slow
- * line, a trickle does not.
- */
-const PATIENCE_SILENCES = 4;
+/** What a long answer takes besides: the largest block arrives through a slow line, a trickle does not. */
 const SLOWEST_BYTES_PER_SECOND = 256 * 1024;
 
 /**
  * Reads a body to its end.
  * @param length the size in its header, bytes; null when it has none
+ * @param mostMs how long a short answer may take as a whole
  * @throws TooLarge (at once when the header gives the size), TooSlow
  */
 export async function readBody(
   body: AsyncIterable<Buffer>,
   sink: BodySink,
-  { length, silenceMs }: { readonly length: number | null; readonly silenceMs: number },
+  { length, mostMs }: { readonly length: number | null; readonly mostMs: number },
 ): Promise<void> {
   const beganMs = performance.now();
   let size = 0;
@@ -43,7 +40,7 @@ export async function readBody(
     if (known > sink.most) throw new TooLarge(known, sink.most);
     sink.take(part);
     const tookMs = performance.now() - beganMs;
-    if (tookMs > silenceMs * PATIENCE_SILENCES + (size / SLOWEST_BYTES_PER_SECOND) * 1000)
+    if (tookMs > mostMs + (size / SLOWEST_BYTES_PER_SECOND) * 1000)
       throw new TooSlow(`an answer does not end: ${size} bytes in ${Math.round(tookMs / 1000)} s`);
   }
 }

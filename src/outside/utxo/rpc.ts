@@ -10,6 +10,8 @@ export type RpcOptions = {
   readonly url: string;
   /** No bytes from the node for this long is trouble. */
   readonly silenceMs: number;
+  /** A short answer takes no longer than this once it has begun (default four times `silenceMs`); a long one longer, by its bytes. */
+  readonly mostMs?: number;
   readonly connections: number;
   /** The largest answer to a call that names no other limit. */
   readonly mostBytes?: number;
@@ -55,6 +57,7 @@ const MOST_PART_CALLS = 100;
 const LEAST_LISTED_BYTES = 66;
 const [COMMA, ARRAY, OBJECT] = [0x2c, 0x5b, 0x7b];
 const WARMING_UP = -28;
+const PATIENCE_SILENCES = 4;
 const HASH = /^[0-9a-f]{64}$/;
 
 /** @throws TypeError for something that is not an http(s) URL */
@@ -72,7 +75,7 @@ export function createRpc(options: RpcOptions): Rpc {
     bodyTimeout: options.silenceMs,
     keepAliveTimeout: 4_000,
   });
-  const { silenceMs, mostBytes = MOST_JSON_BYTES } = options;
+  const { silenceMs, mostMs = silenceMs * PATIENCE_SILENCES, mostBytes = MOST_JSON_BYTES } = options;
   /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
 
@@ -83,7 +86,7 @@ export function createRpc(options: RpcOptions): Rpc {
       const reply = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(calls) });
       answering = true;
       const length = Number(reply.headers['content-length'] ?? Number.NaN);
-      await readBody(reply.body, sink, { length: Number.isNaN(length) ? null : length, silenceMs });
+      await readBody(reply.body, sink, { length: Number.isNaN(length) ? null : length, mostMs });
       return reply.statusCode;
     } catch (error) {
       // a kept connection that the node closed meanwhile (it was restarted) fails once; a request may be sent twice, because all calls can
