@@ -17,7 +17,7 @@ import type { SignedTransaction } from '../core/signer-wire.ts';
 import { readCursor } from '../store/chain/blocks.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
-import { insertAttempt, readShares } from '../store/payouts/attempts.ts';
+import { heldAgain, insertAttempt, readShares } from '../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../store/payouts/batch-rows.ts';
 import { freeInputs } from '../store/payouts/batches.ts';
 import { announcePayouts, type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';
@@ -234,6 +234,10 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
   const nowMs = ctx.ports.clock.now();
   const ended = batch.payouts.filter((payout) => payout.status !== 'failed');
   const owed = await lockOwed(sql, ended);
+  const again = await heldAgain(
+    sql,
+    ended.map(({ id }) => id),
+  );
   const entries: Posted[] = [];
   const changes: PayoutChange[] = [];
   for (const payout of ended) {
@@ -243,7 +247,8 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
       changes.push({ payout, from: ['completed', 'ended'], event: 'displaced', error: 'displaced' });
     } else {
       const before = owed(payout, plus(payout.amount, payout.feeMax));
-      for (const entry of giveBackEntries(payout, booked.get(payout.id) ?? 0n, before)) entries.push({ payout, entry });
+      const given = giveBackEntries(payout, booked.get(payout.id) ?? 0n, before, again.has(payout.id));
+      for (const entry of given) entries.push({ payout, entry });
       changes.push({ payout, from: ['processing', 'batched'], event: 'impossible', error: 'displaced' });
     }
   }

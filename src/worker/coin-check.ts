@@ -92,14 +92,14 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
 
   /** @returns why the look must wait; null = it was made */
   async function look(): Promise<string | null> {
+    const { generation } = ctx.db.identity;
     const key = await spendingKey(ctx.db, currency);
     if (key === null) return null;
     const cursor = await readCursor(ctx.db, currency);
     if (cursor === null || !(await isAtTip(port, cursor))) return 'our coins are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
     if (wanted.coins.length === 0 && wanted.payouts.length === 0) {
-      await saveChecked(ctx.db, currency, cursor.height);
-      return null;
+      return saved(generation, cursor.height);
     }
     const spent = await port.spentOf(wanted.coins);
     const before = await checkedHeight(ctx.db, currency);
@@ -121,7 +121,13 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
     await recordUnknown(ctx, currency, unknown);
     if (unknown.movements.length > 0) return null;
     isFirst = false;
-    await saveChecked(ctx.db, currency, cursor.height);
+    return saved(generation, cursor.height);
+  }
+
+  /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
+  async function saved(generation: number, height: number): Promise<string | null> {
+    if (generation !== ctx.db.identity.generation) return 'our coins are compared with the database that is there now';
+    await saveChecked(ctx.db, currency, height);
     return null;
   }
 

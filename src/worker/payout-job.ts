@@ -1,6 +1,7 @@
 // The job that drives payouts: books capital that has become final, then each chain's batches. It is woken by requests and by blocks; while
 // something waits it looks every second.
 import type { UtxoCode } from '../core/currency.ts';
+import type { SignedTransaction } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
 import { bookCapital } from '../flow/own-coins.ts';
 import { restoreSignature } from '../flow/restored-signatures.ts';
@@ -8,8 +9,10 @@ import { lastSignature } from '../store/payouts/attempts.ts';
 import { readWork } from '../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../store/payouts/outgoing-facts.ts';
 import { notComparedSince } from '../store/payouts/unknown-movements.ts';
+import { portOf } from './chain-context.ts';
 import { type CoinCheck, createCoinCheck } from './coin-check.ts';
 import type { Job } from './loop.ts';
+import { troubleOf } from './pass-result.ts';
 import { createPayoutDriver, type Signing } from './payout-driver.ts';
 
 const WAITING_MS = 1_000;
@@ -51,12 +54,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
         for (const signed of page.transactions) {
           after = signed.sequence;
           const outcome = await restoreSignature(ctx, signed);
-          if (outcome === 'unknown_payout') {
-            options.onTrouble(
-              `the signer has signed ${signed.txid} for a payout that this database does not know: payouts are stopped`,
-            );
-            return false;
-          }
+          if (outcome === 'unknown_payout') await sendUnknown(signed);
         }
         more = page.more && page.transactions.length > 0;
       }
@@ -67,6 +65,23 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     }
     complete = generation;
     return true;
+  }
+
+  /**
+   * Nobody can take a signature back, and it may have been sent: it is sent again, like every other, so that a block shows how it ends.
+   * Nothing new is signed until an operator has it booked.
+   */
+  async function sendUnknown({ txid, raw, request }: SignedTransaction): Promise<void> {
+    options.onTrouble(
+      `the signer has signed ${txid} for payouts that this database does not know (bursar payout recover): payouts are stopped`,
+    );
+    const currency = currencies.find((code) => code === request.currency);
+    if (currency === undefined) return;
+    try {
+      await portOf(ctx, currency).send(Buffer.from(raw, 'hex'));
+    } catch (error) {
+      if (troubleOf(error) === null) throw error;
+    }
   }
 
   /** Whether the signer's journal holds the newest signature that is stored here. */
@@ -102,6 +117,8 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
       if (!(await isComplete(work.some(({ queued, reserved }) => queued || reserved)))) return false;
       // a database that was started again may be another copy
       const older = await notComparedSince(ctx.db);
+      // it was replaced meanwhile: the signer is asked first what that copy has forgotten
+      if (complete !== ctx.db.identity.generation) return false;
       for (const [currency, check] of checks) if (older.has(currency) && check.hasPassed()) check.forget();
       for (const [currency, driver] of drivers) {
         const due = work.find((one) => one.currency === currency);

@@ -42,6 +42,8 @@ function creditRepayingReceivable(payout: PostedPayout, amount: bigint, owed: bi
   ];
 }
 
+const AGAIN = 'again:release';
+
 /** P0: the amount and the highest fee leave available. */
 export function holdEntry(payout: PostedPayout): Entry {
   const whole = plus(payout.amount, payout.feeMax);
@@ -51,10 +53,26 @@ export function holdEntry(payout: PostedPayout): Entry {
   ]);
 }
 
-/** Cancelled before anything was signed: the whole hold comes back. */
-export function releaseEntry(payout: PostedPayout, owed: bigint): Entry {
+/**
+ * A transaction had been signed for it before it was cancelled: its hold is taken again, and what is not available any more its merchant owes.
+ */
+export function holdAgainEntry(payout: PostedPayout, there: bigint): Entry {
   const whole = plus(payout.amount, payout.feeMax);
-  return entry(payout, 'release', 'payout_released', [
+  const taken = least(there, whole);
+  return entry(payout, 'hold_again', 'payout_hold', [
+    { account: available(payout), amount: taken },
+    { account: receivable(payout), amount: minus(whole, taken) },
+    { account: held(payout), amount: negated(whole) },
+  ]);
+}
+
+/**
+ * Cancelled before anything was signed: the whole hold comes back.
+ * @param step of a hold that was taken again: `again:release`
+ */
+export function releaseEntry(payout: PostedPayout, owed: bigint, step = 'release'): Entry {
+  const whole = plus(payout.amount, payout.feeMax);
+  return entry(payout, step, 'payout_released', [
     { account: held(payout), amount: whole },
     ...creditRepayingReceivable(payout, whole, owed),
   ]);
@@ -114,14 +132,15 @@ export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): 
  * No attempt can ever be mined: what was on its way out comes back, and so does a payout's hold (that of a reimbursement waits for the judge
  * of its transaction).
  * @param booked the highest share of all attempts
+ * @param isAgain its hold is one that was taken again
  */
-export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigint): readonly Entry[] {
+export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigint, isAgain = false): readonly Entry[] {
   const out = leaving(payout, booked);
   const failed = entry(payout, 'failed', 'payout_failed', [
     { account: outbound(payout), amount: negated(out) },
     { account: chain(payout), amount: out },
   ]);
-  return payout.reimburses === null ? [failed, releaseEntry(payout, owed)] : [failed];
+  return payout.reimburses === null ? [failed, releaseEntry(payout, owed, isAgain ? AGAIN : undefined)] : [failed];
 }
 
 /**

@@ -21,6 +21,7 @@ export type PayoutEvent =
   | 'confirmed'
   | 'final'
   | 'cancelled'
+  | 'signed_before_cancel'
   | 'coins_lost'
   | 'impossible'
   | 'resolved_paid'
@@ -32,7 +33,16 @@ export type PayoutEvent =
   | 'returned';
 
 /** Which entry an event posts; the recipes are in payout-postings.ts. */
-export type PayoutPosting = 'hold' | 'release' | 'sign' | 'complete' | 'true_up' | 'give_back' | 'return' | 'hand_over';
+export type PayoutPosting =
+  | 'hold'
+  | 'hold_again'
+  | 'release'
+  | 'sign'
+  | 'complete'
+  | 'true_up'
+  | 'give_back'
+  | 'return'
+  | 'hand_over';
 
 export type PayoutTransition = {
   readonly from: readonly [PayoutStatus, PayoutStep] | null;
@@ -57,6 +67,14 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(null, 'requested_and_held', ['pending', 'held'], 'hold', 'requested, and held'),
   row(['pending', 'held'], 'hold_ended', ['processing', 'queued'], null, 'nothing holds it any more'),
   row(['pending', 'held'], 'cancelled', ['failed', 'ended'], 'release', 'cancelled by the merchant'),
+  // cancelled in a copy of the database that did not know of the signature
+  row(
+    ['failed', 'ended'],
+    'signed_before_cancel',
+    ['processing', 'queued'],
+    'hold_again',
+    'it was signed before it was cancelled',
+  ),
   // a reimbursement only
   row(['pending', 'held'], 'coins_lost', ['failed', 'ended'], 'release', 'its coins were lost'),
   row(['processing', 'queued'], 'coins_lost', ['failed', 'ended'], 'release', 'its coins were lost'),

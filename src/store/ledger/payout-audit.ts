@@ -91,7 +91,7 @@ export const OF_PAYOUTS: readonly Question[] = [
     says: 'every payout has its hold, and is ended exactly when its entries say so',
     text: `with entries as (
              select payout_id, count(*) filter (where key like '%:hold') as holds, count(*) filter (where key like '%:final') as finals,
-                    count(*) filter (where key like '%:release' or key like '%:return') as released,
+                    count(*) filter (where key like '%:release' or key like '%:return') - count(*) filter (where key like '%:hold\\_again') as released,
                     count(*) filter (where key like '%:return') as returned
                from ledger.entry where payout_id is not null group by 1)
            select p.id || ' is ' || p.status || ' and has ' || coalesce(e.holds, 0) || ' hold, ' || coalesce(e.finals, 0) || ' final, '

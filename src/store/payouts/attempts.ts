@@ -96,3 +96,13 @@ export async function isStored(sql: Sql, currency: UtxoCode, txid: string): Prom
   });
   return rows.length > 0;
 }
+
+/** Those of the payouts whose hold was taken again after they had been cancelled. */
+export async function heldAgain(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'payouts_held_again',
+    text: `select id from unnest($1::text[]) as t(id) where exists (select 1 from ledger.entry e where e.key = 'po:' || t.id || ':hold_again')`,
+    values: [ids],
+  });
+  return new Set(rows.map(({ id }) => id));
+}

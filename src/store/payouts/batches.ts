@@ -223,6 +223,17 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
   });
 }
 
+/** The batches that spend these coins. */
+export async function batchesOfCoins(sql: Sql, currency: UtxoCode, coins: readonly Outpoint[]): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ batch_id: string }>({
+    name: 'batches_of_coins',
+    text: `select distinct i.batch_id from unnest($2::text[], $3::int[]) as t(txid, vout)
+             join outgoing_inputs i on i.currency = $1 and i.txid = t.txid and i.vout = t.vout and not i.freed`,
+    values: [currency, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
+  });
+  return rows.map((row) => row.batch_id);
+}
+
 /** Gives the coins of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
 export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, coins: readonly Outpoint[]): Promise<void> {
   await sql.query({

@@ -36,7 +36,7 @@ export async function recordMovements(sql: Sql, movements: readonly UnknownMovem
       name: 'record_movement',
       text: `insert into unknown_movements (currency, txid, block_hash, finding, seen_at) values ($1, $2, $3, $4, $5)
                on conflict (currency, coalesce(txid, finding)) where resolved_at is null
-               do update set block_hash = excluded.block_hash, finding = excluded.finding`,
+               do update set block_hash = coalesce(excluded.block_hash, unknown_movements.block_hash), finding = excluded.finding`,
       values: [currency, txid, blockHash, finding, new Date(atMs)],
     });
   }
