@@ -11,10 +11,11 @@ import { type KnownPayments, MuchChanged, readAhead, readKnown } from '../store/
 import { writeDecisions } from '../store/transactions/payment-decisions.ts';
 import { type Judged, writeCases } from '../store/transactions/verdicts.ts';
 import type { Context } from './context.ts';
+import { type Decider, inTurn } from './decision-lines.ts';
 import { readFacts } from './facts.ts';
 import { decideInTurns, decideOn, type Facts, type MerchantDecision, PAYMENTS_AT_ONCE } from './judging.ts';
 
-type Alone = {
+type Alone = Omit<Decider, 'merchantId'> & {
   readonly merchantId?: bigint;
   /** The merchant's decision, applied after everything that was due; may throw a Refusal, which undoes all of it. */
   readonly decision?: MerchantDecision;
@@ -23,11 +24,16 @@ type Alone = {
 };
 
 /**
- * Decides one transaction. Of one of very many payments everything that is due is decided before, in portions of a database transaction
- * each, so that the last one is short.
+ * Decides one transaction when it is its turn (decision-lines.ts). Of one of very many payments everything that is due is decided before,
+ * in portions of a database transaction each, so that the last one is short.
  * @returns the transaction afterwards; null when the merchant has none with this id
+ * @throws Refusal as {@link inTurn}, and what the decision refuses
  */
-export async function decide(ctx: Context, id: string, options: Alone = {}): Promise<CaseTransaction | null> {
+export function decide(ctx: Context, id: string, options: Alone = {}): Promise<CaseTransaction | null> {
+  return inTurn(ctx, id, { ...options, merchantId: options.merchantId ?? null }, () => decideAlone(ctx, id, options));
+}
+
+async function decideAlone(ctx: Context, id: string, options: Alone): Promise<CaseTransaction | null> {
   const known: KnownPayments = new Map();
   await readAhead(ctx.db, id, known);
   if (known.size > PAYMENTS_AT_ONCE) await decideDue(ctx, id, known, options.merchantId);

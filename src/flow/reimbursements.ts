@@ -54,6 +54,7 @@ export async function reimburseTransaction(
   let taken: Refund | null = null;
   const after = await decide(ctx, transactionId, {
     merchantId: owner.merchantId,
+    refusal: 'not_resolvable',
     decision(it) {
       // what the transaction says comes before what the chain costs
       const lowest = feeRate === null ? 0n : plus(dustMinor, usualFee(currency, feeRate));

@@ -2,7 +2,16 @@
 // core decide, and writes, in one database transaction; none of them calls anything outside while it is open.
 import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
-import { accept, acceptExcess, cancel, decline } from '../core/judge/resolve.ts';
+import {
+  accept,
+  acceptExcess,
+  cancel,
+  decline,
+  refuseAccept,
+  refuseCancel,
+  refuseDecline,
+  refuseExcess,
+} from '../core/judge/resolve.ts';
 import { WINDOW_MS } from '../core/judge/times.ts';
 import { formatAmount } from '../core/money.ts';
 import { formatRate, type Rate } from '../core/rate.ts';
@@ -103,7 +112,12 @@ export async function cancelTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string },
 ): Promise<{ transactionId: string; status: 'cancelled'; message: string }> {
-  const after = await decide(ctx, input.transactionId, { merchantId: input.merchantId, decision: cancel });
+  const after = await decide(ctx, input.transactionId, {
+    merchantId: input.merchantId,
+    decision: cancel,
+    refuseEarly: refuseCancel,
+    refusal: 'transaction_not_cancellable',
+  });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: input.transactionId, status: 'cancelled', message: 'The transaction has been cancelled.' };
 }
@@ -125,10 +139,17 @@ export async function resolveTransaction(
   if (input.action === 'decline' && input.part !== null) {
     throw new Refusal('invalid_request', { param: 'part', message: 'part goes with accept or reimburse.' });
   }
-  const apply = input.action === 'decline' ? decline : input.part === 'excess' ? acceptExcess : accept;
+  const [apply, refuseEarly] =
+    input.action === 'decline'
+      ? [decline, refuseDecline]
+      : input.part === 'excess'
+        ? [acceptExcess, refuseExcess]
+        : [accept, refuseAccept];
   const after = await decide(ctx, input.transactionId, {
     ...(input.merchantId === null ? {} : { merchantId: input.merchantId }),
     decision: (it) => apply(it, input.merchantId === null ? 'operator' : 'merchant'),
+    refuseEarly,
+    refusal: 'not_resolvable',
   });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: after.id, status: after.status };

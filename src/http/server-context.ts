@@ -3,11 +3,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Network } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
+import { type ConcurrencyLimit, createConcurrencyLimit } from '../flow/concurrency-limit.ts';
 import type { Context } from '../flow/context.ts';
 import type { Authenticator } from '../flow/sign-in.ts';
 import type { StatusNotifier } from '../flow/transaction-reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
-import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts';
 import type { ConnectionLimits, Connections } from './connections.ts';
 import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';

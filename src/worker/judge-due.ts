@@ -2,6 +2,7 @@
 // row lock of each transaction decides who is first, and the second skips it or finds nothing to do.
 import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/decide.ts';
+import { MOST_PAYMENTS } from '../flow/decision-lines.ts';
 import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
@@ -16,8 +17,6 @@ const PORTION = { least: 100, most: PAYMENTS_AT_ONCE };
 const LONG_MS = 400;
 /** What of a large transaction is read at once before it is decided. */
 const READ_AHEAD = 10_000;
-/** One with more payments is not decided but set aside: nobody pays a price so, and each portion costs something for every payment. */
-const MOST_PAYMENTS = 100_000;
 /** While other work is due, a large transaction rests for so many times as long as its last portion took. */
 const REST = 4;
 

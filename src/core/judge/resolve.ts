@@ -2,7 +2,7 @@
 // paid one; reimbursements are in refunds.ts. Each checks the rule's conditions and refuses with its own error code; the caller must have judged everything that was due
 // before.
 import { Refusal } from '../refusal.ts';
-import { BEFORE_BOOKING } from '../transaction-states.ts';
+import { BEFORE_BOOKING, type TransactionStatus } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
 import { confirmationsOf, inQuotedCurrency, isBooked, isLive, suspenseOf } from './payments.ts';
 import { acceptSuspense } from './postings.ts';
@@ -18,12 +18,23 @@ export function cancel(it: Case): void {
   const confirmed = it.payments.some(
     (payment) => inQuotedCurrency(it, payment) && isLive(payment) && confirmationsOf(it, payment) > 0,
   );
-  if (confirmed || !applyEvent(it, 'cancelled_by_merchant')) {
-    throw new Refusal('transaction_not_cancellable', {
-      message: `The transaction is ${transaction.status}${confirmed && transaction.status === 'pending' ? ' and its payment has confirmations' : ''}; only a started one, or a pending one without confirmations, can be cancelled.`,
-    });
-  }
+  if (confirmed || !applyEvent(it, 'cancelled_by_merchant')) throw notCancellable(transaction.status, confirmed);
   transaction.merchantDecision = 'cancelled';
+}
+
+function notCancellable(status: TransactionStatus, confirmed: boolean): Refusal {
+  return new Refusal('transaction_not_cancellable', {
+    message: `The transaction is ${status}${confirmed && status === 'pending' ? ' and its payment has confirmations' : ''}; only a started one, or a pending one without confirmations, can be cancelled.`,
+  });
+}
+
+/** What a caller is shown of a transaction: enough to refuse most decisions without its payments. */
+type Shown = { readonly status: TransactionStatus; readonly confirmations: number };
+
+/** Refuses what {@link cancel} refuses, by status and confirmations alone. */
+export function refuseCancel({ status, confirmations }: Shown): void {
+  if (status === 'cancelled' || status === 'started' || (status === 'pending' && confirmations === 0)) return;
+  throw notCancellable(status, confirmations > 0);
 }
 
 function notResolvable(message: string): Refusal {
@@ -46,9 +57,7 @@ export type Speaker = 'merchant' | 'operator';
  */
 export function accept(it: Case, by: Speaker = 'merchant'): void {
   const { transaction } = it;
-  if (transaction.status !== 'review' && transaction.status !== 'declined') {
-    throw notResolvable(`The transaction is ${transaction.status}; only one in review or declined can be accepted.`);
-  }
+  refuseAccept(transaction);
   refuseWhileRefunding(it);
   if (it.payments.some((payment) => waitsForBooking(it, payment)) || !suspenseReached(it))
     throw notResolvable('A payment of this transaction does not have the confirmations that its value needs yet.');
@@ -61,6 +70,12 @@ export function accept(it: Case, by: Speaker = 'merchant'): void {
   announceRest(it);
 }
 
+/** Refuses an accept by the status. */
+export function refuseAccept({ status }: Pick<Shown, 'status'>): void {
+  if (status !== 'review' && status !== 'declined')
+    throw notResolvable(`The transaction is ${status}; only one in review or declined can be accepted.`);
+}
+
 function nothingInSuspense(it: Case): string {
   return it.payments.some((payment) => isLive(payment) && !isBooked(payment))
     ? 'No payment of this transaction has the confirmations that its value needs yet.'
@@ -69,20 +84,21 @@ function nothingInSuspense(it: Case): string {
 
 /** Refuses a transaction in review: its payments stay in suspense. */
 export function decline(it: Case, by: Speaker = 'merchant'): void {
-  if (it.transaction.status !== 'review') {
-    throw notResolvable(`The transaction is ${it.transaction.status}; only one in review can be declined.`);
-  }
+  refuseDecline(it.transaction);
   refuseWhileRefunding(it);
   applyEvent(it, 'resolved_decline', by === 'operator' ? 'refused by the operator' : undefined);
   it.transaction.merchantDecision = 'refused';
 }
 
+/** Refuses a decline by the status. */
+export function refuseDecline({ status }: Pick<Shown, 'status'>): void {
+  if (status !== 'review') throw notResolvable(`The transaction is ${status}; only one in review can be declined.`);
+}
+
 /** Accepts only what is in suspense (an excess, another currency, a second payment); the status stays. */
 export function acceptExcess(it: Case): void {
   const { transaction } = it;
-  if (BEFORE_BOOKING.has(transaction.status)) {
-    throw notResolvable(`The transaction is ${transaction.status}; an excess can be resolved once it is booked.`);
-  }
+  refuseExcess(transaction);
   refuseWhileRefunding(it);
   const payments: Payment[] = it.payments.filter((payment) => payment.inSuspense > 0n);
   if (payments.length === 0) throw notResolvable('Nothing of this transaction lies in suspense.');
@@ -92,4 +108,10 @@ export function acceptExcess(it: Case): void {
   refuseWhileDisputed(it);
   transaction.sequence += 1;
   acceptSuspense(it, payments);
+}
+
+/** Refuses an accept of the excess by the status. */
+export function refuseExcess({ status }: Pick<Shown, 'status'>): void {
+  if (BEFORE_BOOKING.has(status))
+    throw notResolvable(`The transaction is ${status}; an excess can be resolved once it is booked.`);
 }

@@ -1,6 +1,6 @@
 // Who may run beside whom, and whose turn it is, where calls hold a database connection for long.
 import { expect, test } from 'vitest';
-import { createConcurrencyLimit } from '../../src/http/concurrency-limit.ts';
+import { createConcurrencyLimit } from '../../src/flow/concurrency-limit.ts';
 
 const LIMIT = { atOnce: 3, ofOne: 2, waiting: 20 };
 

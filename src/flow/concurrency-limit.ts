@@ -1,10 +1,10 @@
 // At most so many calls at once, and only some of them of one caller; the others wait in line, and the callers take turns. Calls that hold a
 // database connection for long (keyed writes, which may need a second one, and lists) could take all connections otherwise, and one merchant
-// all of those.
+// all of those; decisions on thousands of payments could take all memory.
 import { Refusal } from '../core/refusal.ts';
 
-/** Runs the work of this caller when it is its turn. */
-export type ConcurrencyLimit = <T>(caller: bigint, work: () => Promise<T>) => Promise<T>;
+/** Runs the work of this caller when it is its turn; one that may not wait is refused (overloaded) when it is not its turn at once. */
+export type ConcurrencyLimit = <T>(caller: bigint, work: () => Promise<T>, mayWait?: boolean) => Promise<T>;
 
 type Line = { running: number; readonly waiting: (() => void)[] };
 
@@ -47,11 +47,11 @@ export function createConcurrencyLimit(most: {
     next();
   }
 
-  return async (caller, work) => {
+  return async (caller, work, mayWait = true) => {
     const line = lines.get(caller) ?? { running: 0, waiting: [] };
     if (running < most.atOnce && line.running < most.ofOne) take(caller, line);
     else {
-      if (waiting >= most.waiting || line.waiting.length >= most.waiting / 2) throw new Refusal('overloaded');
+      if (!mayWait || waiting >= most.waiting || line.waiting.length >= most.waiting / 2) throw new Refusal('overloaded');
       waiting += 1;
       lines.set(caller, line);
       await new Promise<void>((resolve) => line.waiting.push(resolve));
