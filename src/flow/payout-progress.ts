@@ -19,7 +19,7 @@ import { tripBreaker } from '../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../store/payouts/batch-rows.ts';
-import { freeInputs } from '../store/payouts/batches.ts';
+import { descendantsDue, freeInputs } from '../store/payouts/batches.ts';
 import { announcePayouts, type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';
 import { markReimbursing } from '../store/payouts/reimbursements.ts';
 import type { Sql } from '../store/postgres/connect.ts';
@@ -263,5 +263,6 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
   const unspent = batch.inputs.filter((input) => input.spentBy === null && input.goneHeight === null);
   await freeInputs(sql, batch.currency, batch.id, unspent);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
+  await descendantsDue(sql, batch.id);
   return changes.some((change) => change.event === 'displaced') ? 'displaced' : 'failed';
 }

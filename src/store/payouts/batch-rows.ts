@@ -32,7 +32,8 @@ export type BatchInput = {
   readonly spentBy: string | null;
   readonly spentHeight: number | null;
   /**
-   * The height of the block that took away the transaction which made it: another transaction spends what that spent. Null while it stands.
+   * The height of the block that took away the transaction which made it: another transaction spends what that spent; 0 where that was
+   * decided for good. Null while it stands.
    */
   readonly goneHeight: number | null;
 };
@@ -60,6 +61,12 @@ export type BatchPayout = {
   readonly reimburses: string | null;
 };
 
+/** Nothing is due, or leased, later than this: the clock that said so was fast. */
+const FURTHEST = "interval '1 hour'";
+const isPast = (column: string, now: string): string => `(${column} <= ${now} or ${column} > ${now} + ${FURTHEST})`;
+/** SQL: a batch is due. @param now the parameter that holds the time */
+export const isDue = (now: string): string => isPast('due_at', now);
+
 /**
  * Takes the lease of a batch that is due; returns its new epoch, or null when another worker holds it or nothing is due. The epoch rises with
  * every lease, and whatever is written under an older one is refused.
@@ -78,7 +85,7 @@ export async function leaseBatch(
     name: 'lease_batch',
     text: `update outgoing_batches set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $3, due_at = $3
             where id = (select id from outgoing_batches
-                         where currency = $5 and due_at <= $2 and (lease_until is null or lease_until <= $2) and id <> all ($4)
+                         where currency = $5 and ${isDue('$2')} and (lease_until is null or ${isPast('lease_until', '$2')}) and id <> all ($4)
                          order by due_at limit 1 for update skip locked)
             returning id`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not, lease.currency],
@@ -207,7 +214,10 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
                       where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
                     -- our own change: another transaction of its batch was mined, or one that is none of ours
                     (select min(f.spent_height) from outgoing_attempts a join outgoing_inputs f on f.batch_id = a.batch_id
-                      where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid)) as gone_height
+                      where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid),
+                    -- its batch is dead, because what that spends is gone: decided at final depth
+                    (select 0 from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
+                      where a.currency = i.currency and a.txid = i.txid and a.height is null and b.state = 'dead')) as gone_height
              from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
     values: [batchId],
   });

@@ -3,6 +3,8 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { isDue } from './batch-rows.ts';
+import { wakeDriver } from './outgoing-facts.ts';
 
 /** A coin of ours that may be spent, and where its key is. */
 export type SpendableCoin = {
@@ -195,11 +197,11 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
   const { rows } = await sql.query<PayoutWork>({
     name: 'read_payout_work',
     text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null),
-           soon as (select distinct currency from outgoing_batches where due_at <= $1),
+           soon as (select distinct currency from outgoing_batches where ${isDue('$1::timestamptz')}),
            unbooked as (select distinct currency from own_coins where not booked)
            select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,
                   currency in (select * from soon) as soon,
-                  exists (select from outgoing_batches b where b.currency = q.currency and b.due_at <= $1 and b.state = 'reserved') as reserved
+                  exists (select from outgoing_batches b where b.currency = q.currency and ${isDue('$1::timestamptz')} and b.state = 'reserved') as reserved
              from (select * from queued union select * from soon union select * from unbooked) q`,
     values: [new Date(nowMs + SOON_MS)],
   });
@@ -232,6 +234,18 @@ export async function batchesOfCoins(sql: Sql, currency: UtxoCode, coins: readon
     values: [currency, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
   });
   return rows.map((row) => row.batch_id);
+}
+
+/** What spends what a dead batch would have made is looked at again: nothing of it can be mined either. */
+export async function descendantsDue(sql: Sql, batchId: string): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'descendants_due',
+    text: `update outgoing_batches set due_at = '-infinity' where state <> 'dead' and id in (
+             select i.batch_id from outgoing_attempts a join outgoing_inputs i on i.currency = a.currency and i.txid = a.txid and not i.freed
+              where a.batch_id = $1)`,
+    values: [batchId],
+  });
+  if ((rowCount ?? 0) > 0) await wakeDriver(sql);
 }
 
 /** Gives the coins of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
