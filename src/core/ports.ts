@@ -266,4 +266,12 @@ export type Ports = {
   readonly destinations: Destinations;
   /** The API's; every other process has one that refuses. */
   readonly intentKey: IntentKey;
+  /** Only computes. */
+  readonly sealing: Sealing;
+};
+
+/** Makes bytes unreadable for whoever has not the key; `about` binds them to what they belong to. Without a key they stay as they are. */
+export type Sealing = {
+  seal(plain: Uint8Array, about: string): Uint8Array;
+  open(sealed: Uint8Array, about: string): Uint8Array;
 };

@@ -6,6 +6,7 @@ import { type AchOrigin, MOST_CENTS_TOGETHER, type NachaEntry, writeNachaFile } 
 import { plus, sum } from '../core/money.ts';
 import { achHandOverEntry } from '../core/payouts/ach-postings.ts';
 import type { PayoutIntent } from '../core/payouts/intent.ts';
+import { openText } from '../core/sealed-text.ts';
 import { openBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { postEntries } from '../store/ledger/ledger.ts';
 import {
@@ -47,7 +48,9 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     const names = await readAchNames(sql);
     // the next look writes it back
     if (making.kept.some((name) => !names.has(name))) return 'stopped';
-    const queued = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
+    const stored = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
+    const { sealing } = ctx.ports;
+    const queued = stored.map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) }));
     const foreign = queued.filter((payout) => !making.isIntended(intentOf(ctx, payout), payout.intentKey, payout.intent));
     if (foreign.length > 0) {
       await stop(
@@ -121,7 +124,7 @@ async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: 
     name: `${date}-${modifier}`,
     day: date,
     modifier,
-    bytes,
+    bytes: ctx.ports.sealing.seal(bytes, `${date}-${modifier}`),
     sha256: createHash('sha256').update(bytes).digest(),
     credits: sum(entries.map(({ cents }) => cents)),
     state: 'built',

@@ -7,15 +7,8 @@ import { achCompleteEntry, achRefusedEntries, achReturnEntry } from '../core/pay
 import { cryptoForUsdDown } from '../core/rate.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
-import {
-  achPayoutIds,
-  endAchFile,
-  lockAchFile,
-  readAchEntry,
-  setAchAcked,
-  setAchNotice,
-  setAchReturned,
-} from '../store/payouts/ach-files.ts';
+import { achPayoutIds, readAchEntry, setAchNotice, setAchReturned } from '../store/payouts/ach-entries.ts';
+import { endAchFile, lockAchFile, setAchAcked } from '../store/payouts/ach-files.ts';
 import { announcePayouts, writePayoutChanges } from '../store/payouts/payout-changes.ts';
 import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';

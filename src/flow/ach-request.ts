@@ -9,6 +9,7 @@ import { ACH_SOURCES, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { checkMinimum, payoutAmount } from '../core/payouts/payout-validation.ts';
 import { cryptoForUsdExactUp, type Rate, usdForCryptoDown } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
+import { sealDestination } from '../core/sealed-text.ts';
 import { lockBalances, postEntries, readAvailable } from '../store/ledger/ledger.ts';
 import { readStops } from '../store/payouts/hold-facts.ts';
 import { insertPayout, type PayoutRow, type RequestedPayout } from '../store/payouts/payouts.ts';
@@ -54,8 +55,9 @@ export async function requestAchPayout(ctx: Context, request: AchRequest): Promi
     const needsApproval = isAboveLimit(cents, guards.approvalAbove);
     const asked = { id: null, merchantId, currency: source.currency, usdMinor: cents, needsApproval, isApproved: false };
     const heldReason = await whyHeld(ctx, sql, asked, { ...(await readStops(sql, merchantId)), guards, left });
+    const id = sortableId('payout_', nowMs, ctx.ports.rng.bytes(10));
     const payout: RequestedPayout & { readonly source: Source } = {
-      id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
+      id,
       merchantId,
       method: 'ach',
       amountText: sent === null ? formatMinor(cents, DECIMALS) : request.amount,
@@ -64,7 +66,7 @@ export async function requestAchPayout(ctx: Context, request: AchRequest): Promi
       feeMax: fee,
       fee,
       source,
-      destination,
+      destination: sealDestination(ctx.ports.sealing, destination, id),
       script: null,
       usdMinor: cents,
       needsApproval,

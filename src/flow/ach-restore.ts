@@ -7,9 +7,11 @@ import { easternTime, returnsEndMs, settlementDate } from '../core/ach/banking-d
 import { NachaMalformed, type ReadFile, readNachaFile } from '../core/ach/nacha-reader.ts';
 import { sum } from '../core/money.ts';
 import { achHandOverEntry } from '../core/payouts/ach-postings.ts';
+import { openText } from '../core/sealed-text.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
 import { postEntries } from '../store/ledger/ledger.ts';
-import { insertAchFile, lockAchFile, lockAchFiles, payoutsByReference, raiseTraces } from '../store/payouts/ach-files.ts';
+import { payoutsByReference } from '../store/payouts/ach-entries.ts';
+import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces } from '../store/payouts/ach-files.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import type { Context } from './context.ts';
@@ -22,7 +24,7 @@ export function restoreAchFile(ctx: Context, { name, bytes }: Omit<BankFile, 'sh
     await lockAchFiles(sql);
     if ((await lockAchFile(sql, name)) !== null) return 'known';
     const entries = entriesOf(bytes);
-    const found = entries === null ? null : await match(sql, entries);
+    const found = entries === null ? null : await match(ctx, sql, entries);
     if (entries === null || found === null) {
       const finding = `bank file ${name} of our folder pays what this database does not know: ask the bank, and move the file away when it is settled`;
       await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
@@ -43,7 +45,7 @@ function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
 }
 
 /** The payout of each entry, locked; null when one is missing, is another, or has ended. */
-async function match(sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow> | null> {
+async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow> | null> {
   const byReference = await payoutsByReference(
     sql,
     entries.map(({ id }) => id),
@@ -53,7 +55,7 @@ async function match(sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMa
   const found = new Map<string, PayoutRow>();
   for (const entry of entries) {
     const payout = byId.get(byReference.get(entry.id) ?? '');
-    const account = payout === undefined ? null : readBankAccount(payout.destination);
+    const account = payout === undefined ? null : readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
     const isSame =
       account !== null && !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
     if (payout === undefined || !isSame || payout.amount !== entry.cents || !['held', 'queued'].includes(payout.step))
@@ -77,7 +79,7 @@ async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Wr
     name,
     day: name.slice(0, 10),
     modifier: name.slice(-1),
-    bytes,
+    bytes: ctx.ports.sealing.seal(bytes, name),
     sha256: createHash('sha256').update(bytes).digest(),
     credits: sum(entries.map(({ cents }) => cents)),
     state: 'unknown',

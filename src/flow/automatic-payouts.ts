@@ -18,7 +18,7 @@ import type { Sql } from '../store/postgres/connect.ts';
 import { requestAchPayout } from './ach-request.ts';
 import { type Context, within } from './context.ts';
 import { requestPayout } from './payout-life.ts';
-import { signSettings } from './payout-settings.ts';
+import { opened, signSettings } from './payout-settings.ts';
 
 const MERCHANTS_AT_ONCE = 100;
 const FAILURES_IN_A_ROW = 3;
@@ -66,7 +66,7 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
         !(await requestFor(
           within(ctx, sql, () => undefined),
           merchantId,
-          row,
+          opened(ctx, merchantId, row),
         ))
       )
         return false;

@@ -1,5 +1,6 @@
 // Idempotency: the effect of a write and the row with its answer are one database transaction, so that a crash leaves both or neither.
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
+import { openText, sealDestination } from '../core/sealed-text.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
@@ -34,6 +35,7 @@ export async function answerOnce(
   work: (ctx: Context) => Promise<string>,
   refusalText: (refusal: Refusal) => string,
 ): Promise<Answer> {
+  const about = `answer ${key.merchantId} ${key.operation}`;
   let afterwards: (() => void)[] = [];
   const answered = ctx.db.transaction(async (sql): Promise<Answer> => {
     afterwards = []; // a transaction that failed may be run again
@@ -42,11 +44,12 @@ export async function answerOnce(
     const stored = await findAnswer(sql, key, nowMs);
     if (stored !== null) {
       if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
-      return { httpStatus: stored.httpStatus, text: stored.answer, replayed: true };
+      return { httpStatus: stored.httpStatus, text: openText(ctx.ports.sealing, stored.answer, about), replayed: true };
     }
     const inside = within(ctx, sql, (later) => afterwards.push(later));
     const fresh = await perform(inside, sql, work, refusalText);
-    const answer: StoredAnswer = { bodyHash: key.bodyHash, ...fresh };
+    const kept = sealDestination(ctx.ports.sealing, fresh.answer, about);
+    const answer: StoredAnswer = { bodyHash: key.bodyHash, httpStatus: fresh.httpStatus, answer: kept };
     await saveAnswer(sql, key, answer, nowMs, key.kept === 'a day' ? nowMs + DAY_MS : null);
     return { httpStatus: fresh.httpStatus, text: fresh.answer, replayed: false };
   });

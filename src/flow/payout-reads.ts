@@ -1,5 +1,6 @@
 // Reading payouts: one, and lists. Nothing is changed here.
 import { Refusal } from '../core/refusal.ts';
+import { openText } from '../core/sealed-text.ts';
 import { listPayoutRows, type PayoutFilter, type PayoutView, readPayout } from '../store/payouts/payout-reads.ts';
 import type { Context } from './context.ts';
 
@@ -17,7 +18,7 @@ export async function checkPayoutStatus(
   const found = await readPayout(ctx.db, input.payoutId);
   if (found === null || found.merchantId !== input.merchantId)
     throw new Refusal('payout_not_found', { param: input.param ?? 'payout_id' });
-  return found;
+  return opened(ctx, found);
 }
 
 /** A page of the merchant's payouts, newest first. */
@@ -26,5 +27,10 @@ export async function listPayouts(
   filter: PayoutFilter,
 ): Promise<{ readonly data: readonly PayoutView[]; readonly hasMore: boolean }> {
   const rows = await listPayoutRows(ctx.db, filter);
-  return { data: rows.slice(0, filter.limit), hasMore: rows.length > filter.limit };
+  return { data: rows.slice(0, filter.limit).map((row) => opened(ctx, row)), hasMore: rows.length > filter.limit };
+}
+
+/** With the destination as it was sent. */
+function opened(ctx: Context, view: PayoutView): PayoutView {
+  return { ...view, destination: openText(ctx.ports.sealing, view.destination, view.id) };
 }

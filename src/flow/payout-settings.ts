@@ -6,6 +6,7 @@ import type { PayoutMethod } from '../core/payouts/payout-units.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { Refusal } from '../core/refusal.ts';
+import { openText, sealDestination } from '../core/sealed-text.ts';
 import {
   lockPayoutSettings,
   type PayoutSettingsRow,
@@ -56,7 +57,7 @@ const NONE: Omit<PayoutSettingsRow, 'changedAtMs'> = {
 };
 
 export async function getPayoutSettings(ctx: Context, of: { readonly merchantId: bigint }): Promise<PayoutSettings> {
-  const row = await readPayoutSettings(ctx.db, of.merchantId);
+  const row = opened(ctx, of.merchantId, await readPayoutSettings(ctx.db, of.merchantId));
   return shown(row ?? { ...NONE, enabled: false, changedAtMs: 0 });
 }
 
@@ -74,7 +75,7 @@ export async function setPayoutSettings(
   return ctx.db.transaction(async (sql) => {
     await lockPayoutSettings(sql, merchantId);
     const nowMs = ctx.ports.clock.now();
-    const before = (await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
+    const before = opened(ctx, merchantId, await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
     const next = checked(ctx, changed(before, change, nowMs));
     if (next.destination !== null && next.enabled) {
       if (next.method !== 'ach')
@@ -82,7 +83,8 @@ export async function setPayoutSettings(
       refuseUnlisted((await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId })).allowed, next.destination);
     }
     if (next.method !== null && next.threshold !== null) checkMinimum(next.method, next.threshold, 'threshold');
-    await writePayoutSettings(sql, merchantId, next, signSettings(ctx, merchantId, next));
+    const stored = sealed(ctx, merchantId, next);
+    await writePayoutSettings(sql, merchantId, stored, signSettings(ctx, merchantId, stored));
     return shown(next);
   });
 }
@@ -136,7 +138,22 @@ function checked(ctx: Context, next: PayoutSettingsRow): PayoutSettingsRow {
   return next;
 }
 
-/** What was taken, signed by this process's key: one spelling for one row. */
+const aboutSettings = (merchantId: bigint): string => `payout settings ${merchantId}`;
+
+/** A row as it is stored: an account number is sealed. */
+function sealed(ctx: Context, merchantId: bigint, row: PayoutSettingsRow): PayoutSettingsRow {
+  const { destination } = row;
+  if (destination === null) return row;
+  return { ...row, destination: sealDestination(ctx.ports.sealing, destination, aboutSettings(merchantId)) };
+}
+
+/** A stored row with the destination as it was sent. */
+export function opened<Row extends PayoutSettingsRow | null>(ctx: Context, merchantId: bigint, row: Row): Row {
+  if (row === null || row.destination === null) return row;
+  return { ...row, destination: openText(ctx.ports.sealing, row.destination, aboutSettings(merchantId)) };
+}
+
+/** What was taken, as it is stored, signed by this process's key: one spelling for one row. */
 export function signSettings(ctx: Context, merchantId: bigint, row: PayoutSettingsRow): Signed {
   const fields = [
     'bursar automatic payouts 1',

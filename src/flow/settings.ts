@@ -2,8 +2,9 @@
 // that a thief with a stolen sign-in cannot empty the account before the merchant notices.
 import type { Scope } from '../core/credentials.ts';
 import { formatMinor, parseAmount } from '../core/money.ts';
-import type { Clock } from '../core/ports.ts';
+import type { Clock, Sealing } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
+import { openText, sealDestination } from '../core/sealed-text.ts';
 import {
   type Guarded,
   type LatePolicy,
@@ -14,7 +15,8 @@ import {
 } from '../store/merchants/settings.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 
-type SettingsContext = { readonly db: Database; readonly ports: { readonly clock: Clock } };
+type SettingsPorts = { readonly clock: Clock; readonly sealing: Sealing };
+type SettingsContext = { readonly db: Database; readonly ports: SettingsPorts };
 
 /** The settings as last sent. The two times are present while a loosening waits: it takes effect then. */
 export type Settings = {
@@ -51,15 +53,15 @@ const MAX_DESTINATIONS = 100;
 const MAX_DESTINATION_LENGTH = 2048;
 
 export async function getSettings(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<Settings> {
-  return shown(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
+  return shown(opened(ctx.ports, of.merchantId, await readSettings(ctx.db, of.merchantId)), ctx.ports.clock.now());
 }
 
 /** The guards in force for a payout of this merchant at this moment, whatever change is waiting. */
 export async function getPayoutGuards(
-  ctx: { readonly db: Sql; readonly ports: { readonly clock: Clock } },
+  ctx: { readonly db: Sql; readonly ports: SettingsPorts },
   of: { readonly merchantId: bigint },
 ): Promise<PayoutGuards> {
-  return guardsOf(await readSettings(ctx.db, of.merchantId), ctx.ports.clock.now());
+  return guardsOf(opened(ctx.ports, of.merchantId, await readSettings(ctx.db, of.merchantId)), ctx.ports.clock.now());
 }
 
 /** The guards of a row of settings that are in force at a moment. */
@@ -89,7 +91,7 @@ export async function setSettings(
     approvalAbove: change.payoutApprovalAbove === undefined ? undefined : approvalLimit(change.payoutApprovalAbove),
   };
   return ctx.db.transaction(async (sql) => {
-    const row = await lockSettings(sql, merchantId);
+    const row = opened(ctx.ports, merchantId, await lockSettings(sql, merchantId));
     const now = ctx.ports.clock.now();
     const allowList = settled(row.allowList, now);
     const approvalAbove = settled(row.approvalAbove, now);
@@ -99,9 +101,30 @@ export async function setSettings(
       allowList: sent.allowList === undefined ? allowList : nextAllowList(allowList, sent.allowList, now),
       approvalAbove: sent.approvalAbove === undefined ? approvalAbove : nextApproval(approvalAbove, sent.approvalAbove, now),
     };
-    await writeSettings(sql, merchantId, next);
+    await writeSettings(sql, merchantId, sealed(ctx.ports, merchantId, next));
     return shown(next, now);
   });
+}
+
+/** A stored row with the destinations of its allow-list as they were sent. */
+function opened({ sealing }: SettingsPorts, merchantId: bigint, row: SettingsRow): SettingsRow {
+  return withDestinations(row, (one) => openText(sealing, one, aboutList(merchantId)));
+}
+
+/** A row as it is stored: account numbers are sealed. */
+function sealed({ sealing }: SettingsPorts, merchantId: bigint, row: SettingsRow): SettingsRow {
+  return withDestinations(row, (one) => sealDestination(sealing, one, aboutList(merchantId)));
+}
+
+const aboutList = (merchantId: bigint): string => `allow-list ${merchantId}`;
+
+function withDestinations(row: SettingsRow, change: (destination: string) => string): SettingsRow {
+  const { sent, waiting } = row.allowList;
+  const allowList = {
+    sent: sent.map(change),
+    waiting: waiting === null ? null : { ...waiting, inForce: waiting.inForce.map(change) },
+  };
+  return { ...row, allowList };
 }
 
 /** A loosening that has taken effect no longer waits. */

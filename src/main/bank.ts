@@ -1,5 +1,6 @@
 // Our bank in this configuration, for the worker: how it is reached, where copies of its files are kept, and whose payouts count.
 import { join } from 'node:path';
+import { folderBank } from '../outside/bank/folder-bank.ts';
 import { keptFiles } from '../outside/bank/kept-files.ts';
 import { sandboxBank } from '../outside/bank/sandbox-bank.ts';
 import { SANDBOX_BANK } from '../sandbox/bank/bank.ts';
@@ -9,19 +10,19 @@ import type { Config } from './config/table.ts';
 import { readIntentPublicKey } from './intent-key.ts';
 import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
 import { signerFolder } from './signer-paths.ts';
+import { sealingOf } from './wire.ts';
 
 /** How long a sandbox that is being started again may take to tell its address. */
 const SANDBOX_WITHIN_MS = 1_000;
 
 /** Null where no bank is configured. */
-export function bankOf({ network, dataFolder }: Config): Ach | null {
-  if (network !== 'sandbox') return null;
-  return {
-    bank: sandboxBank(() => sandboxEndpoint(dataFolder, SANDBOX_WITHIN_MS)),
-    files: keptFiles(join(dataFolder, 'bank')),
-    origin: SANDBOX_BANK,
-    intents: () => trustIn(dataFolder),
-  };
+export function bankOf(config: Config): Ach | null {
+  const { network, dataFolder, bankFolder, bankOrigin } = config;
+  const files = keptFiles(join(dataFolder, 'bank'), sealingOf(config));
+  const intents = () => trustIn(dataFolder);
+  if (network === 'sandbox')
+    return { bank: sandboxBank(() => sandboxEndpoint(dataFolder, SANDBOX_WITHIN_MS)), files, origin: SANDBOX_BANK, intents };
+  return bankFolder === null || bankOrigin === null ? null : { bank: folderBank(bankFolder), files, origin: bankOrigin, intents };
 }
 
 /** The APIs that the signer trusts; while it trusts none, the one whose key lies in this data folder, which will be the first. */

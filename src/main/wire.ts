@@ -2,7 +2,7 @@
 // sources. Only these two files create these objects, once per process.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { IntentKey } from '../core/payouts/intent.ts';
-import type { Clock, Ports } from '../core/ports.ts';
+import type { Clock, Ports, Sealing } from '../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../flow/address-pool.ts';
 import type { Context } from '../flow/context.ts';
 import type { SignInContext } from '../flow/token-pair.ts';
@@ -12,6 +12,7 @@ import { createDestinations } from '../outside/destinations.ts';
 import { createTokens } from '../outside/jwt.ts';
 import { createPasswords } from '../outside/password.ts';
 import { systemRng } from '../outside/rng.ts';
+import { createSealing, unsealed } from '../outside/sealing.ts';
 import { createAddressDerivers } from '../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../store/chain/range-requests.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
@@ -72,7 +73,7 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const addresses = createAddressDerivers(config.network);
   const destinations = createDestinations(config.network);
   const intentKey = options.intentKey ?? NO_INTENT_KEY;
-  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey };
+  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey, sealing: sealingOf(config) };
   const pools = addressPools(db, allPorts);
   if (options.addressesReady === true) prepare(db, pools).catch(() => undefined);
   return { ctx: contextOf(config, db, allPorts, pools), close: signIn.close };
@@ -103,9 +104,14 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
     unfinalPayoutMinor: unfinalLimit(config),
-    hasBank: config.network === 'sandbox',
+    hasBank: config.network === 'sandbox' || config.bankFolder !== null,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };
+}
+
+/** In the sandbox nothing is sealed: whoever looks should be able to read. */
+export function sealingOf({ network, bankKey }: Config): Sealing {
+  return network === 'sandbox' || bankKey === null ? unsealed : createSealing(bankKey);
 }
 
 const NO_INTENT_KEY: IntentKey = {

@@ -166,8 +166,9 @@ async function handOver(ctx: Context, options: AchOptions): Promise<void> {
   const { clock } = ctx.ports;
   for (const seen: string[] = []; ; ) {
     const nowMs = clock.now();
-    const file = await leaseAchFile(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
-    if (file === null) return;
+    const leased = await leaseAchFile(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
+    if (leased === null) return;
+    const file = { ...leased, bytes: ctx.ports.sealing.open(leased.bytes, leased.name) };
     seen.push(file.name);
     const trouble = await drive(ctx, options, file);
     if (trouble !== null) options.onTrouble(`bank file ${file.name}: ${trouble}`);

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { requestAchPayout } from '../../src/flow/ach-request.ts';
 import { cancelPayout, requestPayout } from '../../src/flow/payout-life.ts';
 import { setSettings } from '../../src/flow/settings.ts';
 import { fund, OUTSIDE, tellFee } from '../support/funded.ts';
@@ -104,4 +105,16 @@ test.each(['paid', 'failed'] as const)('resolve --%s ends one whose outcome is u
   expect(shown).toMatchObject(outcome === 'paid' ? { fee: '0.00000000', error: null } : { fee: null, error: 'letter of 3 May' });
   expect((await runCli(['payout', 'resolve', id, '--failed', '--evidence', 'again'], here)).code).toBe(1);
   expect((await world.findings()).filter((finding) => /^(INV-5|INV-12|PAY-1|OUT-1)/.test(finding))).toEqual([]);
+});
+
+test('a payout by ach shows the last four digits of its account, and each amount in the currency of its account', async () => {
+  const merchantId = await world.openShop('bank');
+  await fund(world.ctx, merchantId, BTC);
+  const asked = { merchantId, amount: '250', destination: 'ach:021000021:123456789', sourceCurrency: null };
+  const { id } = await requestAchPayout(world.ctx, asked);
+  const { out } = await runCli(['payout', 'show', id], here);
+  expect(out).toContain('ach:021000021:…6789:checking');
+  expect(out).not.toContain('123456789');
+  expect(out).toMatch(new RegExp(`merchant:${merchantId}:available:BTC +0\\.00250000`));
+  expect(out).toMatch(new RegExp(`merchant:${merchantId}:held:USD +-250\\.00`));
 });

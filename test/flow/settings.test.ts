@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Scope } from '../../src/core/credentials.ts';
 import { addMerchant } from '../../src/flow/merchants.ts';
 import { getPayoutGuards, getSettings, type Settings, type SettingsChange, setSettings } from '../../src/flow/settings.ts';
+import { unsealed } from '../../src/outside/sealing.ts';
 import { findMerchantId } from '../../src/store/merchants/merchants.ts';
 import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './sign-in-setup.ts';
 
@@ -26,21 +27,21 @@ async function newMerchant(): Promise<bigint> {
   });
   return (await findMerchantId(setup.ctx.db, affiliateId)) as bigint;
 }
+const ctx = () => ({ ...setup.ctx, ports: { ...setup.ctx.ports, sealing: unsealed } });
 const set = (merchantId: bigint, change: SettingsChange, scopes = ALL): Promise<Settings> =>
-  setSettings(setup.ctx, { merchantId, scopes, change });
+  setSettings(ctx(), { merchantId, scopes, change });
 async function allowed(merchantId: bigint): Promise<readonly string[] | null> {
-  const guards = await getPayoutGuards(setup.ctx, { merchantId });
+  const guards = await getPayoutGuards(ctx(), { merchantId });
   return guards.allowed === null ? null : [...guards.allowed];
 }
-const limit = async (merchantId: bigint): Promise<bigint | null> =>
-  (await getPayoutGuards(setup.ctx, { merchantId })).approvalAbove;
+const limit = async (merchantId: bigint): Promise<bigint | null> => (await getPayoutGuards(ctx(), { merchantId })).approvalAbove;
 
 describe('settings', () => {
   it('begin with 1 %, accept, no list and no limit', async () => {
     const merchantId = await newMerchant();
     const settings = { tolerancePercent: '1.00', latePayments: 'accept', payoutAllowList: [], payoutApprovalAbove: null };
-    expect(await getSettings(setup.ctx, { merchantId })).toEqual(settings);
-    expect(await getPayoutGuards(setup.ctx, { merchantId })).toEqual({ allowed: null, approvalAbove: null });
+    expect(await getSettings(ctx(), { merchantId })).toEqual(settings);
+    expect(await getPayoutGuards(ctx(), { merchantId })).toEqual({ allowed: null, approvalAbove: null });
   });
 
   it('answer what was sent, and leave what was not', async () => {
@@ -56,7 +57,7 @@ describe('settings', () => {
       payoutAllowList: ['a', 'b'],
       payoutApprovalAbove: '250.00',
     });
-    expect(await set(merchantId, {})).toEqual(await getSettings(setup.ctx, { merchantId }));
+    expect(await set(merchantId, {})).toEqual(await getSettings(ctx(), { merchantId }));
     expect(await set(merchantId, { payoutApprovalAbove: '0' })).toMatchObject({ payoutApprovalAbove: '0.00' });
     const huge = await newMerchant();
     expect(await set(huge, { payoutApprovalAbove: '999999999999999999.99' })).toMatchObject({
@@ -66,7 +67,7 @@ describe('settings', () => {
 
   it('refuse what is out of range, with the field and without changing anything', async () => {
     const merchantId = await newMerchant();
-    const before = await getSettings(setup.ctx, { merchantId });
+    const before = await getSettings(ctx(), { merchantId });
     const cases: [SettingsChange, string, string][] = [
       ...['5.01', '-1', '+1', '1e0', '01', '1.000', '', ' 1', '1,5', 'NaN'].map((text): [SettingsChange, string, string] => [
         { tolerancePercent: text },
@@ -83,7 +84,7 @@ describe('settings', () => {
       [{ tolerancePercent: '2', payoutApprovalAbove: 'x' }, 'invalid_amount', 'payout_approval_above'],
     ];
     for (const [change, code, param] of cases) await expect(set(merchantId, change)).rejects.toMatchObject({ code, param });
-    expect(await getSettings(setup.ctx, { merchantId })).toEqual(before);
+    expect(await getSettings(ctx(), { merchantId })).toEqual(before);
     for (const fine of ['0', '0.00', '5', '5.00', '0.01'])
       expect((await set(merchantId, { tolerancePercent: fine })).tolerancePercent).toBe(Number(fine).toFixed(2));
   });
@@ -135,10 +136,10 @@ describe('the allow-list', () => {
         payoutAllowListFromMs: from,
       });
       setup.advance(86_399);
-      expect(await getSettings(setup.ctx, { merchantId })).toMatchObject({ payoutAllowList: next, payoutAllowListFromMs: from });
+      expect(await getSettings(ctx(), { merchantId })).toMatchObject({ payoutAllowList: next, payoutAllowListFromMs: from });
       expect(await allowed(merchantId)).toEqual(['a']);
       setup.advance(1);
-      expect(await getSettings(setup.ctx, { merchantId })).not.toHaveProperty('payoutAllowListFromMs');
+      expect(await getSettings(ctx(), { merchantId })).not.toHaveProperty('payoutAllowListFromMs');
       expect(await allowed(merchantId)).toEqual(next.length === 0 ? null : next);
     }
   });

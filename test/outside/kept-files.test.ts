@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keptFiles } from '../../src/outside/bank/kept-files.ts';
+import { unsealed } from '../../src/outside/sealing.ts';
 
 let parent: string;
 let folder: string;
@@ -16,7 +17,7 @@ afterEach(() => rmSync(parent, { recursive: true, force: true }));
 const fileOf = (content: string, name = '2026-11-23-A') => ({ name, bytes: Buffer.from(content), sha256: Buffer.alloc(32) });
 
 test('a file is written once, for us alone; the same again is kept, another of its name is not', async () => {
-  const files = keptFiles(folder);
+  const files = keptFiles(folder, unsealed);
   expect(await files.names()).toEqual([]);
   expect(await files.keep(fileOf('one'))).toBe(true);
   expect(await files.keep(fileOf('one'))).toBe(true);
@@ -27,20 +28,20 @@ test('a file is written once, for us alone; the same again is kept, another of i
 });
 
 test('by two workers at once it is one of both', async () => {
-  const files = keptFiles(folder);
+  const files = keptFiles(folder, unsealed);
   const done = await Promise.all(['one', 'two'].map((content) => files.keep(fileOf(content))));
   expect(done.filter(Boolean)).toHaveLength(1);
 });
 
 test('only what looks like a bank file has a name', async () => {
-  const files = keptFiles(folder);
+  const files = keptFiles(folder, unsealed);
   await files.keep(fileOf('one', '2026-11-23-0'));
   for (const name of ['.hidden', '2026-11-23-A.ach.tmp', 'x.ach', '2026-11-23-AA.ach']) writeFileSync(join(folder, name), '');
   expect(await files.names()).toEqual(['2026-11-23-0']);
 });
 
 test('reports come back as they were, whatever their ids are', async () => {
-  const files = keptFiles(folder);
+  const files = keptFiles(folder, unsealed);
   expect(await files.reports()).toEqual([]);
   const reports = [
     { id: '../../etc/passwd', kind: 'over', file: '2026-11-23-A' },

@@ -199,3 +199,26 @@ test('limits of the signer are read in whole coins, and anything else is refused
     ]);
   }
 });
+
+test('a bank needs its folder, how it knows us and a key, all three outside the sandbox', () => {
+  const origin = 'routing=091000019; name=Wells Fargo Bank;company_id=1234567890;company=Example = Inc';
+  const bank = { BURSAR_BANK_DIR: '/bank', BURSAR_BANK_ORIGIN: origin, BURSAR_BANK_KEY: 'aF'.repeat(32) };
+  const read = readConfig({ BURSAR_NETWORK: 'regtest', ...bank });
+  expect(read.bankOrigin).toEqual({
+    bankRouting: '091000019',
+    bankName: 'Wells Fargo Bank',
+    companyId: '1234567890',
+    companyName: 'Example = Inc',
+  });
+  expect(Buffer.from(read.bankKey ?? []).toString('hex')).toBe('af'.repeat(32));
+  const { BURSAR_BANK_KEY: _, ...without } = bank;
+  expect(problems({ BURSAR_NETWORK: 'regtest', ...without })).toEqual([
+    expect.stringMatching(/^BURSAR_BANK_KEY must be set too/),
+  ]);
+  expect(problems({ ...without })).toEqual([]);
+  for (const wrong of [origin.replace('019', '018'), origin.replace('1234567890', '123'), origin.slice(0, 40), `${origin};x=y`])
+    expect(problems({ BURSAR_BANK_ORIGIN: wrong })).toEqual([
+      expect.stringMatching(/^BURSAR_BANK_ORIGIN: .* accepted is routing=/),
+    ]);
+  expect(problems({ BURSAR_BANK_KEY: 'secret' })).toEqual([expect.not.stringContaining('"secret"')]);
+});

@@ -7,6 +7,7 @@ import { createDestinations } from '../../src/outside/destinations.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
+import { unsealed } from '../../src/outside/sealing.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
 
 /** Signs every payout of this test file. */
@@ -31,6 +32,7 @@ export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<P
     addresses: createAddressDerivers(network),
     destinations: createDestinations(network),
     intentKey: INTENT_KEY,
+    sealing: unsealed,
     ...reached,
   };
 }

@@ -25,3 +25,9 @@ export function isRouting(digits: string): boolean {
   const weights = [3, 7, 1, 3, 7, 1, 3, 7, 1];
   return weights.reduce((total, weight, index) => total + weight * Number(digits[index]), 0) % 10 === 0;
 }
+
+/** A destination with the last four digits of its account only; any other text as it is. */
+export function maskedAccount(destination: string): string {
+  const read = readBankAccount(destination);
+  return 'problem' in read ? destination : `ach:${read.routing}:…${read.account.slice(-4)}:${read.kind}`;
+}

@@ -1,9 +1,11 @@
 // `bursar payout list|show|approve|resolve|recover`: payouts of all merchants, and what an operator decides about them.
 import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
-import type { UtxoCode } from '../../core/currency.ts';
+import { maskedAccount } from '../../core/ach/bank-account.ts';
+import { LEDGER_CODES, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/payout-states.ts';
+import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
 import { approvePayout } from '../../flow/payout-life.ts';
 import { resolvePayout } from '../../flow/payout-resolve.ts';
@@ -35,7 +37,10 @@ export function addPayoutCommands(bursar: Command): void {
 }
 
 async function list({ json, status }: JsonOption & { status?: PayoutStatus }): Promise<void> {
-  const payouts = await withBooks((ctx) => listAllPayouts(ctx.db, { status: status ?? null, limit: LISTED }));
+  const payouts = await withBooks(async (ctx) => {
+    const found = await listAllPayouts(ctx.db, { status: status ?? null, limit: LISTED });
+    return found.map((one) => ({ ...one, destination: shownDestination(ctx, one) }));
+  });
   const head = ['payout', 'merchant', 'status', 'waits for', 'method', 'amount', 'destination', 'requested'];
   const rows = payouts.map((one) => [
     one.id,
@@ -61,7 +66,7 @@ function onTheWire(one: ListedPayout): object {
     status: one.status,
     held_reason: one.heldReason,
     destination: one.destination,
-    txid: one.txid,
+    ...(one.method === 'ach' ? { trace: one.trace } : { txid: one.txid }),
     fee: one.fee === null ? null : formatAmount(one.fee, one.currency),
     error: one.error,
     created_at: new Date(one.createdAtMs).toISOString(),
@@ -70,9 +75,30 @@ function onTheWire(one: ListedPayout): object {
 }
 
 async function show(payoutId: string, { json }: JsonOption): Promise<void> {
-  const found = await withBooks((ctx) => readPayoutDetails(ctx.db, payoutId));
+  const found = await withBooks(async (ctx) => {
+    const read = await readPayoutDetails(ctx.db, payoutId);
+    return read === null ? null : { ...read, destination: shownDestination(ctx, read) };
+  });
   if (found === null) throw new CommandFailed(`there is no payout ${payoutId}`);
   print(json, detailsOnTheWire(found), linesOf(found));
+}
+
+/** Of a bank account the last four digits suffice. */
+function shownDestination({ ports }: Pick<Context, 'ports'>, { id, destination }: ListedPayout): string {
+  return maskedAccount(openText(ports.sealing, destination, id));
+}
+
+/** In the currency of its account, which is the last part of its code before `outbound`. */
+function postedAmount({ account, amount }: PayoutDetails['entries'][number]['postings'][number]): string {
+  const currency = LEDGER_CODES.find(
+    (code) =>
+      code ===
+      account
+        .replace(/:outbound$/, '')
+        .split(':')
+        .at(-1),
+  );
+  return currency === undefined ? amount.toString() : formatAmount(amount, currency);
 }
 
 function detailsOnTheWire(one: PayoutDetails): object {
@@ -100,7 +126,7 @@ function detailsOnTheWire(one: PayoutDetails): object {
       entry_id: String(entry.entryId),
       kind: entry.kind,
       created_at: entry.at.toISOString(),
-      postings: entry.postings.map((posting) => ({ account: posting.account, amount: amount(posting.amount) })),
+      postings: entry.postings.map((posting) => ({ account: posting.account, amount: postedAmount(posting) })),
     })),
   };
 }
@@ -131,7 +157,7 @@ function linesOf(one: PayoutDetails): string[] {
       n === 0 ? String(entry.entryId) : '',
       n === 0 ? entry.kind : '',
       posting.account,
-      amount(posting.amount),
+      postedAmount(posting),
       n === 0 ? entry.at.toISOString() : '',
     ]),
   );

@@ -1,5 +1,8 @@
 // The forms of settings: each turns the text of a variable into its value, or throws an Error whose message says what is accepted.
+
 import { isIP } from 'node:net';
+import { isRouting } from '../../core/ach/bank-account.ts';
+import type { AchOrigin } from '../../core/ach/nacha-file.ts';
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { parseAmount } from '../../core/money.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
@@ -164,3 +167,27 @@ function limitOf(list: string, decimals: number, accepted: Error): Limit {
   }
   return limit;
 }
+
+/** The names and numbers by which a bank knows the company whose files it takes. */
+export const bankOrigin: Reader<AchOrigin> = (value) => {
+  const accepted = new Error(
+    'routing=091000019;name=WELLS FARGO BANK;company_id=1234567890;company=EXAMPLE INC: the routing number of the bank, its name, the ten digits that it has given the company, the company',
+  );
+  const parts = new Map(
+    value.split(';').map((part) => {
+      const [name = '', ...rest] = part.split('=');
+      return [name.trim(), rest.join('=').trim()] as const;
+    }),
+  );
+  const at = (name: string): string => parts.get(name) ?? '';
+  const [bankRouting, bankName, companyId, companyName] = [at('routing'), at('name'), at('company_id'), at('company')];
+  const isWhole = isRouting(bankRouting) && bankName !== '' && /^\d{10}$/.test(companyId) && companyName !== '';
+  if (!isWhole || parts.size !== 4) throw accepted;
+  return { bankRouting, bankName, companyId, companyName };
+};
+
+/** A key of 32 bytes in hex. */
+export const hexKey: Reader<Uint8Array> = (value) => {
+  if (!/^[0-9a-fA-F]{64}$/.test(value)) throw new Error('64 hexadecimal digits, as "openssl rand -hex 32" prints them');
+  return Buffer.from(value, 'hex');
+};

@@ -30,6 +30,12 @@ export function contradictions(config: Config): string[] {
     for (const [name, url] of sources.filter(([, one]) => !isSafe(new URL(one))))
       found.push(`BURSAR_RATE_SOURCES: ${name}=${url} is not accepted on mainnet; accepted is https, or http on this machine`);
   }
+  const bank = { BURSAR_BANK_DIR: config.bankFolder, BURSAR_BANK_ORIGIN: config.bankOrigin, BURSAR_BANK_KEY: config.bankKey };
+  const missing = Object.entries(bank).filter(([, value]) => value === null);
+  if (network !== 'sandbox' && missing.length > 0 && missing.length < 3)
+    found.push(
+      `${missing.map(([name]) => name).join(' and ')} must be set too: a bank needs all of ${Object.keys(bank).join(', ')}`,
+    );
   return found;
 }
 
@@ -43,5 +49,8 @@ export function unusedSettings(isSet: (name: string) => boolean, { network, rate
   );
   if (network === 'sandbox' && rateSources !== null)
     lines.push('BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own');
+  if (network === 'sandbox')
+    for (const name of ['BURSAR_BANK_DIR', 'BURSAR_BANK_ORIGIN', 'BURSAR_BANK_KEY'])
+      if (isSet(name)) lines.push(`${name} is set and not used: the sandbox has a bank of its own`);
   return lines;
 }

@@ -2,10 +2,12 @@
 // table, .env.example is generated from it.
 import { type Network, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import {
+  bankOrigin,
   decimal,
   dollars,
   evmAddress,
   fixedRates,
+  hexKey,
   host,
   integer,
   networks,
@@ -171,6 +173,25 @@ export const VARIABLES = {
     'BURSAR_FIXED_RATES',
     fixedRates,
     'prices in USD to use where no exchange can be asked: BTC=65000.00,USDT=1.00; regtest and testnet only',
+  ),
+
+  ...inSection('The bank'),
+  bankFolder: optional(
+    'BURSAR_BANK_DIR',
+    text,
+    "folder with outgoing/ for our files and incoming/ for the bank's, which the bank's own tools exchange with it; unset: no payouts by ach",
+    { isPath: true },
+  ),
+  bankOrigin: optional(
+    'BURSAR_BANK_ORIGIN',
+    bankOrigin,
+    'how the bank knows us: routing=091000019;name=WELLS FARGO BANK;company_id=1234567890;company=EXAMPLE INC',
+  ),
+  bankKey: optional(
+    'BURSAR_BANK_KEY',
+    hexKey,
+    'seals account numbers and bank files where they are kept: 64 hexadecimal digits',
+    SECRET,
   ),
 
   ...inSection('The business'),

@@ -3,33 +3,39 @@ import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BankReport, KeptFiles } from '../../core/ach/bank-port.ts';
+import type { Sealing } from '../../core/ports.ts';
 
 const ENDING = '.ach';
 const REPORTS = 'reports';
+const ABOUT_REPORT = 'a report of the bank';
 const REPORT = /^[0-9a-f]{64}\.json$/;
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]\.ach$/;
 
 /** @param folder made when it is missing */
-export function keptFiles(folder: string): KeptFiles {
+export function keptFiles(folder: string, sealing: Sealing): KeptFiles {
+  const read = async (name: string): Promise<Uint8Array> => sealing.open(await readFile(join(folder, name + ENDING)), name);
   return {
     async keep({ name, bytes }) {
       const path = join(folder, name + ENDING);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      if (await writeOnce(path, bytes)) return true;
-      return (await readFile(path)).equals(bytes);
+      if (await writeOnce(path, sealing.seal(bytes, name))) return true;
+      return Buffer.from(await read(name)).equals(bytes);
     },
     names: async () => (await namesIn(folder)).filter((name) => NAME.test(name)).map((name) => name.slice(0, -ENDING.length)),
-    read: (name) => readFile(join(folder, name + ENDING)),
+    read,
     async keepReport(report) {
       await mkdir(join(folder, REPORTS), { recursive: true, mode: 0o700 });
-      await writeOnce(join(folder, REPORTS, reportName(report.id)), Buffer.from(JSON.stringify(report)));
+      await writeOnce(join(folder, REPORTS, reportName(report)), sealing.seal(Buffer.from(JSON.stringify(report)), ABOUT_REPORT));
     },
     async reports() {
       const names = (await namesIn(join(folder, REPORTS))).filter((name) => REPORT.test(name));
       const found = await Promise.all(
         names.map(async (name) => {
           const path = join(folder, REPORTS, name);
-          return { atMs: (await stat(path)).mtimeMs, report: JSON.parse(await readFile(path, 'utf8')) as BankReport };
+          return {
+            atMs: (await stat(path)).mtimeMs,
+            report: JSON.parse(Buffer.from(sealing.open(await readFile(path), ABOUT_REPORT)).toString()) as BankReport,
+          };
         }),
       );
       return found.sort((a, b) => a.atMs - b.atMs).map(({ report }) => report);
@@ -37,8 +43,8 @@ export function keptFiles(folder: string): KeptFiles {
   };
 }
 
-/** A bank chooses the ids: only their hash is a name in our folder. */
-const reportName = (id: string): string => `${createHash('sha256').update(id).digest('hex')}.json`;
+/** A bank chooses the ids, perhaps the same each day: the hash of the whole is the name in our folder. */
+const reportName = (report: BankReport): string => `${createHash('sha256').update(JSON.stringify(report)).digest('hex')}.json`;
 
 async function namesIn(folder: string): Promise<readonly string[]> {
   try {

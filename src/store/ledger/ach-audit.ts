@@ -19,7 +19,7 @@ export const OF_BANK_FILES: readonly Question[] = [
                   || ', the ledger says ' || coalesce(ledger, 0) as what
              from files where credits is distinct from entries or credits is distinct from payouts or credits is distinct from ledger
            union all
-           select 'bank file ' || name || ' is not the one that was stored' from files where sha256(bytes) <> sha256
+           select 'bank file ' || name || ' is not the one that was stored' from files where substring(bytes from 1 for 4) = '101 '::bytea and sha256(bytes) <> sha256
            union all
            select p.id || ' is ' || p.status || ', ' || p.step || ' and in ' || count(e.trace) || ' bank files' from payouts p
              left join ach_entries e on e.payout_id = p.id

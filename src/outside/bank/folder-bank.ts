@@ -1,0 +1,119 @@
+// A bank behind a folder: our files in outgoing/, from where the bank's own tools (SFTP) take them, and the bank's in incoming/. `handed/` says
+// what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there.
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type BankFile, type BankPort, type BankReport, BankTrouble } from '../../core/ach/bank-port.ts';
+
+const PART = '.part';
+const REFUSED = '.refused';
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** @param folder made with its parts when they are missing. Names that begin with a dot are not complete: the bank's tools must leave them */
+export function folderBank(folder: string): BankPort {
+  const outgoing = join(folder, 'outgoing');
+  const incoming = join(folder, 'incoming');
+  const handed = join(folder, 'handed');
+  const done = join(incoming, 'done');
+
+  async function onDisk<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      for (const one of [outgoing, handed, done]) await mkdir(one, { recursive: true, mode: 0o770 });
+      return await work();
+    } catch (error) {
+      throw error instanceof BankTrouble ? error : new BankTrouble((error as Error).message, { cause: error });
+    }
+  }
+
+  /** Moves the one copy that `handed` names to where the bank looks; it is there already, or was taken, when no such copy is left. */
+  async function finish({ name }: BankFile): Promise<void> {
+    const { ino } = await stat(join(handed, name));
+    for (const part of (await readdir(outgoing)).filter((one) => one.startsWith(`.${name}.`) && one.endsWith(PART))) {
+      const path = join(outgoing, part);
+      const found = await stat(path).catch(nothing);
+      if (found?.ino === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
+    }
+    await sync(outgoing);
+  }
+
+  return {
+    handOver: (file) =>
+      onDisk(async () => {
+        const part = join(outgoing, `.${file.name}.${randomBytes(4).toString('hex')}${PART}`);
+        await writeWhole(part, file.bytes);
+        try {
+          await link(part, join(handed, file.name));
+          await sync(handed);
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+          await rm(part, { force: true });
+          await finish(file);
+          return { state: 'duplicate' };
+        }
+        await finish(file);
+        return { state: 'accepted' };
+      }),
+    ask: (file) =>
+      onDisk(async () => {
+        if ((await stat(join(handed, file.name)).catch(nothing)) === undefined) return { state: 'never' };
+        await finish(file);
+        return { state: 'accepted' };
+      }),
+    news: () =>
+      onDisk(async () => {
+        const names = (await readdir(incoming, { withFileTypes: true })).filter(
+          (one) => one.isFile() && !one.name.startsWith('.'),
+        );
+        const reports = await Promise.all(
+          names
+            .map(({ name }) => name)
+            .sort()
+            .map((name) => reportOf(incoming, name)),
+        );
+        return { cutOffMs: null, reports };
+      }),
+    acknowledge: (reportId) => onDisk(() => rename(join(incoming, reportId), join(done, reportId))),
+  };
+}
+
+const nothing = (error: unknown): undefined => {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  return undefined;
+};
+
+/** `<file>.refused` says, in words, that the bank executes nothing of a file; everything else is a NACHA file of the bank. */
+async function reportOf(incoming: string, name: string): Promise<BankReport> {
+  const path = join(incoming, name);
+  if ((await stat(path)).size > MOST_BYTES) throw new BankTrouble(`${path} is larger than ${MOST_BYTES} bytes`);
+  const content = await readFile(path, 'latin1');
+  if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
+  const reason = content
+    .trim()
+    .replace(/[^\x20-\x7e]+/g, ' ')
+    .slice(0, 300);
+  return {
+    id: name,
+    kind: 'refused',
+    file: name.slice(0, -REFUSED.length),
+    reason: reason === '' ? 'no reason was given' : reason,
+  };
+}
+
+async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, 'wx', 0o660);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

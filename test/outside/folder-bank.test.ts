@@ -1,0 +1,83 @@
+// The bank behind a folder: what is handed over lies there once, whatever died in between, and what the bank puts there is read.
+import { createHash } from 'node:crypto';
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type BankPort, BankTrouble } from '../../src/core/ach/bank-port.ts';
+import { folderBank } from '../../src/outside/bank/folder-bank.ts';
+
+let folder: string;
+let bank: BankPort;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'bursar-folder-bank-'));
+  bank = folderBank(folder);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const bytes = Buffer.from('101 …');
+const file = { name: '2026-11-23-A', bytes, sha256: createHash('sha256').update(bytes).digest() };
+const outgoing = (): string[] => readdirSync(join(folder, 'outgoing'));
+/** The bank's tools take what is complete. */
+const take = (): void => rmSync(join(folder, 'outgoing', '2026-11-23-A.ach'));
+
+describe('a file', () => {
+  test('lies in outgoing once, and not again after the bank has taken it', async () => {
+    expect(await bank.ask(file)).toEqual({ state: 'never' });
+    expect(await bank.handOver(file)).toEqual({ state: 'accepted' });
+    expect(outgoing()).toEqual(['2026-11-23-A.ach']);
+    expect(readFileSync(join(folder, 'outgoing', '2026-11-23-A.ach'))).toEqual(bytes);
+    take();
+    expect(await bank.ask(file)).toEqual({ state: 'accepted' });
+    expect(await bank.handOver(file)).toEqual({ state: 'duplicate' });
+    expect(outgoing()).toEqual([]);
+  });
+
+  test('whose writer died before it was handed over is not there, and leaves nothing that the bank may take', async () => {
+    mkdirSync(join(folder, 'outgoing'), { recursive: true });
+    writeFileSync(join(folder, 'outgoing', '.2026-11-23-A.0000.part'), 'half');
+    expect(await bank.ask(file)).toEqual({ state: 'never' });
+    expect(await bank.handOver(file)).toEqual({ state: 'accepted' });
+    expect(outgoing().filter((name) => !name.startsWith('.'))).toEqual(['2026-11-23-A.ach']);
+  });
+
+  test('whose writer died between the mark and the move is moved by whoever asks next', async () => {
+    for (const one of ['outgoing', 'handed']) mkdirSync(join(folder, one));
+    const part = join(folder, 'outgoing', '.2026-11-23-A.1234.part');
+    writeFileSync(part, bytes);
+    linkSync(part, join(folder, 'handed', '2026-11-23-A'));
+    expect(await bank.ask(file)).toEqual({ state: 'accepted' });
+    expect(outgoing()).toEqual(['2026-11-23-A.ach']);
+    take();
+    expect(await bank.handOver(file)).toEqual({ state: 'duplicate' });
+    expect(outgoing()).toEqual([]);
+  });
+
+  test('of two workers at once is there once', async () => {
+    const said = await Promise.all([bank.handOver(file), folderBank(folder).handOver(file), bank.ask(file)]);
+    expect(said.filter(({ state }) => state === 'accepted').length).toBeGreaterThanOrEqual(1);
+    expect(outgoing()).toEqual(['2026-11-23-A.ach']);
+  });
+
+  test('that cannot be written is no answer', async () => {
+    writeFileSync(join(folder, 'outgoing'), 'not a folder');
+    for (const call of [bank.handOver(file), bank.ask(file), bank.news()]) await expect(call).rejects.toThrow(BankTrouble);
+  });
+});
+
+test('what the bank puts into incoming is read until it is acknowledged', async () => {
+  expect(await bank.news()).toEqual({ cutOffMs: null, reports: [] });
+  const incoming = join(folder, 'incoming');
+  writeFileSync(join(incoming, 'returns-1.ach'), 'content');
+  writeFileSync(join(incoming, '.being-written'), 'half');
+  writeFileSync(join(incoming, '2026-11-23-A.refused'), 'company\nunknown\n');
+  const reports = [
+    { id: '2026-11-23-A.refused', kind: 'refused', file: '2026-11-23-A', reason: 'company unknown' },
+    { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
+  ];
+  expect(await bank.news()).toEqual({ cutOffMs: null, reports });
+  expect(await bank.news()).toEqual({ cutOffMs: null, reports });
+  await bank.acknowledge('returns-1.ach');
+  expect((await bank.news()).reports).toEqual([reports[0]]);
+  expect(readFileSync(join(incoming, 'done', 'returns-1.ach'), 'utf8')).toBe('content');
+});
