@@ -42,6 +42,8 @@ export type Child = {
   stop(graceMs: number): Promise<void>;
 };
 
+type Refusal = Extract<Message, { say: 'refused' }>;
+
 const MOST_DEATHS = 5;
 const WITHIN_MS = 60_000;
 
@@ -78,9 +80,9 @@ export function startChild(options: ChildOptions): Child {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     current = child;
-    let refusal: string | null = null;
+    let refusal: Refusal | null = null;
     child.on('message', (message: Message) => {
-      if (message.say === 'refused') refusal = message.line;
+      if (message.say === 'refused') refusal = message;
       else if (message.say === 'answer') answered(message.answer);
       else if (note !== null && message.note !== note)
         onGiveUp(`${name} came back as "${message.note}" and was "${note}": the others cannot find it`);
@@ -103,15 +105,17 @@ export function startChild(options: ChildOptions): Child {
     options.onChange();
   }
 
-  function died(refusal: string | null, how: string): void {
+  function died(refusal: Refusal | null, how: string): void {
     if (note === null) {
-      settle.reject(new StartRefused(refusal ?? `${name} ended before it was ready (${how})`));
+      settle.reject(new StartRefused(refusal?.line ?? `${name} ended before it was ready (${how})`));
       return;
     }
-    // what refuses a second start (such as a database that is being restarted too) may be gone at the third
-    const why = refusal ?? how;
+    // what refuses a second start may be gone at the third
+    const why = refusal?.line ?? how;
     const now = performance.now();
-    const isExcused = options.isExcused();
+    // a database that recovers or is started again says nothing about this process
+    const waits = refusal?.isDatabaseGone === true;
+    const isExcused = waits || options.isExcused();
     deaths = deaths.filter((at) => now - at < WITHIN_MS);
     if (!isExcused) deaths.push(now);
     const tooOften = deaths.length > MOST_DEATHS ? `${name} died ${deaths.length} times within a minute (last: ${why})` : null;
@@ -128,7 +132,9 @@ export function startChild(options: ChildOptions): Child {
     // machine
     pending = setTimeout(() => {
       if (stopping) return;
-      onRestart(`${name} died (${why}); starting it again`);
+      onRestart(
+        waits ? `${name} waits for the database (${why}); starting it again` : `${name} died (${why}); starting it again`,
+      );
       launch();
     }, pause);
   }

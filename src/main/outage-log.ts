@@ -15,7 +15,9 @@ const QUIET_MS = 16_000;
 /** What an error says about a database that is gone or lacks a resource; null for every other error. */
 export function outageOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
-  const { code, message } = error as Error & { code?: unknown };
+  const { code, syscall, message } = error as Error & { code?: unknown; syscall?: unknown };
+  // a file of ours that is missing is not the database's socket
+  if (code === 'ENOENT' && syscall !== 'connect') return null;
   if (typeof code === 'string' && GONE.test(code)) return message === '' ? code : message;
   return LOST.test(message) ? message : null;
 }

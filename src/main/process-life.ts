@@ -2,12 +2,13 @@
 // a refusal as one clear line. src/main/child.ts is the other end of the protocol.
 import { setTimeout as delay } from 'node:timers/promises';
 import { addVariables, isStartedByNpm } from './config/environment.ts';
+import { outageOf } from './outage-log.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 
 /** What a process sends to the one that started it. */
 export type Message =
   | { readonly say: 'ready'; readonly note: string }
-  | { readonly say: 'refused'; readonly line: string }
+  | { readonly say: 'refused'; readonly line: string; readonly isDatabaseGone: boolean }
   | { readonly say: 'answer'; readonly answer: unknown };
 
 /**
@@ -145,9 +146,12 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {
     if (stopping) process.exit(0);
-    const line = lineOf(`${name} does not start`, error);
+    const outage = outageOf(error) ?? outageOf((error as Error).cause);
+    const what = `${name} does not start`;
+    const line = outage === null || error instanceof StartRefused ? lineOf(what, error) : `${what}: ${outage}`;
     // a reason that fits into one line is the group's last output
-    if (supervised && (error instanceof StartRefused || !line.includes('\n'))) send({ say: 'refused', line });
+    if (supervised && (error instanceof StartRefused || !line.includes('\n')))
+      send({ say: 'refused', line, isDatabaseGone: outage !== null });
     else console.error(line);
     // process.exit would lose a message that is still in the channel
     setTimeout(() => process.exit(1), 20);

@@ -1,4 +1,7 @@
 // What the supervisor does with a process that dies again and again.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { type Child, type ChildOptions, startChild } from '../../src/main/child.ts';
 import { eventually } from '../support/service.ts';
@@ -9,13 +12,13 @@ afterEach(async () => {
 });
 
 /** A process of this kind, and what the supervisor told of it. */
-async function processOf(kind: Pick<ChildOptions, 'isSpared'>) {
+async function processOf(kind: Pick<ChildOptions, 'isSpared'>, environment: Readonly<Record<string, string>> = {}) {
   const restarts: string[] = [];
   const givenUp: string[] = [];
   const child = startChild({
     name: 'api',
     entry: '../../test/start/dying-process.ts',
-    environment: () => ({ PATH: process.env.PATH }),
+    environment: () => ({ PATH: process.env.PATH, ...environment }),
     onRestart: (line) => restarts.push(line),
     onGiveUp: (line) => givenUp.push(line),
     isExcused: () => false,
@@ -59,3 +62,29 @@ test('one that the others need is given up with its sixth death within a minute'
   expect(givenUp).toEqual(['api died 6 times within a minute (last: SIGKILL)']);
   expect(pid()).toBe(0);
 }, 30_000);
+
+test('one that cannot start because the database is away is started again after pauses until it is back, however often', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-child-'));
+  const gone = join(folder, 'gone');
+  try {
+    const { kill, pid, restarts, givenUp } = await processOf({}, { DATABASE_GONE: gone });
+    for (let n = 0; n < 4; n++) {
+      await kill();
+      await eventually('it lives', () => pid() || null);
+    }
+    writeFileSync(gone, '');
+    await kill();
+    const waits = () => restarts.filter((line) => line.startsWith('api waits for the database ('));
+    await eventually('it has waited twice', () => waits().length >= 2);
+    rmSync(gone);
+    expect(waits()[0]).toMatch(/127\.0\.0\.1:1\/none cannot be reached: .*ECONNREFUSED.*; starting it again$/);
+    expect(givenUp).toEqual([]);
+    // its own deaths still count: the next is the sixth
+    await eventually('it lives', () => pid() || null);
+    await kill();
+    await eventually('it is given up', () => givenUp.length > 0);
+    expect(givenUp).toEqual(['api died 6 times within a minute (last: SIGKILL)']);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}, 60_000);

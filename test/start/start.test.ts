@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { askCli } from '../cli/run.ts';
 import { dataFolderFor, eventually, livingProcesses, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 60_000;
@@ -38,6 +39,13 @@ async function createPayment(base: string): Promise<string> {
 /** A payment, as soon as one can be created: the node may just have been away. */
 const paymentOf = (base: string): Promise<string> =>
   eventually('a payment can be created', () => createPayment(base).catch(() => null));
+
+/** The processes that a process has started. */
+const childrenOf = (pid: number): { pid: number; command: string }[] =>
+  execFileSync('ps', ['--ppid', String(pid), '-o', 'pid=,args='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => ({ pid: Number.parseInt(line, 10), command: line }));
 
 const isUp = (base: string) => async () => {
   const answer = await fetch(`${base}/readyz`).catch(() => null);
@@ -98,6 +106,30 @@ describe('one group on one data folder', { timeout: TIMEOUT }, () => {
     await eventually('the service answers', isUp(base));
     const check = await call(base, '/check_transaction', { access_token: await signIn(base), transaction_id: id });
     expect(check.status).toBe(200);
+  });
+
+  test('a signer that is killed while PostgreSQL recovers waits for it, and ends nothing', async () => {
+    await eventually('the service answers', isUp(base));
+    for (let n = 0; n < 2; n++) {
+      const pid = await eventually('the signer', () => service.processOf('signer'));
+      process.kill(pid, 'SIGKILL');
+      await eventually('another signer', () => ![null, pid].includes(service.processOf('signer')));
+    }
+    await eventually('the service answers', isUp(base));
+    const sessions = childrenOf(service.postgres()!);
+    const session = sessions.find(({ command }) => command.includes('bursar_service'))!;
+    // PostgreSQL waits 5 seconds for one that does not end
+    process.kill(sessions.find(({ command }) => command.includes('checkpointer'))!.pid, 'SIGSTOP');
+    process.kill(session.pid, 'SIGKILL');
+    await eventually('it recovers', async () => (await fetch(`${base}/readyz`)).status !== 200);
+    process.kill(service.processOf('signer')!, 'SIGKILL');
+    await eventually('it waits', () => /signer waits for the database .*in recovery mode/.test(service.output()));
+    await eventually('the signer answers', async () => {
+      const verified = await askCli(['keys', 'verify'], { BURSAR_DATA_DIR: folder }).catch(() => null);
+      return verified !== null;
+    });
+    await eventually('the service answers', isUp(base));
+    expect(service.output()).not.toContain('the whole service stops');
   });
 
   test('after a kill of the supervisor no process of it stays, and the next start works on the same data at once', async () => {

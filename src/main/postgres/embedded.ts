@@ -49,7 +49,9 @@ async function openGiven(url: string): Promise<OpenDatabase> {
     };
   } catch (error) {
     if (error instanceof StartRefused) throw error;
-    throw new StartRefused(`DATABASE_URL: the database at ${withoutPassword(url)} cannot be reached: ${reason(error)}`);
+    throw new StartRefused(`DATABASE_URL: the database at ${withoutPassword(url)} cannot be reached: ${reason(error)}`, {
+      cause: error,
+    });
   }
 }
 
