@@ -117,6 +117,60 @@ describe('a reimbursement', () => {
   });
 });
 
+describe('which coins it takes', () => {
+  test('waits for the final depth of every one of them', () => {
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.mine(5);
+    judged.pay({ amount: EXTRA });
+    judged.mine();
+    judged.openRefund();
+    expect([judged.refundStates(), payable(judged)]).toEqual([['waiting'], 80_000n]);
+    judged.mine(4);
+    expect(judged.refundStates()).toEqual(['waiting']);
+    judged.mine();
+    expect(judged.refundStates()).toEqual(['ready']);
+  });
+
+  test('only those with units in it, of one unit too; one that comes meanwhile stays in suspense, and the status is of the whole', () => {
+    const judged = judgedTransaction();
+    judged.pay();
+    judged.mine();
+    judged.pay({ amount: 1n });
+    judged.mine(6);
+    judged.openRefund('excess');
+    judged.commitRefund();
+    expect([...judged.finishRefund().coins.values()]).toEqual([{ available: 0n, suspense: 1n }]);
+    judged.openRefund();
+    judged.commitRefund();
+    judged.pay({ amount: EXTRA });
+    judged.mine();
+    const refund = judged.finishRefund();
+    expect([refund.coins.size, judged.status, judged.suspense()]).toEqual([1, 'reimbursed', EXTRA]);
+    expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
+    // an earlier one that never arrived ends nothing else
+    judged.openRefund('excess');
+    judged.displaceRefund(refund);
+    expect([judged.refundStates(), judged.suspense(), payable(judged)]).toEqual([['waiting'], 50_000n, EXTRA]);
+  });
+
+  test('before any is booked: those of its currency that are there, held when all are booked', () => {
+    const judged = judgedTransaction();
+    judged.cancel();
+    const gone = judged.pay({ amount: HALF });
+    judged.evict(gone);
+    expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
+    const [one, two] = [judged.pay({ amount: HALF }), judged.pay({ amount: EXTRA })];
+    judged.pay({ currency: 'LTC', amount: 700_000n });
+    judged.openRefund();
+    judged.mineOnly(one);
+    judged.mine(12, 'LTC');
+    expect([judged.suspense(), judged.suspense('LTC'), payable(judged)]).toEqual([HALF, 700_000n, 0n]);
+    judged.mineOnly(two);
+    expect([judged.suspense(), judged.suspense('LTC'), payable(judged)]).toEqual([0n, 700_000n, HALF + EXTRA]);
+  });
+});
+
 describe('the loss of its coins', () => {
   test('ends one that waits, as a whole: what is left of its coins goes back to where it was', () => {
     const judged = judgedTransaction();
@@ -238,5 +292,32 @@ describe('another currency at the address', () => {
     both.commitRefund();
     both.finishRefund();
     expect([both.status, both.available(), both.suspense('LTC')]).toEqual(['succeeded', 50_000n, 0n]);
+  });
+
+  test('counts what is here of the right one when it is confirmed, and nothing of its own that comes later', () => {
+    const judged = judgedTransaction({ latePolicy: 'review' });
+    judged.pay({ amount: 2n * judged.amountDue });
+    judged.mine();
+    judged.pay({ currency: 'LTC', amount: 700_000n });
+    judged.mine(12, 'LTC');
+    expect([judged.available(), judged.suspense()]).toEqual([50_000n, 50_000n]);
+    judged.openRefund('whole', 'LTC');
+    judged.commitRefund();
+    judged.finishRefund();
+    expect(judged.status).toBe('succeeded');
+
+    const lost = judgedTransaction();
+    lost.cancel();
+    lost.pay();
+    lost.mine();
+    lost.reorg(1, 'dead');
+    lost.pay({ currency: 'LTC', amount: 700_000n });
+    lost.mine(12, 'LTC');
+    lost.openRefund('whole', 'LTC');
+    lost.commitRefund();
+    lost.pay({ currency: 'LTC', amount: 300_000n });
+    lost.mine(12, 'LTC');
+    lost.finishRefund();
+    expect([lost.status, lost.suspense('LTC')]).toEqual(['reimbursed', 300_000n]);
   });
 });

@@ -24,7 +24,8 @@ export function refundMoves(at: {
     at.books.post({ key: `po:${id}:${amount > 0n ? 'final' : 'return'}`, kind: 'reimbursement', parts: [], postings });
   }
   function end(ended: Refund): void {
-    at.write([...at.read().filter((refund) => refund.id !== ended.id), ended]);
+    // the oldest first, as the store reads them
+    at.write([ended, ...at.read().filter((refund) => refund.id !== ended.id)]);
     at.settle();
   }
 
