@@ -11,7 +11,10 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Which tests answer for which code; the cheapest first, since the first failure ends a run. */
 const AREAS = [
-  { code: /^src\/core\/judge\/refunds\.ts$/, tests: ['test/core/refunds', 'test/core/credit-variants', 'test/core/credit-places'] },
+  {
+    code: /^src\/core\/judge\/refunds\.ts$/,
+    tests: ['test/core/refunds', 'test/core/credit-variants', 'test/core/credit-places'],
+  },
   { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
   {
     code: /^src\/core\/(money|rate|rate-median)\.ts$/,
@@ -31,7 +34,13 @@ const AREAS = [
   },
   {
     code: /^src\/signer\/(rules|limits|previous-outputs|signature-index)\.ts$/,
-    tests: ['test/signer/rules', 'test/signer/replacements', 'test/signer/amounts', 'test/signer/attacks', 'test/signer/reimbursements'],
+    tests: [
+      'test/signer/rules',
+      'test/signer/replacements',
+      'test/signer/amounts',
+      'test/signer/attacks',
+      'test/signer/reimbursements',
+    ],
   },
   {
     code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,
