@@ -15,6 +15,7 @@ import {
 } from '../core/payouts/payout-postings.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
 import { readCursor } from '../store/chain/blocks.ts';
+import { readAgreedHeight } from '../store/chain/node-conditions.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../store/payouts/attempts.ts';
@@ -117,7 +118,21 @@ async function lockOwed(sql: Sql, payouts: readonly BatchPayout[]): Promise<(pay
   };
 }
 
-export type Progress = 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
+/**
+ * Up to which height the chain decides about a batch: to its tip, or, where it pays more than the contested limit, to the highest block that
+ * two of our nodes hold (what no price was known for is above every limit).
+ */
+async function decidedHeight(ctx: Context, sql: Sql, batch: Batch, tip: number): Promise<number> {
+  const worth = batch.payouts.reduce<bigint | null>(
+    (all, { usdMinor }) => (all === null || usdMinor === null ? null : plus(all, usdMinor)),
+    0n,
+  );
+  if (worth !== null && worth <= ctx.contestedLimitMinor) return tip;
+  return Math.min(tip, (await readAgreedHeight(sql, batch.currency)) ?? tip);
+}
+
+/** `unagreed`: a block holds it that decides only once a second node has it too. */
+export type Progress = 'unagreed' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
 
 /**
  * Compares a batch with what the chain shows of it, and books what follows: the first confirmation completes its payouts, final depth ends it,
@@ -128,9 +143,10 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
     const batch = await readBatch(sql, batchId, { lock: true });
     const tip = batch === null ? null : await readCursor(sql, batch.currency);
     if (batch === null || tip === null || batch.attempts.length === 0) return 'waiting';
-    const deep = (height: number | null): boolean =>
-      height !== null && tip.height - height + 1 >= finalDepth(batch.currency).depth;
+    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+    const deep = (height: number | null): boolean => height !== null && decided - height + 1 >= finalDepth(batch.currency).depth;
     const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
+    if (mined?.height != null && mined.height > decided) return 'unagreed';
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height) });
     await stopOnForeignSpend(ctx, sql, batch);
     const taken = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));

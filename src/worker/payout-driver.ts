@@ -116,8 +116,9 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (how === 'final' || how === 'failed' || how === 'displaced') return null;
     const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
     if (now.state === 'final' || now.state === 'dead') return null;
-    // the next block decides
-    if (now.attempts.some((attempt) => attempt.height !== null)) return null;
+    if (how === 'unagreed') return RETRY_MS;
+    // later blocks decide
+    if (now.attempts.some((attempt) => attempt.height !== null)) return RESEND_MS;
     return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
   }
 

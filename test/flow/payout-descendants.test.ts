@@ -1,6 +1,6 @@
 // Batches whose coins, or whose times, are not what they were: what spends the change of a dead batch is dead too, nodes that contradict each
 // other decide nothing, and a clock that was fast holds nothing back.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
 import { progress } from '../../src/flow/payout-progress.ts';
 import { leaseBatch, readBatch } from '../../src/store/payouts/batch-rows.ts';
@@ -80,4 +80,46 @@ test('a batch whose times a fast clock has set is due when that clock is set bac
   expect(await lease()).toBe(null);
   await plant(new Date(ctx.ports.clock.now() + 1_800_000), null);
   expect(await lease()).toBe(null);
+});
+
+describe('while our nodes contradict each other, or only one holds a block', () => {
+  const said = (change: string) => service.admin.query(`update node_conditions set ${change} where currency = 'BTC'`);
+  async function signed(amount: string) {
+    await service.rate('100000.00');
+    await batches.earn(1, 5_000_000n);
+    const id = await batches.request(amount);
+    const batch = await batches.formed();
+    return { id, batch, transaction: await batches.signed(batch) };
+  }
+
+  test('nothing above the contested limit is completed', async () => {
+    const { id, batch, transaction } = await signed('0.02');
+    await batches.mined(batch, transaction);
+    await said(`contested = 'our nodes hold different blocks at height 107'`);
+    expect(await progress(ctx, batch.id)).toBe('unagreed');
+    expect((await batches.row(id)).status).toBe('processing');
+    await service.admin.query('update outgoing_batches set due_at = null');
+    expect(await service.findings()).toEqual([]);
+    await said('contested = null, (agreed_height, agreed_hash) = (select height, hash from blocks where height = 106)');
+    expect(await progress(ctx, batch.id)).toBe('unagreed');
+    await said('(agreed_height, agreed_hash) = (select height, hash from blocks where height = 107)');
+    expect(await progress(ctx, batch.id)).toBe('confirmed');
+    await service.mine(5);
+    await said('(agreed_height, agreed_hash) = (select height, hash from blocks where height = 111)');
+    expect(await progress(ctx, batch.id)).toBe('waiting');
+    await said('(agreed_height, agreed_hash) = (select height, hash from blocks where height = 112)');
+    expect(await progress(ctx, batch.id)).toBe('final');
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('nothing above the contested limit fails by a foreign spend, and what is worth less is decided', async () => {
+    const { id, batch } = await signed('0.02');
+    service.spend('ab'.repeat(32), batch.inputs);
+    await service.mine(6);
+    await said(`contested = 'our nodes hold different blocks at height 107'`);
+    expect(await progress(ctx, batch.id)).toBe('waiting');
+    expect((await batches.row(id)).status).toBe('processing');
+    await service.admin.query('update payouts set usd_minor = 100000');
+    expect(await progress(ctx, batch.id)).toBe('failed');
+  });
 });

@@ -26,6 +26,16 @@ export function agreedHeight(row: string): string {
 const IS_READ = (row: string): string =>
   `exists (select 1 from blocks b where b.currency = ${row}.currency and b.height = ${row}.agreed_height and b.hash = ${row}.agreed_hash)`;
 
+/** {@link agreedHeight} of a chain, null too where no node was looked at. */
+export async function readAgreedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number | null }>({
+    name: 'read_agreed_height',
+    text: `select ${agreedHeight('n')} as height from node_conditions n where currency = $1`,
+    values: [currency],
+  });
+  return rows[0]?.height ?? null;
+}
+
 /** A chain with more unread blocks than this is reported as behind. */
 export const FAR_BEHIND = 6;
 

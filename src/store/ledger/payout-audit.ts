@@ -53,10 +53,15 @@ export const OF_PAYOUTS: readonly Question[] = [
   {
     id: 'INV-7',
     says: 'what the ledger holds on a chain, or has on its way out, is what our coins there are',
-    text: `with coins as (
+    // a transaction in a block that two nodes must hold first (flow/payout-progress) is not booked yet
+    text: `with unbooked as materialized (
+             select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
+              where b.state = 'signed' and a.height is not null),
+           coins as (
              select currency, amount from decided_payments where deposit_key is not null
-             union all select currency, amount from own_coins where booked and height is not null
-             union all select currency, -amount from outgoing_inputs where spent_by is not null),
+             union all select currency, amount from own_coins
+                        where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
+             union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)),
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id

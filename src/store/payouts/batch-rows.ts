@@ -56,6 +56,8 @@ export type BatchPayout = {
   readonly fee: bigint | null;
   readonly script: Buffer;
   readonly status: PayoutStatus;
+  /** Cents when it was requested; null when no price was known. */
+  readonly usdMinor: bigint | null;
   readonly sequence: number;
   /** The transaction whose coins go back; null for a payout. All of a batch are of one kind. */
   readonly reimburses: string | null;
@@ -169,13 +171,14 @@ async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<B
     fee: string | null;
     script: Buffer;
     status: PayoutStatus;
+    usd_minor: bigint | null;
     sequence: number;
     reimburses: string | null;
     batch_position: number;
   }>({
     name: `batch_payouts${suffix === '' ? '' : '_locked'}`,
     // in the order of their ids, the order in which every writer locks payouts
-    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, sequence, reimburses, batch_position from payouts where batch_id = $1 order by id${suffix}`,
+    text: `select id, merchant_id, currency, amount, fee_max, fee, script, status, usd_minor, sequence, reimburses, batch_position from payouts where batch_id = $1 order by id${suffix}`,
     values: [batchId],
   });
   return rows
@@ -189,6 +192,7 @@ async function readPayouts(sql: Sql, batchId: string, suffix: string): Promise<B
       fee: row.fee === null ? null : BigInt(row.fee),
       script: row.script,
       status: row.status,
+      usdMinor: row.usd_minor,
       sequence: row.sequence,
       reimburses: row.reimburses,
     }));
