@@ -13,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const AREAS = [
   {
     code: /^src\/core\/judge\/refunds\.ts$/,
-    tests: ['test/core/refunds', 'test/core/credit-variants', 'test/core/credit-places'],
+    tests: ['test/core/refund', 'test/core/credit-variants', 'test/core/credit-places'],
   },
   { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
   {

@@ -3,6 +3,7 @@ import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { Case, Refund } from '../../src/core/judge/case.ts';
 import { reimburse } from '../../src/core/judge/refunds.ts';
 import type { Books } from './books.ts';
+import type { JudgedTransaction } from './judged-transaction.ts';
 
 /** @param at the refunds of whose end the judge has taken no note, and how the judge is asked */
 export function refundMoves(at: {
@@ -57,3 +58,22 @@ export function refundMoves(at: {
     refundStates: () => at.read().map((refund) => refund.state),
   };
 }
+
+/** What waits to go back, and where everything is: available, suspense, payable, receivable. */
+export const payable = (judged: JudgedTransaction, code = 'BTC') => judged.books.of(`refund_payable:txn_1:${code}`);
+export const places = (judged: JudgedTransaction) => [
+  judged.available(),
+  judged.suspense(),
+  payable(judged),
+  judged.receivable(),
+];
+
+/** The code of what a decision is refused with. */
+export const refusal = (work: () => void): string => {
+  try {
+    work();
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+  return 'nothing was refused';
+};
