@@ -17,6 +17,7 @@ const PARTS = {
   account: 'get_account_info',
   lists: 'list_transactions',
   auth: 'auth',
+  payouts: 'request_payout',
   lives: 'lives of transactions in CPU of every process: paid, unpaid, looked up once more',
   growth: 'create at a million rows against ten thousand',
 } as const;

@@ -16,6 +16,7 @@ import { measureLives } from './lives.ts';
 import { load } from './load-job.ts';
 import { cpuOf, loadWell, type Measured, measure, median, type Server } from './measure.ts';
 import { options, type PartName, SIZE, wanted } from './options.ts';
+import { measurePayouts } from './payouts.ts';
 import { residentBytes } from './processes.ts';
 import { type Figure, figureTable, loadTable, machine, type Row, results } from './report.ts';
 import { atRest } from './rest.ts';
@@ -221,7 +222,7 @@ async function withoutInstance(): Promise<Figure[]> {
   return figures;
 }
 
-const ON_INSTANCE: readonly PartName[] = ['dust', 'chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'growth'];
+const ON_INSTANCE: readonly PartName[] = ['dust', 'chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'payouts', 'growth'];
 
 async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly figures: readonly Figure[] }> {
   const bench = await open();
@@ -240,6 +241,10 @@ async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly f
     if (wanted('lives')) {
       say('lives');
       figures.push(...(await measureLives(bench.instance, SIZE.lives)));
+    }
+    if (wanted('payouts')) {
+      say('payouts');
+      figures.push(await measurePayouts(bench.instance, { requests: options.quick ? 20 : 500, rounds: SIZE.rounds }));
     }
     if (wanted('growth')) figures.push(await growth(bench));
     return { rows, figures };

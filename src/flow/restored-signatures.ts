@@ -36,6 +36,8 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
       request.outputs.map((output) => output.payoutId),
     );
     const known = await readBatch(sql, request.batchId, { lock: true });
+    // whoever asked for it has stored it since
+    if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
     const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
     const why = await whyNot(sql, { currency, signed, payouts, key }, known);
     if (why !== null) {

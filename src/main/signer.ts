@@ -16,6 +16,7 @@ import { readIntentPublicKey } from './intent-key.ts';
 import { tryLock } from './process-identity.ts';
 import { type Running, runProcess } from './process-life.ts';
 import { type Opened, onOpened } from './process-setup.ts';
+import { failpoints } from './sandbox/failpoints.ts';
 import { keyringOptions, listeningSocket } from './signer-paths.ts';
 import { StartRefused } from './start-refused.ts';
 
@@ -98,6 +99,7 @@ function openSigning({ network, dataFolder, signerLimits, databaseUrl }: Opened[
     say(`payouts that are signed with ${first} count from now on: it is the first key of an API that was found`);
     return trustFirstIntentKey(folder, first);
   }
+  const reached = failpoints(network, dataFolder);
   const signing = createSigning({
     keyring,
     db,
@@ -105,6 +107,7 @@ function openSigning({ network, dataFolder, signerLimits, databaseUrl }: Opened[
     intentKeys,
     limits: signerLimits ?? {},
     now: () => Date.now(),
+    ...(reached === undefined ? {} : { reached }),
   });
   return {
     signing,

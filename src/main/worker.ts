@@ -15,6 +15,7 @@ import { openLog } from './log.ts';
 import { createOutageLog } from './outage-log.ts';
 import { isSupervised, type Running, runProcess } from './process-life.ts';
 import { type Opened, onOpened } from './process-setup.ts';
+import { failpoints } from './sandbox/failpoints.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts';
 import { signerSocketOf } from './signer-paths.ts';
 import { wire } from './wire-nodes.ts';
@@ -43,7 +44,9 @@ async function start({ config, database }: Opened): Promise<Running> {
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
   const owner = `${hostname()} ${process.pid}`;
-  const loop = startLoop(workerJobs(ctx, watchers, report, { signing, owner, ach: bankOf(config) }), report);
+  const reached = failpoints(config.network, config.dataFolder);
+  const payouts = { signing, owner, ach: bankOf(config), ...(reached === undefined ? {} : { reached }) };
+  const loop = startLoop(workerJobs(ctx, watchers, report, payouts), report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;

@@ -34,6 +34,8 @@ export type SigningOptions = {
   readonly limits: SignerLimits;
   /** The system's clock. */
   readonly now: () => number;
+  /** Called when a signature is on disk and nobody was answered: tests stop the process there (main/sandbox/failpoints). */
+  readonly reached?: (step: 'journalled') => Promise<void>;
 };
 
 export type Signing = {
@@ -65,7 +67,9 @@ export function createSigning(options: SigningOptions): Signing {
     const signTransaction = await transactionSigner(request.currency);
     const signed = await keyring.spend(request.currency, (account) => signTransaction(parts, inputSigner(account, request)));
     if (signed === null) throw new SigningRefused('keys', 'there is no seed');
-    return journal.append(entryOf(request, signed, fee, options.now()));
+    const entry = await journal.append(entryOf(request, signed, fee, options.now()));
+    await options.reached?.('journalled');
+    return entry;
   }
 
   return {

@@ -3,7 +3,6 @@
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 import type { UtxoCode } from '../core/currency.ts';
 import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
-import type { ChainPort, SendAnswer } from '../core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
 import { type Formed, formBatch, priced, signingRequest } from '../flow/payout-batches.ts';
@@ -63,11 +62,19 @@ const FEE_RATE_EVERY_MS = 30_000;
 const FEE_RATE_SAVED_EVERY_MS = 300_000;
 const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
+/** One in a block is looked at so often until it is final. */
+const MINED_LOOK_MS = 60_000;
+
+/** What has just become so when a process dies there: in the order of a payout's way. */
+export const DRIVER_STEPS = ['queued', 'reserved', 'signed', 'stored', 'sent', 'marked', 'seen', 'completed', 'final'] as const;
+export type PayoutDriverStep = (typeof DRIVER_STEPS)[number];
 
 export type DriverOptions = {
   readonly signing: Signing;
   /** Names this worker in leases. */
   readonly owner: string;
+  /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
+  readonly reached?: (step: PayoutDriverStep) => Promise<void>;
   readonly onTrouble: (what: string) => void;
 };
 
@@ -75,6 +82,7 @@ export type DriverOptions = {
 export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
   const port = portOf(ctx, currency);
   const { clock } = ctx.ports;
+  const reached = options.reached ?? (async () => undefined);
   let feeAskedMs = Number.NEGATIVE_INFINITY;
   let feeSaved: { readonly rate: bigint; readonly atMs: number; readonly generation: number } | null = null;
 
@@ -111,14 +119,18 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   /** @returns in how many milliseconds it is looked at again; null = when the chain shows something new of it */
   async function work(batch: Batch, signsNew: boolean): Promise<number | null> {
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
-    if (await isForgotten(ctx, port, batch)) return SEARCH_MS;
+    const forgotten = await reachable(() => isForgotten(ctx, port, batch));
+    if (forgotten !== false) return forgotten === null ? RETRY_MS : SEARCH_MS;
+    if (batch.inputs.some((input) => input.spentBy !== null)) await reached('seen');
     const how = await progress(ctx, batch.id);
+    if (how === 'confirmed') await reached('completed');
+    if (how === 'final') await reached('final');
     if (how === 'final' || how === 'failed' || how === 'displaced') return null;
     const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
     if (now.state === 'final' || now.state === 'dead') return null;
     if (how === 'unagreed') return RETRY_MS;
-    // later blocks decide
-    if (now.attempts.some((attempt) => attempt.height !== null)) return RESEND_MS;
+    // a block decides, and says nothing when it makes one final
+    if (now.attempts.some((attempt) => attempt.height !== null)) return MINED_LOOK_MS;
     return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
   }
 
@@ -143,7 +155,9 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     }
     try {
       const signed = await options.signing.sign({ ...signingRequest(batch, number, selection), ...previous });
+      await reached('signed');
       await storeSigned(ctx, signed, { epoch: batch.leaseEpoch, feeRate: rate });
+      await reached('stored');
       await setBatchTrouble(ctx.db, batch.id, null);
       return signed;
     } catch (error) {
@@ -205,12 +219,14 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (newest === undefined) return RETRY_MS;
     const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
     if (left > 0 && left <= RESEND_MS) return left;
-    const answer = await send(port, newest);
+    const answer = await reachable(() => port.send(newest.raw));
+    await reached('sent');
     if (answer === null) return RETRY_MS;
     // in a block that was read before we watched for it: a database that was restored may have forgotten what it waited for
     if (answer.state === 'mined' || answer.state === 'inputs_missing') await searchSpends(ctx, port, batch);
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
+      await reached('marked');
       await setBatchTrouble(ctx.db, batch.id, null);
       return RESEND_MS;
     }
@@ -219,9 +235,10 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     return SEARCH_MS;
   }
 
-  async function send(node: ChainPort, attempt: Attempt): Promise<SendAnswer | null> {
+  /** Null when the node cannot be used: nothing is known then. */
+  async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
     try {
-      return await node.send(attempt.raw);
+      return await asked();
     } catch (error) {
       if (troubleOf(error) === null) throw error;
       return null;
@@ -229,8 +246,10 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   }
 
   async function form(): Promise<void> {
+    await reached('queued');
     const rate = await readFeeRate(ctx.db, currency);
     const formed = rate === null ? ({ outcome: 'no_fee' } as const) : await formBatch(ctx, currency, rate);
+    if (formed.outcome === 'formed') await reached('reserved');
     const why = WAITING_FOR[formed.outcome];
     if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
   }

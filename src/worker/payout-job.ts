@@ -13,7 +13,7 @@ import { portOf } from './chain-context.ts';
 import { type CoinCheck, createCoinCheck } from './coin-check.ts';
 import type { Job } from './loop.ts';
 import { troubleOf } from './pass-result.ts';
-import { createPayoutDriver, type Signing } from './payout-driver.ts';
+import { createPayoutDriver, type DriverOptions, type Signing } from './payout-driver.ts';
 
 const WAITING_MS = 1_000;
 /** A wake-up may have been missed; and what waits for its time (a retry, a resend) is found by this. */
@@ -23,6 +23,7 @@ export type PayoutJobOptions = {
   readonly signing: Signing;
   /** Names this process in the leases of batches. */
   readonly owner: string;
+  readonly reached?: NonNullable<DriverOptions['reached']>;
   readonly onTrouble: (what: string) => void;
 };
 

@@ -1,10 +1,12 @@
 // Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
+import { minus } from '../core/money.ts';
 import type { ChainPort, TransactionFacts } from '../core/ports.ts';
 import type { Context } from '../flow/context.ts';
 import { recordUnknown } from '../flow/unknown-movements.ts';
 import { blocksSince, hashesDown, isInChain } from '../store/chain/blocks.ts';
 import type { Batch } from '../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../store/payouts/outgoing-facts.ts';
+import { paysPayout } from '../store/payouts/unknown-movements.ts';
 import type { ChainContext } from './chain-context.ts';
 import { createOutpointSet, watchOnly } from './watch-list.ts';
 
@@ -46,9 +48,11 @@ export async function isForgotten(ctx: Context, port: ChainPort, batch: Batch): 
   const watch = { ...watchOnly(batch.payouts.map(({ script }) => script)), ...createOutpointSet(batch.inputs) };
   const { touched } = await port.readBlock(block.hash, watch);
   const outputs = touched.find(({ txid }) => txid === taken.spentBy)?.outputs ?? [];
-  const paid = batch.payouts.filter(({ script, amount }) =>
-    outputs.some((output) => output.script === script.toString('hex') && output.amountMinor === amount),
-  );
+  const paid = batch.payouts.filter(({ id, script, amount, feeMax, reimburses }) => {
+    const least = reimburses === null ? amount : minus(amount, feeMax);
+    const payout = { id, script: script.toString('hex'), amount, least, reimburses };
+    return outputs.some((output) => paysPayout(output, payout));
+  });
   if (paid.length === 0) return false;
   const finding = `transaction ${taken.spentBy} spends coins of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
   const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };

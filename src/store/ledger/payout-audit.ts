@@ -2,8 +2,14 @@
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import type { Question } from './audit.ts';
 
-/** Batches of which the chain has shown something that the driver has not booked yet: their coins and entries differ for that moment. */
-const UNSETTLED = `select currency from outgoing_batches where due_at = '-infinity'`;
+/**
+ * Batches of which the chain has shown something that the driver has not booked yet, whether or not a worker has just leased them: their coins
+ * and entries differ for that moment.
+ */
+const UNSETTLED = `select b.currency from outgoing_batches b
+  where b.due_at = '-infinity'
+     or (b.state = 'signed' and exists (select from outgoing_attempts a where a.batch_id = b.id and a.height is not null))
+     or (b.state = 'mined' and not exists (select from outgoing_attempts a where a.id = b.mined_attempt and a.height is not null))`;
 
 /** Every step from one status to another that the table of transitions allows, as an SQL list. */
 const LAWFUL = [
