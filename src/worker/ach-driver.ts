@@ -28,7 +28,7 @@ import type { Job } from './loop.ts';
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
 /** Longer than the adapters wait for the bank: after it, no hand-over of the worker that had the lease is under way. */
-const LEASE_MS = 60_000;
+const LEASE_MS = 20_000;
 
 export type AchOptions = {
   readonly bank: BankPort;

@@ -1,5 +1,6 @@
 // A payout that waits: why, what lets it go on, and who may stop it.
 import { describe, expect, test } from 'vitest';
+import { requestAchPayout } from '../../src/flow/ach-request.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { reconsiderPayout } from '../../src/flow/payout-holds.ts';
 import { approvePayout, cancelPayout } from '../../src/flow/payout-life.ts';
@@ -121,6 +122,28 @@ describe('a payout waits', () => {
     await held(limited);
     expect(await row(second.id)).toMatchObject({ status: 'processing', held_reason: null });
     expect(await request(merchantId, 'all', OUTSIDE, limited)).toMatchObject({ status: 'processing' });
+  });
+
+  test('not_final by ach: what it took of a balance counts, and what waits counts as still there', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    const paid = await world.create(50_000_00n, 'BTC', merchantId);
+    await world.pay(paid.transactionId, BTC / 2n);
+    await world.mine(6);
+    await world.judge();
+    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const toBank = (amount: string) =>
+      requestAchPayout(limited, { merchantId, amount, destination: 'ach:021000021:12345', sourceCurrency: null });
+    expect(await toBank('9000')).toMatchObject({ status: 'processing' });
+    const waits = await toBank('2000');
+    expect(waits).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    expect(await toBank('500')).toMatchObject({ status: 'processing' });
+    expect(await request(merchantId, '0.01', OUTSIDE, limited)).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    await held(limited);
+    expect(await row(waits.id)).toMatchObject({ status: 'pending', held_reason: 'not_final' });
+    await world.mine(3);
+    await held(limited);
+    expect(await row(waits.id)).toMatchObject({ status: 'processing', held_reason: null });
   });
 });
 

@@ -1,7 +1,7 @@
 // The bank of the sandbox: a small HTTP interface on loopback. Its answers are not trusted more than those of any other bank.
 import { type BankFile, type BankPort, type BankReport, BankTrouble } from '../../core/ach/bank-port.ts';
 
-const ANSWER_WITHIN_MS = 10_000;
+const ANSWER_WITHIN_MS = 5_000;
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /** @param where the address and password of the sandbox's server, asked before each call: it may be started again elsewhere */
