@@ -22,8 +22,8 @@ export type Decider = {
   readonly refuseEarly?: ((stored: CheckRow) => void) | undefined;
   /** The refusal of a transaction with too many payments. */
   readonly refusal?: RefusalCode | undefined;
-  /** Other than {@link MOST_PAYMENTS}. */
-  readonly mostPayments?: number | undefined;
+  /** Other than {@link MOST_PAYMENTS}; null = any number. */
+  readonly mostPayments?: number | null | undefined;
 };
 
 /**
@@ -44,7 +44,7 @@ export async function inTurn<T>(ctx: Context, id: string, decider: Decider, deci
   if (stored === null || (merchantId !== null && stored.merchantId !== merchantId)) return null;
   refuseEarly?.(stored);
   const large = async () => {
-    if ((await countUpTo(ctx.db, id, mostPayments)) > mostPayments) throw tooMany(refusal, mostPayments);
+    if (mostPayments !== null && (await countUpTo(ctx.db, id, mostPayments)) > mostPayments) throw tooMany(refusal, mostPayments);
     return decision();
   };
   return inLargeLine(caller, large, ctx.afterwards === undefined);

@@ -107,6 +107,11 @@ export async function reconsider(ctx: Context, transactionId: string): Promise<b
   return (await decide(ctx, transactionId)) !== null;
 }
 
+/** The same, however many payments it has, for a process that does nothing else. Returns the status afterwards, or null. */
+export async function reconsiderLarge(ctx: Context, transactionId: string): Promise<TransactionStatus | null> {
+  return (await decide(ctx, transactionId, { mostPayments: null }))?.status ?? null;
+}
+
 /** Rule 20. A second cancel gets the same answer. */
 export async function cancelTransaction(
   ctx: Context,

@@ -95,6 +95,14 @@ describe('the demo', () => {
     expect(out).toMatch(new RegExp(`^transaction ${played.transaction_id}, succeeded$`, 'm'));
     expect(out).toMatch(/^\S+Z {2}succeeded +credited to the balance$/m);
     expect(out).toContain(`${played.txid}:`);
+    expect(await askCli(['transaction', 'decide', played.transaction_id], here)).toEqual({
+      transaction_id: played.transaction_id,
+      status: 'succeeded',
+    });
+    expect(await runCli(['transaction', 'decide', 'txn_none'], here)).toMatchObject({
+      code: 1,
+      err: 'bursar: there is no transaction txn_none\n',
+    });
     expect(await runCli(['transaction', 'show', 'nothing'], here)).toMatchObject({
       code: 1,
       err: 'bursar: no transaction has nothing as its id, address or label, or a payment of that txid\n',

@@ -2,6 +2,7 @@
 // one portion at most.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
+import { reconsiderLarge } from '../../src/flow/transaction-life.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
@@ -37,7 +38,12 @@ test('one with more payments than the judge decides is set aside with its reason
   expect(troubles).toEqual([`${transactionId} ${reason}`]);
   const { problems } = await readReadiness(service.ctx, ['BTC']);
   expect(problems.filter((problem) => problem.includes(transactionId) && problem.includes(reason))).toHaveLength(1);
-  await service.admin.query('delete from payments where transaction_id = $1 and amount = 700 and not present', [transactionId]);
+  expect(await reconsiderLarge(service.ctx, transactionId)).toBe('pending');
+  expect((await service.admin.query('select 1 from set_aside')).rows).toEqual([]);
+  await service.pay(transactionId, 701n);
+  await judgeAll();
+  expect(troubles).toHaveLength(2);
+  await service.admin.query('delete from payments where transaction_id = $1 and amount in (700, 701)', [transactionId]);
   await service.admin.query('update set_aside set rests_until = clock_timestamp()');
   await judgeAll();
   expect((await service.admin.query('select 1 from set_aside')).rows).toEqual([]);

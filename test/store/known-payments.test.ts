@@ -1,8 +1,9 @@
 // The known payments of a large transaction from one verdict to the next: whatever watchers, judge and prices do in between, the judge gets
 // what one reading of everything would have shown.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Payment } from '../../src/core/judge/case.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
-import { readChainFacts } from '../../src/store/transactions/case-facts.ts';
+import { type ChainFacts, readChainFacts } from '../../src/store/transactions/case-facts.ts';
 import {
   createKnownCases,
   type KnownPayments,
@@ -23,6 +24,14 @@ afterEach(() => service.drop());
 
 const readAll = (id: string) => readChainFacts(service.db, [id], contestedLimitMinor);
 const read = (id: string, known: KnownPayments, sql: Sql = service.db) => readKnown(sql, id, known, { contestedLimitMinor });
+
+/** Neither booked nor to be booked: what was replaced, of which a large transaction reads only what matters. */
+const isReplaced = (one: Payment): boolean =>
+  one.state === 'conflicted' && !one.present && one.generation === 0 && one.owed === 0n;
+const withoutReplaced = ({ payments, ...facts }: ChainFacts) => ({
+  ...facts,
+  payments: new Map([...payments].map(([id, all]) => [id, all.filter((one) => !isReplaced(one))])),
+});
 
 test.each([1, 2, 3, 4])('after every move it is what one reading of all shows (seed %i)', { timeout: 60_000 }, async (seed) => {
   const roll = randomBelow(seed);
@@ -55,7 +64,7 @@ test.each([1, 2, 3, 4])('after every move it is what one reading of all shows (s
     await moves[roll(moves.length)]?.();
     if (roll(3) === 0) await readAhead(service.db, id, known);
     if (roll(3) === 0) continue;
-    expect(await read(id, known), `after move ${n}`).toEqual(await readAll(id));
+    expect(withoutReplaced(await read(id, known)), `after move ${n}`).toEqual(withoutReplaced(await readAll(id)));
   }
 });
 

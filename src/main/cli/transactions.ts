@@ -1,6 +1,8 @@
-// `bursar transaction show <id|address|txid|label>`: all that an operator needs to answer a customer or a merchant.
+// `bursar transaction show|decide`: all that an operator needs to answer a customer or a merchant, and what to do about a transaction that
+// was set aside.
 import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
+import { reconsiderLarge } from '../../flow/transaction-life.ts';
 import {
   type FoundEarlyCoin,
   type FoundTransaction,
@@ -20,6 +22,17 @@ export function addTransactionCommands(bursar: Command): void {
     'show <what>',
     `Shows everything of the transactions with this id, address, label or a payment of this txid; the newest ${SHOWN}.`,
   ).action(show);
+  leaf(
+    transaction,
+    'decide <transaction_id>',
+    'Decides now what is due for a transaction that was set aside, however many payments it has; it may need much time and memory.',
+  ).action(decideNow);
+}
+
+async function decideNow(transactionId: string, { json }: JsonOption): Promise<void> {
+  const status = await withBooks((ctx) => reconsiderLarge(ctx, transactionId));
+  if (status === null) throw new CommandFailed(`there is no transaction ${transactionId}`);
+  print(json, { transaction_id: transactionId, status }, [`${transactionId} is ${status}.`]);
 }
 
 async function show(what: string, { json }: JsonOption): Promise<void> {

@@ -1,6 +1,7 @@
 // The payments of one transaction that has very many of them, kept in memory from one verdict to the next: the database returns the version
 // of each row, and only rows with another version are read, in slices. The judge gets the same payments as when all are read at once.
 import type { Payment } from '../../core/judge/case.ts';
+import { isLive } from '../../core/judge/payments.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -18,6 +19,7 @@ import {
   VIEWS,
 } from './case-facts.ts';
 import { IS_UNWRITTEN } from './payment-decisions.ts';
+import { IS_REPLACED, readReplacedBy } from './replaced-payments.ts';
 
 type Known = {
   /**
@@ -41,7 +43,8 @@ export class MuchChanged extends Error {}
 
 /**
  * The payments of one transaction and how far each chain was read, at one moment, as `readChainFacts` returns them. Payments known already
- * are not read again; none are read while an earlier verdict is not written to all of them.
+ * are not read again; none are read while an earlier verdict is not written to all of them. Of those that were replaced before they were
+ * booked (replaced-payments.ts) only one is read, and what decides whether a replacement is on time.
  * @param known what was read before; it is brought up to date
  * @param options.contestedLimitMinor cents: the limit above which two nodes must hold a payment's block
  * @param options.most the largest number of payments to read; absent: all that have changed
@@ -54,14 +57,21 @@ export async function readKnown(
   options: { readonly contestedLimitMinor: bigint; readonly most?: number },
 ): Promise<ChainFacts> {
   for (let reading = 1; reading <= MOST_READINGS; reading++) {
-    const { views, versions, unwritten } = await readVersions(sql, transactionId);
+    const { views, versions, unwritten, replaced, kept } = await readVersions(sql, transactionId);
     const chainFacts = chainFactsOf(views, options.contestedLimitMinor);
     if (unwritten) return { ...chainFacts, payments: new Map(), unwritten: new Set([transactionId]) };
     const changed = changedSince(known, versions);
     if (changed.size > (options.most ?? changed.size)) throw new MuchChanged(`${changed.size} payments have changed`);
     // a row that changed between the two statements is newer than the rest: everything is asked again
     if (!(await readChanged(sql, known, changed))) continue;
-    const payments = await paymentsAt(sql, known);
+    let payments = await paymentsAt(sql, known);
+    const fresh = replaced ? payments.filter((payment) => isLive(payment) && !payment.classified) : [];
+    if (fresh.length > 0) {
+      payments = [...withoutKept(payments, kept, fresh), ...(await readReplacedBy(sql, transactionId, fresh))].sort(bySight);
+      // one of those may have come back in between
+      const again = await readVersions(sql, transactionId);
+      if (again.versions.length !== versions.length || changedSince(known, again.versions).size > 0) continue;
+    }
     return { ...chainFacts, payments: new Map([[transactionId, payments]]), unwritten: new Set() };
   }
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
@@ -84,15 +94,46 @@ const PACKED = { version: 8, length: 12 };
 async function readVersions(
   sql: Sql,
   transactionId: string,
-): Promise<{ readonly views: readonly ChainViewRow[]; readonly versions: Buffer; readonly unwritten: boolean }> {
-  const { rows } = await sql.query<{ views: readonly ChainViewRow[] | null; versions: Buffer | null; unwritten: boolean }>({
+): Promise<{
+  readonly views: readonly ChainViewRow[];
+  readonly versions: Buffer;
+  readonly unwritten: boolean;
+  /** Whether some were replaced and are left out, and the one of them that is not. */
+  readonly replaced: boolean;
+  readonly kept: bigint | null;
+}> {
+  const { rows } = await sql.query<{
+    views: readonly ChainViewRow[] | null;
+    versions: Buffer | null;
+    unwritten: boolean;
+    replaced: boolean;
+    kept: bigint | null;
+  }>({
     name: 'read_payment_versions',
-    text: `select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten,
-                  (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p where p.transaction_id = $1) as versions`,
+    // one replaced payment stays, so that a transaction all of whose payments were replaced is not one without payments
+    text: `with kept as materialized (
+             select p.id from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+              where p.transaction_id = $1 and p.noticed_at is not null and ${IS_REPLACED('p')} limit 1)
+           select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten,
+                  exists (select 1 from payments p where p.transaction_id = $1 and ${IS_REPLACED('p')}) as replaced, (select id from kept) as kept,
+                  (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p
+                    where p.transaction_id = $1 and (not ${IS_REPLACED('p')} or p.id = (select id from kept))) as versions`,
     values: [transactionId],
   });
   const [row] = rows;
-  return { views: row?.views ?? [], versions: row?.versions ?? Buffer.alloc(0), unwritten: row?.unwritten === true };
+  return {
+    views: row?.views ?? [],
+    versions: row?.versions ?? Buffer.alloc(0),
+    unwritten: row?.unwritten === true,
+    replaced: row?.replaced === true,
+    kept: row?.kept ?? null,
+  };
+}
+
+/** What was replaced by one of these is read together with the rest of its transaction. */
+function withoutKept(payments: readonly Payment[], kept: bigint | null, fresh: readonly Payment[]): readonly Payment[] {
+  const by = new Set(fresh.map(({ currency, txid }) => `${currency} ${txid}`));
+  return payments.filter(({ id, currency, conflictTxid }) => id !== kept || !by.has(`${currency} ${conflictTxid}`));
 }
 
 /** Removes payments that no longer exist; returns the versions, by id, of those whose known version is another one. */

@@ -2,6 +2,7 @@
 // an operator must look. A verdict deletes it.
 import type { Sql } from '../postgres/connect.ts';
 import { IS_UNWRITTEN } from './payment-decisions.ts';
+import { IS_REPLACED } from './replaced-payments.ts';
 
 const FIRST_REST_SECONDS = 30;
 const LONGEST_REST_SECONDS = 3_600;
@@ -45,11 +46,14 @@ export async function readUndecided(sql: Sql, limit: number): Promise<readonly U
   }));
 }
 
-/** Whether a transaction has more payments than this, and no verdict of it waits to be written to its payments (payment-decisions.ts). */
+/**
+ * Whether a transaction has more payments than this, without those that were replaced before they were booked, and no verdict of it waits to be written to its
+ * payments (payment-decisions.ts).
+ */
 export async function hasMorePayments(sql: Sql, transactionId: string, most: number): Promise<boolean> {
   const { rows } = await sql.query<{ more: boolean }>({
     name: 'has_more_payments',
-    text: `select exists (select from payments where transaction_id = $1 offset $2) and not ${IS_UNWRITTEN('$1')} as more`,
+    text: `select exists (select from payments p where p.transaction_id = $1 and not ${IS_REPLACED('p')} offset $2) and not ${IS_UNWRITTEN('$1')} as more`,
     values: [transactionId, most],
   });
   return rows[0]?.more === true;
