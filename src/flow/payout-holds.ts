@@ -5,6 +5,7 @@ import { exposure, heldReason, isAboveLimit } from '../core/payouts/held-reason.
 import type { HeldReason } from '../core/payouts/payout-states.ts';
 import { lockBalances } from '../store/ledger/ledger.ts';
 import { readStops, readUnfinal } from '../store/payouts/hold-facts.ts';
+import { dropOperatorHold, isDueAgain } from '../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../store/payouts/payouts.ts';
 import type { Sql } from '../store/postgres/connect.ts';
@@ -64,8 +65,8 @@ async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available:
 }
 
 /**
- * Looks at one payout that waits, or that is due to leave while its merchant may owe something: it goes on, waits for another reason, or
- * stays as it is.
+ * Looks at one payout that waits, or that is due to leave while payouts are stopped or its merchant owes something: it goes on, waits for
+ * another reason, or stays as it is.
  * @returns whether it was moved; false too when another session holds it
  */
 export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<boolean> {
@@ -84,15 +85,18 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
   const stops = await readStops(sql, merchantId);
   const atMs = ctx.ports.clock.now();
   if (payout.step === 'queued') {
-    if (!stops.owes) return false;
-    await movePayout(sql, payout, 'held_again', { heldReason: 'receivable', atMs });
-    return true;
+    if (stops.isStopped && payout.reimburses === null) await movePayout(sql, payout, 'stopped', { heldReason: 'breaker', atMs });
+    else if (stops.owes) await movePayout(sql, payout, 'held_again', { heldReason: 'receivable', atMs });
+    return stops.isStopped || stops.owes;
   }
+  const waitsForOperator = payout.batchId !== null && payout.heldReason === 'approval';
+  if (waitsForOperator && !(await isDueAgain(sql, payout.id, atMs))) return false;
   const reason = await reasonNow(ctx, sql, payout, { ...stops, left });
   if (reason !== null) {
     if (reason !== payout.heldReason) await setHeldReason(sql, payout.id, reason);
     return false;
   }
+  if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
   await movePayout(sql, payout, 'hold_ended', { atMs });
   await wakeDriver(sql);
   return true;
@@ -105,6 +109,7 @@ async function reasonNow(
   payout: PayoutRow,
   now: Omit<HoldingFacts, 'guards'>,
 ): Promise<HeldReason | null> {
+  if (payout.reimburses !== null) return null;
   if (payout.status === 'processing') {
     if (payout.heldReason !== 'receivable') return payout.heldReason;
     return now.owes ? 'receivable' : null;

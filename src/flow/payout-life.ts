@@ -14,6 +14,7 @@ import { usdForCryptoUp } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { lockBalances, postEntries } from '../store/ledger/ledger.ts';
 import { readRequestFacts, readScriptOwner, type ScriptOwner } from '../store/payouts/hold-facts.ts';
+import { dropOperatorHold } from '../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../store/payouts/outgoing-facts.ts';
 import {
   insertPayout,
@@ -237,13 +238,16 @@ export async function approvePayout(ctx: Context, input: { readonly payoutId: st
   return ctx.db.transaction(async (sql) => {
     const payout = await lockPayout(sql, input.payoutId, { wait: true });
     if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
-    if (payout.approvedAtMs !== null) return payout;
+    const waitsForIt = payout.status === 'pending' && payout.heldReason === 'approval';
+    if (payout.approvedAtMs !== null && !waitsForIt) return payout;
     if (payout.status !== 'pending' || !(payout.needsApproval || payout.heldReason === 'approval')) {
       const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
       throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
     }
     await setApproved(sql, payout.id, input.by, ctx.ports.clock.now());
-    await reconsiderLocked(ctx, sql, { ...payout, approvedAtMs: ctx.ports.clock.now() });
+    // one that the signer has refused is tried again at once
+    if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
+    await reconsiderLocked(ctx, sql, { ...payout, batchId: null, approvedAtMs: ctx.ports.clock.now() });
     return (await lockPayout(sql, payout.id, { wait: true })) as PayoutRow;
   });
 }

@@ -1,8 +1,8 @@
-// The job that looks at payouts that wait: it lets those go on whose reason has ended, oldest first, and stops queued ones whose merchant owes
-// something now. Any number of workers may run it: the row lock of each payout decides who is first.
+// The job that looks at payouts that wait: it lets those go on whose reason has ended, oldest first and each by itself, and stops queued ones
+// while payouts are stopped or whose merchant owes something now. Any number of workers may run it: the row lock of each payout decides who is first.
 import type { Context } from '../flow/context.ts';
 import { reconsiderPayout } from '../flow/payout-holds.ts';
-import { payoutsToReconsider } from '../store/payouts/hold-facts.ts';
+import { payoutsToReconsider, type ToReconsider } from '../store/payouts/hold-facts.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import type { Job } from './loop.ts';
 
@@ -16,22 +16,25 @@ export function createHeldPayouts(ctx: Context, onTrouble: (payoutId: string, er
 }
 
 async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Promise<boolean> {
-  const seen = new Set<string>();
-  // a merchant's later payouts wait behind one that still waits for its credits
-  const waiting = new Set<bigint>();
-  for (;;) {
-    const found = await payoutsToReconsider(ctx.db, { limit: AT_ONCE, but: [...waiting] });
-    const fresh = found.filter(({ id, merchantId }) => !seen.has(id) && !waiting.has(merchantId));
-    if (fresh.length === 0) return false;
-    for (const { id, merchantId } of fresh) {
-      seen.add(id);
-      if (waiting.has(merchantId)) continue;
+  // of a merchant's balance: the least that still waits for its credits; what takes as much of it waits too
+  const tooMuch = new Map<string, bigint>();
+  for (let after: ToReconsider | null = null; ; ) {
+    const found: readonly ToReconsider[] = await payoutsToReconsider(ctx.db, {
+      limit: AT_ONCE,
+      after,
+      nowMs: ctx.ports.clock.now(),
+    });
+    for (const payout of found) {
+      const balance = `${payout.merchantId} ${payout.currency}`;
+      const least = tooMuch.get(balance);
+      if (payout.isNotFinal && least !== undefined && payout.holds >= least) continue;
       try {
-        if (!(await reconsiderPayout(ctx, id))) waiting.add(merchantId);
+        if (!(await reconsiderPayout(ctx, payout.id)) && payout.isNotFinal) tooMuch.set(balance, payout.holds);
       } catch (error) {
-        waiting.add(merchantId);
-        onTrouble(id, error);
+        onTrouble(payout.id, error);
       }
     }
+    after = found.at(-1) ?? null;
+    if (found.length < AT_ONCE) return false;
   }
 }

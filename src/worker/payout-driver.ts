@@ -2,10 +2,20 @@
 // bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 import type { UtxoCode } from '../core/currency.ts';
-import { boundedRate, replacementRate } from '../core/payouts/outgoing-fees.ts';
+import { replacementRate } from '../core/payouts/outgoing-fees.ts';
+import { refusalKind, refusedRule } from '../core/payouts/signing-refusals.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 import type { Context } from '../flow/context.ts';
-import { type Formed, formBatch, priced, signingRequest } from '../flow/payout-batches.ts';
+import {
+  type Formed,
+  formBatch,
+  MOST_PAYEES,
+  priced,
+  signingRequest,
+  TOO_MANY_COINS,
+  WAITING_FOR,
+} from '../flow/payout-batches.ts';
+import { giveUpUnsignedBatch } from '../flow/payout-operator-holds.ts';
 import { progress, storeSigned } from '../flow/payout-progress.ts';
 import { restoreSignature } from '../flow/restored-signatures.ts';
 import { markSent } from '../store/payouts/attempts.ts';
@@ -18,14 +28,16 @@ import {
   readBatch,
   setBatchTrouble,
 } from '../store/payouts/batch-rows.ts';
-import { giveUpBatch, lastBatchAt } from '../store/payouts/batches.ts';
-import { readFeeRate, saveFeeRate } from '../store/payouts/fee-rates.ts';
+import { lastBatchAt } from '../store/payouts/batches.ts';
+import { readFeeRate } from '../store/payouts/fee-rates.ts';
+import { mustNotLeave } from '../store/payouts/hold-facts.ts';
 import { portOf } from './chain-context.ts';
+import { createFeeAsking } from './fee-asking.ts';
 import { troubleOf } from './pass-result.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
 
-/** What the driver asks of the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
+/** Asks the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
 export type Signing = {
   sign(request: TransactionToSign): Promise<SignedTransaction>;
   /** What was signed after a number of the signer's, or for a batch, oldest first; `more` when there is more. */
@@ -36,7 +48,7 @@ export type Signing = {
 };
 
 export type PayoutDriver = {
-  /** Asks the node what a transaction costs, now and then. */
+  /** Asks the node now and then what a transaction costs. */
   askFee(): Promise<void>;
   /** One pass over everything that is due. */
   pass(may: Pass): Promise<void>;
@@ -56,10 +68,8 @@ const LEASE_MS = 20_000;
 /** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
 const TOGETHER_MS = 10_000;
 const RESEND_MS = 600_000;
-/** An unconfirmed transaction is replaced when it has waited so long and today's fee is above its own. */
+/** An unconfirmed transaction is replaced when its batch has waited so long, each next one as much later, and today's fee is above its own. */
 const REPLACE_AFTER_MS = 1_800_000;
-const FEE_RATE_EVERY_MS = 30_000;
-const FEE_RATE_SAVED_EVERY_MS = 300_000;
 const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
 /** One in a block is looked at so often until it is final. */
@@ -78,35 +88,26 @@ export type DriverOptions = {
   readonly onTrouble: (what: string) => void;
 };
 
+/** Nothing was signed: by a rule of the signer (its message), or because a coin is gone (null). */
+type Refused = { readonly refusal: string | null };
+
 /** @throws when no node is configured for the currency */
 export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
   const port = portOf(ctx, currency);
   const { clock } = ctx.ports;
   const reached = options.reached ?? (async () => undefined);
-  let feeAskedMs = Number.NEGATIVE_INFINITY;
-  let feeSaved: { readonly rate: bigint; readonly atMs: number; readonly generation: number } | null = null;
-
-  async function askFee(): Promise<void> {
-    if (performance.now() - feeAskedMs < FEE_RATE_EVERY_MS) return;
-    feeAskedMs = performance.now();
-    const said = await port.feeRate().catch((error: unknown) => {
-      if (troubleOf(error) === null) throw error;
-      return null;
-    });
-    if (said === null) return;
-    const rate = boundedRate(currency, said);
-    // a database transaction for nothing new is one too many for a service at rest
-    const { generation } = ctx.db.identity;
-    const isSame = feeSaved !== null && feeSaved.rate === rate && feeSaved.generation === generation;
-    if (isSame && performance.now() - (feeSaved?.atMs ?? 0) < FEE_RATE_SAVED_EVERY_MS) return;
-    await saveFeeRate(ctx.db, currency, rate, clock.now());
-    feeSaved = { rate, atMs: performance.now(), generation };
-  }
+  /** After a refusal: payees of the next batch at most, and when it is formed at the earliest. */
+  let mostPayees = MOST_PAYEES;
+  let formAgainMs = Number.NEGATIVE_INFINITY;
 
   /** Payouts wait a little for others, so that one transaction pays many of them. */
   async function isTimeToForm(): Promise<boolean> {
+    const nowMs = clock.now();
+    if (nowMs < formAgainMs && formAgainMs <= nowMs + SEARCH_MS) return false;
+    // the half of what was refused is tried at once
+    if (mostPayees < MOST_PAYEES) return true;
     const last = await lastBatchAt(ctx.db, currency);
-    return last === null || clock.now() - last >= TOGETHER_MS || clock.now() < last;
+    return last === null || nowMs - last >= TOGETHER_MS || nowMs < last;
   }
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
@@ -135,24 +136,24 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   }
 
   async function signFirst(batch: Batch): Promise<number | null> {
+    // whoever has waited for the signer may owe something by now
+    if (await mustNotLeave(ctx.db, batch.id)) return giveUp(batch, null);
     const signed = await sign(batch, 1, batch.feeRate);
-    if (signed === 'refused') return null;
     if (signed === null) return RETRY_MS;
+    if ('refusal' in signed) return giveUp(batch, signed.refusal);
+    mostPayees = Math.min(MOST_PAYEES, mostPayees * 2);
     const stored = await readBatch(ctx.db, batch.id, { lock: false });
     return stored === null ? null : sendNewest(stored, true);
   }
 
   /** Signs and stores; null when it is not known whether the signer has signed: the same request gets the same bytes later. */
-  async function sign(batch: Batch, number: number, rate: bigint): Promise<SignedTransaction | 'refused' | null> {
+  async function sign(batch: Batch, number: number, rate: bigint): Promise<SignedTransaction | Refused | null> {
     const selection = priced(batch, rate);
     if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
     const previous = await previousOf(batch);
     if (previous === null) return null;
-    if (previous === 'gone') {
-      // no block has a coin of it any more: where nothing was signed, other coins pay
-      if (number === 1) await giveUp(batch);
-      return 'refused';
-    }
+    // no block has a coin of it any more: where nothing was signed, other coins pay
+    if (previous === 'gone') return { refusal: null };
     try {
       const signed = await options.signing.sign({ ...signingRequest(batch, number, selection), ...previous });
       await reached('signed');
@@ -165,9 +166,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       if (fault === undefined) throw error;
       options.onTrouble(`batch ${batch.id}: the signer ${fault === 'refused' ? 'refuses' : 'does not answer'}: ${message}`);
       await setBatchTrouble(ctx.db, batch.id, message);
-      if (fault !== 'refused') return null;
-      if (number === 1) await giveUp(batch);
-      return 'refused';
+      return fault === 'refused' ? { refusal: message } : null;
     }
   }
 
@@ -186,30 +185,57 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   }
 
   /**
-   * A refusal says that nothing was signed now; an earlier request may have been signed and its answer lost, or may still be on its way. So the
-   * lease is raised first: nothing is signed under the old one any more, and what the signer names then is all.
+   * Gives a reservation up. A refusal says that nothing was signed now; an earlier request may have been signed and its answer lost, or may
+   * still be on its way. So the lease is raised first: nothing is signed under the old one any more, and what the signer names then is all.
+   * @param refusal null when the signer did not refuse
    */
-  async function giveUp(batch: Batch): Promise<void> {
+  async function giveUp(batch: Batch, refusal: string | null): Promise<number | null> {
     const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
-    if (epoch === null) return;
-    const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
-    if (transactions.length === 0) await giveUpBatch(ctx.db, batch.id, epoch);
-    for (const signed of transactions) await restoreSignature(ctx, signed);
-    await endLease(ctx.db, batch.id, epoch, transactions.length === 0 ? null : clock.now());
+    if (epoch === null) return null;
+    const restored = await restore(batch);
+    if (restored === 0) afterRefusal(batch, refusal, await giveUpUnsignedBatch(ctx, batch, epoch, refusal));
+    await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
+    return null;
   }
 
-  /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. */
+  /** Of several payouts the half is tried next, until the one that is refused is alone. */
+  function afterRefusal({ payouts }: Batch, refusal: string | null, isGivenUp: boolean): void {
+    const kind = refusal === null || !isGivenUp ? null : refusalKind(refusal);
+    if (kind === 'later') formAgainMs = clock.now() + SEARCH_MS;
+    const next = payouts.length > 1 ? Math.ceil(payouts.length / 2) : mostPayees * 2;
+    if (kind === 'payout') mostPayees = Math.min(MOST_PAYEES, next);
+  }
+
+  /** Writes what the signer has signed for a batch back; returns how many it names, null when it does not answer. */
+  async function restore(batch: Batch): Promise<number | null> {
+    try {
+      const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
+      for (const signed of transactions) await restoreSignature(ctx, signed);
+      return transactions.length;
+    } catch (error) {
+      const { fault, message } = error as { fault?: string; message: string };
+      if (fault === undefined) throw error;
+      options.onTrouble(`batch ${batch.id}: the signer cannot be asked what it has signed: ${message}`);
+      return null;
+    }
+  }
+
+  /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. The older one is sent again meanwhile. */
   async function replaceIfSlow(batch: Batch): Promise<number | null> {
     const newest = batch.attempts.at(-1) as Attempt;
     const estimate = await readFeeRate(ctx.db, currency);
-    const waited = clock.now() - (newest.sentAtMs ?? newest.signedAtMs);
-    if (estimate === null || waited < REPLACE_AFTER_MS || estimate <= batch.feeRate) return null;
+    // not since it was sent last: it is sent again all the time
+    const isSlow = clock.now() - batch.createdAtMs >= REPLACE_AFTER_MS * newest.number;
+    if (estimate === null || !isSlow || estimate <= batch.feeRate) return null;
     const rate = replacementRate(currency, batch.feeRate, estimate);
     if (priced(batch, rate) === null) return null;
     const signed = await sign(batch, newest.number + 1, rate);
-    if (signed === null || signed === 'refused') return RETRY_MS;
+    // its answer was lost, and today's fee is another one: what was signed counts
+    if (signed !== null && 'refusal' in signed && refusedRule(signed.refusal ?? '') === 'number') await restore(batch);
     const stored = await readBatch(ctx.db, batch.id, { lock: false });
-    return stored === null ? null : sendNewest(stored, true);
+    if (stored === null) return null;
+    const isNew = stored.attempts.length > batch.attempts.length;
+    return Math.min(await sendNewest(stored, isNew), isNew ? RESEND_MS : RETRY_MS);
   }
 
   /** Sends the newest bytes, never others; what a node answers decides when they are sent again, and nothing else. */
@@ -248,14 +274,16 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   async function form(): Promise<void> {
     await reached('queued');
     const rate = await readFeeRate(ctx.db, currency);
-    const formed = rate === null ? ({ outcome: 'no_fee' } as const) : await formBatch(ctx, currency, rate);
+    const formed: Formed | { readonly outcome: 'no_fee' } =
+      rate === null ? { outcome: 'no_fee' } : await formBatch(ctx, currency, rate, mostPayees);
+    if ('tooLarge' in formed) options.onTrouble(`${formed.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_COINS}`);
     if (formed.outcome === 'formed') await reached('reserved');
     const why = WAITING_FOR[formed.outcome];
     if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
   }
 
   return {
-    askFee,
+    askFee: createFeeAsking(ctx, port),
     async pass({ isQueued, signsNew }) {
       if (isQueued && signsNew && (await isTimeToForm())) await form();
       const seen: string[] = [];
@@ -270,13 +298,3 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     },
   };
 }
-
-/** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
-const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>> = {
-  formed: null,
-  nothing: null,
-  no_fee: 'no node has told what a transaction costs',
-  no_liquidity: 'our coins at final depth do not suffice',
-  fee_too_high: "today's network fee is above what is held for them",
-  no_key: 'the signer has no key in use for this currency',
-};

@@ -100,6 +100,41 @@ describe('a payout waits', () => {
     expect(await path(made.id)).toEqual(['payout.processing']);
   });
 
+  test('again for the breaker while it is only queued: it is pending then, can be cancelled, and goes on when that is cleared', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await request(merchantId, '0.2'), await request(merchantId, '0.3')];
+    await trip();
+    await held();
+    for (const { id } of [first, second])
+      expect(await row(id)).toMatchObject({ status: 'pending', step: 'held', held_reason: 'breaker' });
+    expect(await cancelPayout(ctx, { merchantId, payoutId: second.id })).toMatchObject({ status: 'failed', error: 'cancelled' });
+    await clearBreakers(ctx.db, 'test', ctx.ports.clock.now());
+    await held();
+    expect(await row(first.id)).toMatchObject({ status: 'processing', step: 'queued', held_reason: null });
+    expect(await path(first.id)).toEqual(['payout.processing', 'payout.pending', 'payout.processing']);
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('by itself: a small one goes on beside a large one of the same merchant that is not final', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    const paid = await world.create(50_000_00n, 'BTC', merchantId);
+    await world.pay(paid.transactionId, BTC / 2n);
+    await world.mine(6);
+    await world.judge();
+    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    await trip();
+    const large = await request(merchantId, '0.2', OUTSIDE, limited);
+    world.pass(1);
+    const small = await request(merchantId, '0.01', OUTSIDE, limited);
+    await clearBreakers(ctx.db, 'test', ctx.ports.clock.now());
+    await held(limited);
+    await held(limited);
+    expect(await row(large.id)).toMatchObject({ status: 'pending', held_reason: 'not_final' });
+    expect(await row(small.id)).toMatchObject({ status: 'processing', held_reason: null });
+    await world.mine(3);
+  });
+
   test('not_final: what is paid out of credits that are not final is limited, and goes on by itself', async () => {
     const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
     const merchantId = await shopWith(0n);

@@ -19,7 +19,7 @@ async function reserved() {
   const payout = await at.payout({ batchId });
   const read = async () => {
     const { rows } = await at.owner.query(
-      'select b.state, p.step, p.batch_id from outgoing_batches b, payouts p where b.id = $1 and p.id = $2',
+      'select b.state, p.step, p.batch_id from payouts p left join outgoing_batches b on b.id = $1 where p.id = $2',
       [batchId, payout.id],
     );
     return [rows[0].state, rows[0].step, rows[0].batch_id];
@@ -42,7 +42,7 @@ it('a reservation is given up under its own lease only', async () => {
   await giveUpBatch(at.db, batchId, 2n);
   expect(await read()).toEqual(['reserved', 'batched', batchId]);
   await giveUpBatch(at.db, batchId, 1n);
-  expect(await read()).toEqual(['dead', 'queued', null]);
+  expect(await read()).toEqual([null, 'queued', null]);
 });
 
 it.each(['signed', 'mined', 'final'])('a batch that is %s is not given up', async (state) => {

@@ -15,6 +15,8 @@ export type PayoutEvent =
   | 'hold_ended'
   | 'outcome_unknown'
   | 'held_again'
+  | 'stopped'
+  | 'needs_operator'
   | 'reserved'
   | 'reservation_given_up'
   | 'signed'
@@ -80,6 +82,9 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'queued'], 'coins_lost', ['failed', 'ended'], 'release', 'its coins were lost'),
   row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
   row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
+  // nothing is signed for it: it can be cancelled again
+  row(['processing', 'queued'], 'stopped', ['pending', 'held'], null, 'payouts are stopped'),
+  row(['processing', 'queued'], 'needs_operator', ['pending', 'held'], null, 'it waits for the operator'),
   // a transaction that nobody here knows pays it, or may do so
   row(['pending', 'held'], 'outcome_unknown', ['processing', 'held'], null, 'it may have been paid already'),
   row(['processing', 'queued'], 'outcome_unknown', ['processing', 'held'], null, null),

@@ -209,20 +209,24 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
 }
 
 /**
- * Gives a reservation up for which no signature can exist: its payouts are queued again, its coins are free. Nothing happens when the lease
- * is another one by now, or when a signed transaction was stored.
+ * Gives a reservation up for which no signature can exist: its payouts are queued again, its coins and the address of its change are free, and
+ * nothing of it stays. Nothing happens (false) when the lease is another one by now, or when a signed transaction was stored.
  */
-export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Promise<void> {
-  await sql.query({
+export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Promise<boolean> {
+  const { rowCount } = await sql.query({
     name: 'give_up_batch',
-    text: `with batch as (update outgoing_batches set state = 'dead', due_at = null where id = $1 and lease_epoch = $2 and state = 'reserved'
-                           returning id),
-           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout),
+    text: `with batch as (delete from outgoing_batches where id = $1 and lease_epoch = $2 and state = 'reserved' returning id, change_index),
+           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout, account_xpub_id),
            payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout)),
-           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout))
-           update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch)`,
+           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout)),
+           address as (
+             delete from own_addresses a where not exists (select from own_coins c where c.script = a.script)
+                and (account_xpub_id, address_index) in (select f.account_xpub_id, b.change_index from freed f, batch b)),
+           queued as (update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch))
+           select id from batch`,
     values: [batchId, epoch],
   });
+  return rowCount === 1;
 }
 
 /** The batches that spend these coins. */

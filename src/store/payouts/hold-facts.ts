@@ -7,6 +7,7 @@ import { SETTINGS_COLUMNS, type SettingsColumns, type SettingsRow, settingsFrom 
 import type { Sql } from '../postgres/connect.ts';
 import { rateBounds } from '../transactions/rates.ts';
 import { storedRate } from '../transactions/transactions.ts';
+import { dueAgain } from './operator-holds.ts';
 
 export type ScriptOwner = {
   /** The merchant to whose transaction the script belongs; null = none. */
@@ -80,6 +81,17 @@ export async function readStops(sql: Sql, merchantId: bigint): Promise<{ readonl
   return { isStopped: rows[0]?.stopped === true, owes: rows[0]?.owes === true };
 }
 
+/** Whether a batch for which nothing was signed must not be signed now: payouts are stopped, or a merchant owes something. */
+export async function mustNotLeave(sql: Sql, batchId: string): Promise<boolean> {
+  const { rows } = await sql.query<{ must: boolean }>({
+    name: 'batch_must_not_leave',
+    text: `select exists (select from breakers where name = 'payouts' and cleared_at is null)
+                  or exists (select from payouts p where batch_id = $1 and reimburses is null and ${owesOf('p.merchant_id')}) as must`,
+    values: [batchId],
+  });
+  return rows[0]?.must === true;
+}
+
 /** Of one currency, in minor units: what payments below their final depth have credited, what is available, what waiting payouts hold. */
 export type UnfinalCredit = {
   readonly currency: CurrencyCode;
@@ -126,26 +138,41 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
   }));
 }
 
+export type ToReconsider = {
+  readonly id: string;
+  readonly merchantId: bigint;
+  readonly createdAt: Date;
+  readonly isNotFinal: boolean;
+  /** The balance that pays it, and what it holds of that. */
+  readonly currency: string;
+  readonly holds: bigint;
+};
+
 /**
- * Payouts that may go on or must wait, oldest first: those whose reason may have ended, and queued ones whose merchant owes something now.
- * @param but merchants whose payouts wait for their credits, and were looked at already
+ * Payouts that may go on or must wait, oldest first: those whose reason may have ended, and queued ones while payouts are stopped or whose
+ * merchant owes something now.
+ * @param after the last that was looked at; null = from the oldest on
  */
 export async function payoutsToReconsider(
   sql: Sql,
-  wanted: { readonly limit: number; readonly but: readonly bigint[] },
-): Promise<readonly { readonly id: string; readonly merchantId: bigint }[]> {
+  wanted: { readonly limit: number; readonly after: Pick<ToReconsider, 'id' | 'createdAt'> | null; readonly nowMs: number },
+): Promise<readonly ToReconsider[]> {
   const owes = owesOf('p.merchant_id');
-  const { rows } = await sql.query<{ id: string; merchantId: bigint }>({
+  const isStopped = `exists (select from breakers where name = 'payouts' and cleared_at is null)`;
+  const { rows } = await sql.query<Omit<ToReconsider, 'holds'> & { holds: string }>({
     name: 'payouts_to_reconsider',
-    text: `select p.id, p.merchant_id as "merchantId" from payouts p
-            where p.step in ('held', 'queued') and p.reimburses is null and p.merchant_id <> all ($2) and case
-                    when p.step = 'queued' then ${owes}
-                    when p.held_reason = 'breaker' then not exists (select from breakers where name = 'payouts' and cleared_at is null)
-                    when p.held_reason = 'receivable' then not ${owes}
-                    when p.held_reason = 'approval' then p.approved_at is not null
-                    else p.held_reason = 'not_final' end
+    text: `select p.id, p.merchant_id as "merchantId", p.created_at as "createdAt", p.held_reason is not distinct from 'not_final' as "isNotFinal",
+                  coalesce(p.source_currency, p.currency) as currency, coalesce(p.source_amount, p.amount + p.fee_max) as holds
+             from payouts p
+            where p.step in ('held', 'queued') and (p.reimburses is null or p.batch_id is not null) and (p.created_at, p.id) > ($2, $3)
+              and case when p.step = 'queued' then ${isStopped} or ${owes}
+                       when p.held_reason = 'breaker' then not ${isStopped}
+                       when p.held_reason = 'receivable' then not ${owes}
+                       when p.held_reason = 'approval' and p.batch_id is not null then ${dueAgain('p', '$4::timestamptz')}
+                       when p.held_reason = 'approval' then p.approved_at is not null
+                       else p.held_reason = 'not_final' end
             order by p.created_at, p.id limit $1`,
-    values: [wanted.limit, wanted.but],
+    values: [wanted.limit, wanted.after?.createdAt ?? '-infinity', wanted.after?.id ?? '', new Date(wanted.nowMs)],
   });
-  return rows;
+  return rows.map((row) => ({ ...row, holds: BigInt(row.holds) }));
 }

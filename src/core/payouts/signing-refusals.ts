@@ -1,0 +1,27 @@
+// What a refusal of the signer means for the payouts of a batch for which nothing was signed.
+
+/**
+ * `payout`: one of the payouts must not leave now, the others may; an operator can change that (a limit, an API that is not trusted yet).
+ * `later`: it says nothing of the payouts. `wrong`: what the database says is not what it must be.
+ */
+export type RefusalKind = 'payout' | 'later' | 'wrong';
+
+/** By the rule that the refusal's message names; a rule that is not known is `wrong`. */
+const KINDS: ReadonlyMap<string, RefusalKind> = new Map([
+  ['limit', 'payout'],
+  ['intent', 'payout'],
+  ['destination', 'payout'],
+  ['keys', 'later'],
+  ['batch', 'later'],
+  ['lease', 'later'],
+  ['number', 'later'],
+]);
+
+/** The rule that a refusal names; null when it names none. */
+export function refusedRule(message: string): string | null {
+  return /^rule (\w+) /.exec(message)?.[1] ?? null;
+}
+
+export function refusalKind(message: string): RefusalKind {
+  return KINDS.get(refusedRule(message) ?? '') ?? 'wrong';
+}

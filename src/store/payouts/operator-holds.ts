@@ -1,0 +1,54 @@
+// What stands against a payout until an operator does something: kept as a dead batch without inputs, to which the payout belongs while it waits.
+// When it is tried again the row goes.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** It is tried again after as long as it has waited, between these bounds. */
+const FIRST = `interval '30 seconds'`;
+const LAST = `interval '1 hour'`;
+
+/** @param now as SQL; a time in the future was written by a clock that was fast */
+export const dueAgain = (payout: string, now: string): string =>
+  `exists (select from outgoing_batches b where b.id = ${payout}.batch_id
+            and (b.created_at > ${now} or b.created_at + greatest(${FIRST}, least(${LAST}, b.created_at - ${payout}.created_at)) <= ${now}))`;
+
+/** Writes why a payout waits; its row is locked. */
+export async function insertOperatorHold(
+  sql: Sql,
+  hold: {
+    readonly id: string;
+    readonly payoutId: string;
+    readonly currency: UtxoCode;
+    readonly why: string;
+    readonly atMs: number;
+  },
+): Promise<void> {
+  await sql.query({
+    name: 'insert_operator_hold',
+    text: `with made as (insert into outgoing_batches (id, currency, state, fee_rate, trouble, created_at) values ($1, $3, 'dead', 1, $4, $5) returning id)
+           update payouts set batch_id = (select id from made) where id = $2`,
+    values: [hold.id, hold.payoutId, hold.currency, hold.why, new Date(hold.atMs)],
+  });
+}
+
+/** Whether it is time to try a payout again that waits for the operator. */
+export async function isDueAgain(sql: Sql, payoutId: string, nowMs: number): Promise<boolean> {
+  const { rows } = await sql.query<{ due: boolean }>({
+    name: 'operator_hold_due',
+    text: `select ${dueAgain('p', '$2::timestamptz')} as due from payouts p where id = $1`,
+    values: [payoutId, new Date(nowMs)],
+  });
+  return rows[0]?.due === true;
+}
+
+/** Takes what stood against a payout away; its row is locked. */
+export async function dropOperatorHold(sql: Sql, payoutId: string): Promise<void> {
+  await sql.query({
+    name: 'drop_operator_hold',
+    text: `with before as (select id, batch_id from payouts where id = $1 and step in ('held', 'queued')),
+           payout as (update payouts p set batch_id = null from before where p.id = before.id)
+           delete from outgoing_batches b using before where b.id = before.batch_id and b.state = 'dead'
+              and not exists (select from outgoing_attempts a where a.batch_id = b.id)`,
+    values: [payoutId],
+  });
+}
