@@ -5,6 +5,7 @@ import { cpuOf, type Measured, measure, median } from './measure.ts';
 import type { Figure } from './report.ts';
 
 const CONNECTIONS = 8;
+const MOST_USD = 100_000;
 
 /** @param requests in one round; the demo merchant earns what they need */
 export async function measurePayouts(
@@ -21,12 +22,13 @@ export async function measurePayouts(
     if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
     return (await answer.json()) as Record<string, unknown>;
   };
-  const needed = String(Math.ceil(requests * (rounds + 1) * 0.0015 * 65_000));
-  const order = { access_token: token, amount: `${needed}.00`, crypto_selected: 'BTC' };
-  const { transaction_id } = await ask('/create_transaction', order);
-  await ask('/sandbox/pay', { transaction_id });
-  await ask('/sandbox/mine', { currency: 'BTC', blocks: 6 });
-  await ask('/check_transaction', { access_token: token, transaction_id, status_was: 'pending', wait_seconds: 20 });
+  for (let left = requests * (rounds + 1) * 0.0015 * 65_000; left > 0; left -= MOST_USD) {
+    const order = { access_token: token, amount: `${Math.min(MOST_USD, Math.ceil(left))}.00`, crypto_selected: 'BTC' };
+    const { transaction_id } = await ask('/create_transaction', order);
+    await ask('/sandbox/pay', { transaction_id });
+    await ask('/sandbox/mine', { currency: 'BTC', blocks: 6 });
+    await ask('/check_transaction', { access_token: token, transaction_id, status_was: 'pending', wait_seconds: 20 });
+  }
   const { address } = await ask('/sandbox/address', { currency: 'BTC' });
   const bodies = [JSON.stringify({ access_token: token, method: 'bitcoin', amount: '0.001', destination: address })];
   const server = { port: instance.port, pid: instance.apiPid, postmasterPid: instance.postmasterPid };
