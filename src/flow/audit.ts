@@ -3,6 +3,7 @@
 import { TRANSITIONS } from '../core/transaction-states.ts';
 import { OF_BANK_FILES } from '../store/ledger/ach-audit.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
+import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
@@ -32,7 +33,11 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
     return {
       answers: [
         ...(await askAll(sql, LAWFUL_STEPS)),
-        ...(await ask(sql, [...OF_PAYMENTS, ...OF_PAYOUTS, ...OF_BANK_FILES, ...OUR_SCRIPTS, ...RECONCILIATION], ALL_BLOCKS)),
+        ...(await ask(
+          sql,
+          [...OF_PAYMENTS, ...OF_PAYOUTS, ...OF_BATCHES, ...OF_BANK_FILES, ...OUR_SCRIPTS, ...RECONCILIATION],
+          ALL_BLOCKS,
+        )),
       ],
       chains: await readChainTotals(sql),
     };
