@@ -12,7 +12,8 @@ export const OF_BATCHES: readonly Question[] = [
              from payouts p left join outgoing_batches b on b.id = p.batch_id
             where p.script is not null
               and case when b.id is null then p.step = 'batched' or p.status = 'completed'
-                       when p.step in ('held', 'queued') then true
+                       -- one that was refused keeps the batch in which it was alone
+                       when p.step in ('held', 'queued') then b.state <> 'dead' or exists (select 1 from outgoing_attempts a where a.batch_id = b.id)
                        when b.state = 'reserved' then p.step <> 'batched'
                        when b.state = 'signed' then p.status not in ('processing', 'completed')
                        when b.state in ('mined', 'final') then p.status <> 'completed' and not ${UNSETTLED}
