@@ -1,5 +1,5 @@
 // The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/merchant-handlers.ts), and
-// nothing about an endpoint is written anywhere else.
+// nothing about an endpoint is written anywhere else; payouts have a table of their own (payout-api.ts).
 import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';

@@ -270,7 +270,7 @@ export type Ports = {
   readonly sealing: Sealing;
 };
 
-/** Makes bytes unreadable for whoever has not the key; `about` binds them to what they belong to. Without a key they stay as they are. */
+/** Makes bytes unreadable for everybody without the key; `about` binds them to what they belong to. Without a key they stay as they are. */
 export type Sealing = {
   seal(plain: Uint8Array, about: string): Uint8Array;
   open(sealed: Uint8Array, about: string): Uint8Array;

@@ -1,4 +1,4 @@
-// One trustworthy price out of several exchanges' quotes (behaviour §3, "Rates"). Nothing else judges a price: there is no limit on moves
+// One trustworthy price out of several exchanges' quotes (behaviour §3, "Exchange rates"). Nothing else judges a price: there is no limit on moves
 // and no default, and rather no price than one without a quorum.
 import type { CurrencyCode } from './currency.ts';
 import type { Rate } from './rate.ts';

@@ -166,7 +166,7 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
 
 function highestFee(rate: bigint | null): bigint {
   if (rate !== null) return reservedFee(CURRENCY, rate);
-  throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has told yet what a transaction costs.' });
+  throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has reported yet what a transaction costs.' });
 }
 
 function notCovered(available: bigint, feeMax: bigint): Refusal {

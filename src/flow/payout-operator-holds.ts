@@ -1,5 +1,5 @@
-// A payout that only an operator can let go on: what stands against it is written down, it is shown as waiting for approval and can be cancelled.
-// It is tried again by itself, more and more rarely.
+// Payouts that wait for an operator, such as one above the signer's limits. The reason is stored, the API shows `approval`, the merchant can
+// cancel; each is tried again by itself, more and more rarely.
 import type { UtxoCode } from '../core/currency.ts';
 import { sortableId } from '../core/ids.ts';
 import { refusalKind } from '../core/payouts/signing-refusals.ts';

@@ -1,5 +1,5 @@
 // Refresh tokens are used once and rotate (behaviour §2). A consumed one that comes back means a lost answer or a thief: `judgeRefresh`
-// decides which, exactly as the model RefreshRotation does.
+// decides which; test/flow/sign-in-rotation.test.ts compares it with a model of owner, second program and thief.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import type { TokenClaims } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';

@@ -60,7 +60,9 @@ export async function reimburseTransaction(
       const lowest = feeRate === null ? 0n : plus(dustMinor, usualFee(currency, feeRate));
       taken = reimburse(it, { id, currency, part: request.part ?? 'whole', least: lowest });
       if (feeRate === null)
-        throw new Refusal('currency_unavailable', { message: `No node of ${currency} has told yet what a transaction costs.` });
+        throw new Refusal('currency_unavailable', {
+          message: `No node of ${currency} has reported yet what a transaction costs.`,
+        });
     },
     async written(sql, transaction) {
       const refund = taken as unknown as Refund;

@@ -12,7 +12,7 @@ export type TransactionView = {
   readonly transactionId: string;
   readonly status: TransactionStatus;
   readonly currency: CurrencyCode;
-  readonly cryptoMinor: bigint;
+  readonly amountDue: bigint;
   readonly receivedMinor: bigint;
   readonly confirmations: number;
   readonly usdMinor: bigint;
@@ -26,7 +26,7 @@ function viewOf(row: CheckRow): TransactionView {
     transactionId: row.id,
     status: row.status,
     currency: row.currency,
-    cryptoMinor: row.amountDue,
+    amountDue: row.amountDue,
     receivedMinor: row.received,
     confirmations: row.confirmations,
     usdMinor: row.usdMinor,

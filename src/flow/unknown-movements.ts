@@ -1,4 +1,4 @@
-// What has left without this database knowing why: recorded, told, and everything new stopped until an operator has decided.
+// Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
 import type { UtxoCode } from '../core/currency.ts';
 import { tripBreaker } from '../store/ledger/breakers.ts';
 import { type PayoutChange, writePayoutChanges } from '../store/payouts/payout-changes.ts';

@@ -48,7 +48,7 @@ export function checkedReply(view: TransactionView): TypeOf<typeof checkedTransa
   return {
     transaction_id: view.transactionId,
     status: view.status,
-    crypto_amount: formatAmount(view.cryptoMinor, view.currency),
+    crypto_amount: formatAmount(view.amountDue, view.currency),
     crypto_received: formatAmount(view.receivedMinor, view.currency),
     confirmations: view.confirmations,
     usd_amount: formatMinor(view.usdMinor, 2),
@@ -83,7 +83,7 @@ export async function listReply(list: TransactionList): Promise<TypeOf<typeof tr
     data.push({
       ...checkedReply(item),
       wallet_address: item.address,
-      qr_code: qrDataUri(paymentUri(item.currency, item.address, item.cryptoMinor)),
+      qr_code: qrDataUri(paymentUri(item.currency, item.address, item.amountDue)),
       exchange_rate: formatRate(item.rate),
       expires_at: isoTime(item.expiresAtMs),
       message: SENTENCES[item.status],

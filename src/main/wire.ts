@@ -1,5 +1,5 @@
 // Builds the object graph of a process: database, clock, keys, and the context of all operations; wire-nodes.ts adds nodes and price
-// sources. Only these two files create these objects, once per process.
+// sources. A service's processes create these objects here only, once each; the signer and `config check` make the few that they need themselves.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import type { IntentKey } from '../core/payouts/intent.ts';
 import type { Clock, Ports, Sealing } from '../core/ports.ts';

@@ -1,4 +1,4 @@
-// Asks the signer over its unix socket: for the key commands, and for a start to see that it runs. The API does not need it.
+// Asks the signer over its unix socket: the worker for signatures, the key commands for its accounts. The API does not need it.
 import { createConnection, type Socket } from 'node:net';
 import {
   createFrameReader,

@@ -1,4 +1,4 @@
-// Reads a request for a signature: whoever speaks on the socket is believed in nothing, not even in the form of what it says.
+// Reads a request for a signature. Nothing that comes over the socket is believed, not even that it has the right form.
 import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
 import { sum } from '../core/money.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
@@ -35,7 +35,7 @@ export type SigningRequest = {
   readonly paid: bigint;
 };
 
-/** A request that has not the form of one; the message names the field and what is accepted. */
+/** A request of another form; the message names the field and what is accepted. */
 export class RequestMalformed extends Error {}
 
 const MOST_INPUTS = 500;

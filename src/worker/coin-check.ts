@@ -1,7 +1,7 @@
 // Compares the coins that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
-// were put back together have both forgotten what they paid since: only the chain still shows it. Found are coins that something unknown
-// spends, coins at addresses of ours that were never given out (change of a forgotten transaction), and payments of payouts that nothing was
-// signed for.
+// were put back together have both forgotten what they paid since: only the chain still shows it. It looks for coins that something
+// unknown spends, for coins at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
+// that nothing was signed for.
 import { setImmediate } from 'node:timers/promises';
 import type { UtxoCode } from '../core/currency.ts';
 import type { ChainPort, Outpoint, TransactionFacts, WatchList } from '../core/ports.ts';

@@ -182,7 +182,7 @@ function deepReading(ctx: Context, currency: UtxoCode, { report, memory }: Readi
   };
 }
 
-/** A job that pays: what holds it up is told once, not with every pass. */
+/** A job that pays: what holds it up is logged once, not with every pass. */
 function paying(report: Report, made: (onTrouble: (what: string) => void) => Job): Job {
   let trouble: string[] = [];
   const job = made((what) => void trouble.push(what));

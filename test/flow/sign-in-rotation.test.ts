@@ -1,4 +1,4 @@
-// Refresh tokens rotate as the model RefreshRotation says: one test for each of its protections, by the protection's name, and random walks
+// Refresh tokens rotate as the model at the end of this file says: one test for each of its protections, by the protection's name, and random walks
 // of owner, second program and thief that must stay in step with the model.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -166,7 +166,7 @@ describe('a refresh', () => {
   });
 });
 
-// ---- the model, as RefreshRotation.tla writes it -----------------------------------------------------------------------------------
+// ---- the model -----------------------------------------------------------------------------------
 
 type Model = { revoked: boolean; late: boolean; used: boolean; gThis: boolean; gRow: number };
 type Answer = 'rotate' | 'again' | 'reused' | 'invalid';

@@ -117,7 +117,7 @@ test('the codes of a page are drawn with other work in between', async () => {
     transactionId: `txn_${n}`,
     status: 'started' as const,
     currency: 'BTC' as const,
-    cryptoMinor: BigInt(n + 1),
+    amountDue: BigInt(n + 1),
     receivedMinor: 0n,
     confirmations: 0,
     usdMinor: 500n,

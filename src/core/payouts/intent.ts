@@ -1,5 +1,5 @@
 // What the API process signs when it takes a payout, and what the signer verifies before it signs a transaction: whoever can write to the
-// database but has not this key cannot make money leave.
+// database without this key cannot make money leave.
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
 export type PayoutIntent = {

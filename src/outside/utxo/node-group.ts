@@ -94,8 +94,8 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
 }
 
 /**
- * Every node gets it; the first that has it is enough, and the others get it besides. Of refusals that of the one in use is told: a node that
- * does not answer hides none.
+ * Every node gets it; the first that has it is enough, and the others get it besides. Of several refusals the one of the node in use
+ * is reported; a node that does not answer hides none.
  */
 async function sendToAll(members: readonly Member[], raw: Uint8Array, waiting: Waiting): Promise<SendAnswer> {
   const answers = members.map((member) => inTime(member, member.node.send(raw), waiting));

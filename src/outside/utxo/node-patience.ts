@@ -1,4 +1,4 @@
-// Waiting for a node that nobody must depend on: a while only, and with one request of a kind in progress.
+// Waits for a node besides the one that is read: for a limited time, and with one request of each kind in progress.
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** The result, or null when it takes longer than `ms`; what it fails with after that is nobody's. */

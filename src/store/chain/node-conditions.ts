@@ -1,5 +1,5 @@
-// The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; while nodes
-// contradict each other the judge books nothing above a limit.
+// The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; above a
+// limit the judge books only what two nodes hold.
 import { finalDepth } from '../../core/confirmations.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { NodeAgreement, NodeCondition } from '../../core/ports.ts';

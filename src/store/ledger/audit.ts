@@ -1,5 +1,5 @@
-// The invariants of the books as SQL queries: each returns the rows that break it. INV-n, BOOK-n and CHAIN-n are their ids in the audit's
-// report.
+// The invariants of the books as SQL queries: each returns the rows that break it. INV-n, BOOK-n, CHAIN-n, OUT-n, PAY-n
+// and RECON-n are their ids in the audit's report.
 import { CURRENCIES } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 

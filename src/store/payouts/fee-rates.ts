@@ -13,7 +13,7 @@ export async function saveFeeRate(sql: Sql, currency: UtxoCode, feeRate: bigint,
   });
 }
 
-/** The last one that was told, however old; null = none ever was. */
+/** The last one that a node reported, however old; null = none ever did. */
 export async function readFeeRate(sql: Sql, currency: UtxoCode): Promise<bigint | null> {
   const { rows } = await sql.query<{ fee_rate: bigint }>({
     name: 'read_fee_rate',

@@ -1,5 +1,5 @@
 // What the judge writes of a payment: one row for each column, with its field of the judge's, its type and how it is read and written. Reading
-// (case-facts.ts) and writing (verdicts.ts) both derive from it.
+// (case-facts.ts), writing (verdicts.ts) and decisions of thousands of payments (payment-decisions.ts) derive from it.
 import type { Payment } from '../../core/judge/case.ts';
 import { formatRate, type Rate } from '../../core/rate.ts';
 import { storedRate } from './transactions.ts';

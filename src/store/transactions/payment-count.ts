@@ -1,4 +1,4 @@
-// How many payments a transaction has, as far as that matters: nobody counts hundreds of thousands.
+// How many payments a transaction has, counted only up to the limit that is asked about.
 import type { Sql } from '../postgres/connect.ts';
 import { IS_REPLACED } from './replaced-payments.ts';
 
