@@ -61,7 +61,8 @@ describe('a file', () => {
 
   test('that cannot be written is no answer', async () => {
     writeFileSync(join(folder, 'outgoing'), 'not a folder');
-    for (const call of [bank.handOver(file), bank.ask(file), bank.news()]) await expect(call).rejects.toThrow(BankTrouble);
+    for (const call of [() => bank.handOver(file), () => bank.ask(file), () => bank.news()])
+      await expect(call()).rejects.toThrow(BankTrouble);
   });
 });
 
