@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/postgres/connect.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
+import { longestTurn, workedMs } from '../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
@@ -50,32 +51,12 @@ async function timed<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   }
 }
 
-/** Milliseconds that this thread has worked. */
-function cpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-}
-
-/** Runs something, and returns the longest time that this thread has worked without letting anything else run. */
-async function heldBy(work: () => Promise<unknown>): Promise<number> {
-  let longest = 0;
-  let last = cpuMs();
-  const timer = setInterval(() => {
-    const now = cpuMs();
-    longest = Math.max(longest, now - last);
-    last = now;
-  }, 1);
-  await work();
-  clearInterval(timer);
-  return longest;
-}
-
 const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 /** Judges until nothing is due: no step of it takes long. Where only the wall clock can tell, the middle leaves out other work on the machine. */
 async function judgeAll(what: string): Promise<void> {
   opened = [];
-  const held = await heldBy(async () => {
+  const held = await longestTurn(async () => {
     while (await run());
   });
   expect(middle(opened.map(({ ms }) => ms)), `${what}: milliseconds open`).toBeLessThan(OPEN_MS);
@@ -96,9 +77,9 @@ async function oneMore(id: string): Promise<number> {
   const times: number[] = [];
   for (let n = 0; n < TRIES; n++) {
     await service.pay(id, 700n);
-    const began = cpuMs();
+    const began = workedMs();
     while (await run());
-    times.push(cpuMs() - began);
+    times.push(workedMs() - began);
   }
   return Math.min(...times);
 }

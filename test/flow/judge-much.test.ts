@@ -9,6 +9,7 @@ import { resolveTransaction } from '../../src/flow/transaction-life.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
 import { readExpansion } from '../../src/store/transactions/expansion.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
+import { longestTurn } from '../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MINUTE = 60_000;
@@ -72,22 +73,9 @@ async function measured<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Runs something: it never holds up this thread for long (in CPU time, so that other work on the machine does not matter). */
+/** Runs something: it never holds up this thread for long. */
 async function expectTurns(work: () => Promise<unknown>): Promise<void> {
-  const cpuMs = (): number => {
-    const { user, system } = process.threadCpuUsage();
-    return (user + system) / 1_000;
-  };
-  let longest = 0;
-  let last = cpuMs();
-  const timer = setInterval(() => {
-    const now = cpuMs();
-    longest = Math.max(longest, now - last);
-    last = now;
-  }, 1);
-  await work();
-  clearInterval(timer);
-  expect(longest, 'milliseconds held').toBeLessThan(HELD_MS);
+  expect(await longestTurn(work), 'milliseconds held').toBeLessThan(HELD_MS);
 }
 
 const amounts = (count: number): bigint[] => Array.from({ length: count }, (_, n) => BigInt(546 + (n % 400)));

@@ -72,6 +72,7 @@ export async function watchChain(
         createdMs: clock.now() - ageDays * 86_400_000,
         address: address.address,
         script: script ?? Buffer.from(address.script),
+        isOld: ageDays > 0,
       });
     },
     async catchUp() {
@@ -130,15 +131,18 @@ async function addTransaction(
     readonly createdMs: number;
     readonly address: string;
     readonly script: Buffer;
+    /** Written long ago: no watch list takes it for new, whenever it was loaded. */
+    readonly isOld: boolean;
   },
 ): Promise<Owed> {
   const { merchant, currency, createdMs, address, script } = row;
   const id = sortableId('txn_', createdMs, randomBytes(10));
   await db.query({
     text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
-                                     address, script, created_at, window_ends_at)
-             values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $7, $4, $5, $6)`,
-    values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000), address],
+                                     address, script, created_at, window_ends_at, made_in)
+             values ($1, $2, $3, 'started', 1000, 100000, 1, $5, '[]', 100, 'accept', $7, $4, $5, $6,
+                     case when $8 then '0'::xid8 else pg_current_xact_id() end)`,
+    values: [id, merchant, currency, script, new Date(createdMs), new Date(createdMs + 900_000), address, row.isOld],
   });
   return { id, script };
 }

@@ -80,7 +80,8 @@ test('a session that breaks loses all its locks, and every holder is notified', 
   await breakSessionsOf('one');
   await eventually('all are notified', async () => (lost.length === 2 ? true : null));
   expect(lost.sort()).toEqual(['a', 'b']);
-  expect(await other.acquire()).toBe(true);
+  // the server lets go of a dead session's locks a moment after its client has noticed
+  await eventually('another process has the lock', async () => ((await other.acquire()) ? true : null));
   // what was lost is asked for again, not believed
   expect(await locks[0]!.acquire()).toBe(false);
   expect(await locks[1]!.share()).toBe(true);
