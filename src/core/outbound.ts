@@ -1,0 +1,56 @@
+// Calls to addresses that a merchant or a customer chose (a webhook's URL, an LNURL): types only. outside/outbound makes them, and is the one
+// place that may.
+
+/** Why there is no answer. */
+export type OutboundFailure =
+  /** The URL has a form that is not called (see `Outbound.problemOf`). */
+  | 'url_not_allowed'
+  /** Its host leads to an address that is not called: private, loopback, link-local, multicast, reserved. Nothing was connected. */
+  | 'address_not_allowed'
+  | 'host_not_found'
+  | 'connection_failed'
+  | 'tls_failed'
+  /** Not answered whole within the time; what was sent may have arrived. */
+  | 'timed_out'
+  | 'malformed_answer';
+
+export type OutboundRequest = {
+  readonly url: string;
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Milliseconds from the first look at the name to the last byte that is read. */
+  readonly withinMs: number;
+  /** What is read of the answer's body; the rest is left, and the connection closed. */
+  readonly mostBytes: number;
+  readonly signal?: AbortSignal;
+};
+
+export type OutboundResult =
+  | {
+      readonly kind: 'answered';
+      /** Any status: redirects are not followed, and are answers like others. */
+      readonly status: number;
+      /** As it was sent; nothing is decompressed. */
+      readonly body: Uint8Array;
+      /** The body was longer than what was read of it. */
+      readonly isCut: boolean;
+      readonly tookMs: number;
+    }
+  | { readonly kind: 'failed'; readonly failure: OutboundFailure; readonly reason: string; readonly tookMs: number };
+
+export type Outbound = {
+  /**
+   * What is wrong with the form of a URL, as the end of a sentence ("must be …"); null when it may be called. Outside the sandbox only https
+   * to a name may be, on the configured ports, without user name and password.
+   */
+  problemOf(url: string): string | null;
+  /** The same for where its host leads now. A name that nobody answers for is no problem: it may come. Asks the DNS. */
+  addressProblemOf(url: string): Promise<string | null>;
+  /**
+   * One call. The address that is connected to is the one that was checked, so a name cannot lead elsewhere between the two. It never throws
+   * and never follows a redirect. Not for use inside a database transaction.
+   */
+  call(request: OutboundRequest): Promise<OutboundResult>;
+  close(): Promise<void>;
+};

@@ -1,0 +1,36 @@
+// Finds the addresses of a name, by the DNS alone or as the machine does.
+
+import type { LookupAddress } from 'node:dns';
+import { lookup, Resolver } from 'node:dns/promises';
+
+/** Every address of a name; throws when there is none. */
+export type FindAddresses = (name: string) => Promise<readonly LookupAddress[]>;
+
+const ANSWERS_WITHIN_MS = 2_000;
+const TRIES = 2;
+/** What says that a name has no address of this family, or does not exist. */
+const NONE = new Set(['ENODATA', 'ENOTFOUND']);
+
+/**
+ * By the DNS, without the machine's own files and search lists. It needs no thread of the pool: getaddrinfo does, and a slow name server of a
+ * stranger would keep files and passwords waiting there.
+ * @param servers default: those of the machine
+ */
+export function namesByDns(servers?: readonly string[]): FindAddresses {
+  const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
+  if (servers !== undefined) resolver.setServers(servers);
+  return async (name) => {
+    const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
+    if (found.length > 0) return found;
+    const failures = [four, six].flatMap((one) => (one.status === 'rejected' ? [one.reason as NodeJS.ErrnoException] : []));
+    throw failures.find(({ code }) => !NONE.has(code ?? '')) ?? failures[0] ?? new Error(`${name} has no address`);
+  };
+}
+
+function addressesOf(result: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return result.status === 'fulfilled' ? result.value.map((address) => ({ address, family })) : [];
+}
+
+/** As every program of the machine does, with localhost and its own files. */
+export const namesBySystem: FindAddresses = (name) => lookup(name, { all: true });

@@ -1,0 +1,141 @@
+// Calls to addresses that merchants and customers chose. Who chooses them may be an attacker who wants this server to call its own network, to
+// wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
+import type { LookupAddress } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
+import { type OutboundPolicy, readUrl } from './policy.ts';
+
+const CONNECT_WITHIN_MS = 10_000;
+const IDLE_CONNECTION_MS = 10_000;
+const MOST_HEADER_BYTES = 16 * 1024;
+/** To one host; who calls bounds what is open in all. */
+const MOST_CONNECTIONS = 32;
+
+class AddressNotAllowed extends Error {}
+
+/** @param policy what may be called; redirects are never followed, whatever it says */
+export function createOutbound(policy: OutboundPolicy): Outbound {
+  /** All of its addresses, when all may be connected to: a name of which one is private is somebody's trick. */
+  async function allowedAddresses(name: string): Promise<readonly LookupAddress[]> {
+    const found = await policy.find(name);
+    const bad = found.find(({ address }) => !policy.allows(address));
+    if (bad !== undefined) throw new AddressNotAllowed(`${name} leads to ${bad.address}, which is not on the public internet`);
+    return found;
+  }
+  // what this gives is connected to, and nothing else: there is no second look at the name
+  const lookup: LookupFunction = (name, options, done) => {
+    allowedAddresses(name).then(
+      (found) => {
+        if (options.all === true) done(null, [...found]);
+        else done(null, found[0]?.address ?? '', found[0]?.family ?? 0);
+      },
+      (error: NodeJS.ErrnoException) => done(error, []),
+    );
+  };
+  const agent = new Agent({
+    // HTTP/1.1 only: its headers and body are what is bounded here
+    allowH2: false,
+    connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
+    connections: MOST_CONNECTIONS,
+    pipelining: 1,
+    keepAliveTimeout: IDLE_CONNECTION_MS,
+    keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    maxHeaderSize: MOST_HEADER_BYTES,
+    // the whole call has one limit
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+
+  async function call(asked: OutboundRequest): Promise<OutboundResult> {
+    const began = performance.now();
+    const tookMs = (): number => Math.round(performance.now() - began);
+    const url = readUrl(policy, asked.url);
+    if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(new TimedOut(asked.withinMs)), asked.withinMs);
+    const signal = asked.signal === undefined ? limit.signal : AbortSignal.any([limit.signal, asked.signal]);
+    try {
+      // an abort does not end a look at a name, so it is not waited for
+      const answer = await Promise.race([ask(agent, url, asked, signal), aborted(signal)]);
+      return { kind: 'answered', ...answer, tookMs: tookMs() };
+    } catch (error) {
+      return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    call,
+    problemOf(text) {
+      const url = readUrl(policy, text);
+      return typeof url === 'string' ? url : null;
+    },
+    async addressProblemOf(text) {
+      const url = readUrl(policy, text);
+      if (typeof url === 'string') return url;
+      try {
+        await allowedAddresses(url.hostname);
+        return null;
+      } catch (error) {
+        return error instanceof AddressNotAllowed ? 'a URL whose host is on the public internet' : null;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+class TimedOut extends Error {
+  constructor(withinMs: number) {
+    super(`no whole answer within ${withinMs / 1000} s`);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = (): void => reject(signal.reason);
+    if (signal.aborted) fail();
+    else signal.addEventListener('abort', fail, { once: true });
+  });
+}
+
+type Read = { readonly status: number; readonly body: Uint8Array; readonly isCut: boolean };
+
+async function ask(dispatcher: Dispatcher, url: URL, asked: OutboundRequest, signal: AbortSignal): Promise<Read> {
+  const { method, body = null } = asked;
+  // nothing is decompressed, so a small body cannot become a large one
+  const headers = { ...asked.headers, 'accept-encoding': 'identity' };
+  const answer = await request(url, { dispatcher, signal, method, headers, body });
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of answer.body as AsyncIterable<Uint8Array>) {
+    parts.push(part.subarray(0, asked.mostBytes - length));
+    length += part.length;
+    // leaving the loop closes the connection
+    if (length > asked.mostBytes) break;
+  }
+  return { status: answer.statusCode, body: Buffer.concat(parts), isCut: length > asked.mostBytes };
+}
+
+type Failed = { readonly failure: OutboundFailure; readonly reason: string };
+type Cause = Error & { readonly code?: string; readonly errors?: readonly Cause[] };
+
+/** Codes of errors, from the name to the answer's bytes. */
+const FAILURES: readonly (readonly [RegExp, OutboundFailure])[] = [
+  [/^(ENOTFOUND|ENODATA|ESERVFAIL|EREFUSED|ETIMEOUT|EAI_\w+|EBADNAME|EFORMERR)$/, 'host_not_found'],
+  [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'connection_failed'],
+  [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE)/, 'malformed_answer'],
+  [/(CERT|SSL|TLS|_PROTOCOL|SELF_SIGNED|VERIFY|ISSUER|EPROTO)/, 'tls_failed'],
+];
+
+function failureOf(error: Cause): Failed {
+  const cause = error.errors?.[0] ?? error;
+  if (cause instanceof AddressNotAllowed) return { failure: 'address_not_allowed', reason: cause.message };
+  if (cause instanceof TimedOut) return { failure: 'timed_out', reason: cause.message };
+  if (cause.name === 'AbortError') return { failure: 'timed_out', reason: 'given up' };
+  if (cause.name === 'HTTPParserError') return { failure: 'malformed_answer', reason: cause.message };
+  const code = cause.code ?? '';
+  const known = FAILURES.find(([pattern]) => pattern.test(code));
+  return { failure: known?.[1] ?? 'connection_failed', reason: code === '' ? cause.message : code };
+}

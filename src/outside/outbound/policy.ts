@@ -1,0 +1,52 @@
+// What may be called: anything in the sandbox, which is on one machine; elsewhere only https to names on the public internet.
+import { isIP } from 'node:net';
+import { type FindAddresses, namesByDns, namesBySystem } from './names.ts';
+import { isPublicAddress } from './public-address.ts';
+
+export type OutboundPolicy = {
+  readonly schemes: readonly ('http' | 'https')[];
+  /** Null = any. */
+  readonly ports: readonly number[] | null;
+  /** Whether the host may be an IP address. */
+  readonly takesAddresses: boolean;
+  /** Whether this address may be connected to. */
+  readonly allows: (address: string) => boolean;
+  readonly find: FindAddresses;
+};
+
+export const ANYWHERE: OutboundPolicy = {
+  schemes: ['http', 'https'],
+  ports: null,
+  takesAddresses: true,
+  allows: () => true,
+  find: namesBySystem,
+};
+
+/** @param ports for example 443 and 8443 */
+export function publicInternet(ports: readonly number[], find: FindAddresses = namesByDns()): OutboundPolicy {
+  return { schemes: ['https'], ports, takesAddresses: false, allows: isPublicAddress, find };
+}
+
+const LONGEST_URL = 2048;
+/** White space and control characters, which the parser would remove in silence. */
+const UNREADABLE = /[\p{Cc}\s]/u;
+
+/** The parsed URL, or what it must be (the end of a sentence: "must be …"). Never asks anything. */
+export function readUrl(policy: OutboundPolicy, text: string): URL | string {
+  const { schemes, ports } = policy;
+  const names = schemes.join(' or ');
+  if (text.length > LONGEST_URL || UNREADABLE.test(text)) return `a URL of at most ${LONGEST_URL} characters without white space`;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isNamed = (scheme: string): boolean => url?.protocol === `${scheme}:` && text.toLowerCase().startsWith(`${scheme}://`);
+  if (url === null || url.hostname === '' || !schemes.some(isNamed)) return `an absolute ${names} URL`;
+  if (url.username !== '' || url.password !== '') return 'a URL without user name and password';
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  if (port === 0 || (ports !== null && !ports.includes(port))) return `a URL with port ${(ports ?? [1, 65_535]).join(' or ')}`;
+  if (!policy.takesAddresses && isAddress(url.hostname)) return 'a URL with a host name, not an IP address';
+  return url;
+}
+
+/** The parser has made dotted decimals of every form of IPv4, and put IPv6 in brackets. */
+function isAddress(hostname: string): boolean {
+  return hostname.startsWith('[') || isIP(hostname.replace(/\.$/, '')) !== 0;
+}

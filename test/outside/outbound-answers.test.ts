@@ -1,0 +1,112 @@
+// What a call to a stranger's address reads of the answer: bounded in time, in headers and in body, and never what it redirects to.
+import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import type { Outbound } from '../../src/core/outbound.ts';
+import { createOutbound } from '../../src/outside/outbound/outbound.ts';
+import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
+import { asking, listening, opened, serving } from './outbound-servers.ts';
+
+describe('an answer', () => {
+  const sandbox = (): Outbound => opened(createOutbound(ANYWHERE));
+
+  test('is given with its status, its body and how long it took', async () => {
+    const url = await serving((request, response) => {
+      response.statusCode = 201;
+      request.setEncoding('utf8').on('data', (text) => response.end(`${request.headers['x-mine']} ${text}`));
+    });
+    const result = await sandbox().call({ ...asking, url, headers: { 'x-mine': 'yes' }, body: 'hello' });
+    expect(result).toMatchObject({ kind: 'answered', status: 201, isCut: false });
+    expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe('yes hello');
+    expect(result.tookMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test('that redirects is not followed', async () => {
+    const victim = await listening();
+    const url = await serving((_request, response) =>
+      response.writeHead(307, { location: `http://127.0.0.1:${victim.port}/` }).end(),
+    );
+    expect(await sandbox().call({ ...asking, url })).toMatchObject({ kind: 'answered', status: 307 });
+    expect(victim.connections()).toBe(0);
+  });
+
+  test('that has a long body is cut, and its connection closed', async () => {
+    let isClosed: Promise<unknown> = Promise.reject(new Error('nobody called'));
+    isClosed.catch(() => undefined);
+    const url = await serving((_request, response) => {
+      isClosed = once(response, 'close');
+      const more = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(16_384)));
+        response.once('drain', more);
+      };
+      more();
+    });
+    const result = await sandbox().call({ ...asking, url, mostBytes: 1000 });
+    expect(result).toMatchObject({ kind: 'answered', status: 200, isCut: true });
+    expect(result.kind === 'answered' && result.body.length).toBe(1000);
+    await isClosed;
+  });
+
+  test('that is a compressed bomb stays as small as it came', async () => {
+    const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
+    const url = await serving((request, response) => {
+      expect(request.headers['accept-encoding']).toBe('identity');
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
+    });
+    const result = await sandbox().call({ ...asking, url, mostBytes: 65_536 });
+    expect(result).toMatchObject({ kind: 'answered', isCut: false });
+    expect(result.kind === 'answered' && Buffer.from(result.body).equals(bomb)).toBe(true);
+  });
+
+  test('that comes in drips ends when the time is up', async () => {
+    const { port } = await listening((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n');
+      const drip = setInterval(() => socket.write('x'), 20);
+      socket.on('close', () => clearInterval(drip));
+    });
+    const began = performance.now();
+    expect(await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 300 })).toMatchObject({
+      failure: 'timed_out',
+    });
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+
+  test('whose headers come in drips ends when the time is up', async () => {
+    const { port } = await listening((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx: ');
+      const drip = setInterval(() => socket.write('y'), 20);
+      socket.on('close', () => clearInterval(drip));
+    });
+    expect(await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 300 })).toMatchObject({
+      failure: 'timed_out',
+    });
+  });
+
+  test.each([
+    ['one huge header', () => `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
+    ['very many headers', () => `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(200_000)}\r\n`],
+    ['no HTTP', () => 'SSH-2.0-OpenSSH_9.2p1\r\n'],
+  ])('with %s is no answer', async (_what, bytes) => {
+    const { port } = await listening((socket) => socket.once('data', () => socket.end(bytes())));
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/` });
+    expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
+  });
+
+  test('that never comes, and a port where nobody listens, have names of their own', async () => {
+    const silent = await listening();
+    const url = `http://127.0.0.1:${silent.port}/`;
+    expect(await sandbox().call({ ...asking, url, withinMs: 200 })).toMatchObject({ failure: 'timed_out' });
+    const closed = await listening((socket) => socket.destroy());
+    expect(await sandbox().call({ ...asking, url: `http://127.0.0.1:${closed.port}/` })).toMatchObject({
+      failure: 'connection_failed',
+    });
+  });
+
+  test('is not waited for once the caller gives up', async () => {
+    const silent = await listening();
+    const giveUp = new AbortController();
+    const asked = sandbox().call({ ...asking, url: `http://127.0.0.1:${silent.port}/`, signal: giveUp.signal });
+    giveUp.abort();
+    expect(await asked).toMatchObject({ kind: 'failed', failure: 'timed_out' });
+  });
+});
