@@ -63,6 +63,8 @@ export type Outlook = {
   readonly chains: ReadonlyMap<CurrencyCode, ChainOutlook>;
   /** The jobs of this table that are due. */
   readonly jobs: readonly string[];
+  /** When the next job of this table falls due; null when there is none. */
+  readonly nextJobMs: number | null;
 };
 export type ChainOutlook = {
   /** When the next thing falls due on the chain's own clock; null when nothing will. */
@@ -76,16 +78,19 @@ export async function readOutlook(sql: Sql, nowMs: number): Promise<Outlook> {
   const { rows } = await sql.query<{
     is_due: boolean;
     jobs: string[];
+    next_job: Date | null;
     currency: CurrencyCode | null;
     next_due: Date | null;
     lookup_wanted: boolean;
   }>({
     name: 'read_outlook',
     text: `
-      select o.is_due, o.jobs, n.currency, least(t.next, p.next) as next_due,
+      select o.is_due, o.jobs, o.next_job, n.currency, least(t.next, p.next) as next_due,
              exists (select 1 from transactions where currency = n.currency and lookup_wanted) as lookup_wanted
         from (select not (${JUDGED}) as is_due,
-                     (select coalesce(array_agg(s.name), '{}') from schedules s where ${isDue('s.every_ms', '$1::timestamptz')}) as jobs) o
+                     (select coalesce(array_agg(s.name), '{}') from schedules s where ${isDue('s.every_ms', '$1::timestamptz')}) as jobs,
+                     (select min(s.taken_at + make_interval(secs => s.every_ms::float8 / 1000)) from schedules s
+                       where s.taken_at + make_interval(secs => s.every_ms::float8 / 1000) > $1) as next_job) o
         left join chain_cursors n on true
         left join lateral (select min(due_at) as next from transactions where currency = n.currency and due_at > n.caught_up_at) t on true
         left join lateral (select min(due_at) as next from payments where currency = n.currency and due_at > n.caught_up_at) p on true`,
@@ -94,5 +99,6 @@ export async function readOutlook(sql: Sql, nowMs: number): Promise<Outlook> {
   const chains = new Map<CurrencyCode, ChainOutlook>();
   for (const { currency, next_due, lookup_wanted: lookupWanted } of rows)
     if (currency !== null) chains.set(currency, { nextDueMs: next_due?.getTime() ?? null, lookupWanted });
-  return { isDue: rows[0]?.is_due ?? false, chains, jobs: rows[0]?.jobs ?? [] };
+  const [row] = rows;
+  return { isDue: row?.is_due ?? false, chains, jobs: row?.jobs ?? [], nextJobMs: row?.next_job?.getTime() ?? null };
 }

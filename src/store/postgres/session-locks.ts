@@ -31,7 +31,9 @@ const SILENT = `
      and l.classid::bigint = (k.key >> 32) & 4294967295 and l.objid::bigint = k.key & 4294967295
     join pg_stat_activity a on a.pid = l.pid
    where a.state = 'idle' and a.state_change < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
-const SIGNS_IN_SILENCE = 6;
+const SIGNS_IN_SILENCE = 4;
+/** How often one that wants the lock looks at a silent holder, in the time after which that is ended. */
+const LOOKS_IN_SILENCE = 6;
 
 type Holder = { readonly name: string; held: boolean; shared: boolean; readonly onLost: () => void };
 
@@ -52,6 +54,7 @@ export function openSessionLocks(
   { silentMs, onBroken }: { readonly silentMs: number; readonly onBroken: () => void },
 ): SessionLocks {
   const signEveryMs = silentMs / SIGNS_IN_SILENCE;
+  const lookEveryMs = silentMs / LOOKS_IN_SILENCE;
   let signs: NodeJS.Timeout | undefined;
   let session: pg.Client | null = null;
   let turn: Promise<unknown> = Promise.resolve();
@@ -117,7 +120,7 @@ export function openSessionLocks(
     let seen: { readonly who: string; readonly atMs: number } | null = null;
     return async () => {
       const nowMs = performance.now();
-      if (session === null || nowMs - lookedMs < signEveryMs) return false;
+      if (session === null || nowMs - lookedMs < lookEveryMs) return false;
       lookedMs = nowMs;
       const values = [name, silentMs];
       const [silent] = await query<{ pid: number; since: string }>(session, { name: 'silent_holder', text: SILENT, values });
@@ -126,7 +129,7 @@ export function openSessionLocks(
         seen = who === null ? null : { who, atMs: nowMs };
         return false;
       }
-      if (nowMs - seen.atMs < 2 * signEveryMs) return false;
+      if (nowMs - seen.atMs < 2 * lookEveryMs) return false;
       seen = null;
       const text = `select pg_terminate_backend(s.pid) as done from (${SILENT}) s where s.pid || ' ' || s.since = $3`;
       const [ended] = await query<{ done: boolean }>(session, { name: 'end_silent_holder', text, values: [...values, who] });
