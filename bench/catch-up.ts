@@ -3,10 +3,10 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/outside/clock.ts';
-import { createUtxoNode } from '../src/outside/utxo/node.ts';
+import { createUtxoNode } from '../src/outside/utxo/node/node.ts';
 import { connect } from '../src/store/postgres/connect.ts';
-import { createChainWatcher } from '../src/worker/chain-watcher.ts';
-import { createWatchedScripts } from '../src/worker/watch-list.ts';
+import { createWatchedScripts } from '../src/worker/chain/watch-list.ts';
+import { createChainWatcher } from '../src/worker/chain/watcher.ts';
 import { TRANSACTIONS } from './block.ts';
 import type { Figure } from './report.ts';
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { CURRENCIES, type UtxoCode, utxoRow } from '../src/core/currency.ts';
 import { readBlockBytes } from '../src/outside/utxo/block.ts';
-import { createByteSet } from '../src/worker/byte-set.ts';
+import { createByteSet } from '../src/worker/chain/byte-set.ts';
 import { p2pkh, p2wpkh, rawAuxPow, rawBlock, rawCoinbase, rawPayment, type Sealed } from '../test/support/raw-blocks.ts';
 import { median } from './measure.ts';
 import type { Figure } from './report.ts';

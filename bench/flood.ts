@@ -1,7 +1,7 @@
 // What a block costs the collector when its outputs were made to fall into one slot of a hash table without a key. `node bench/flood.ts`
 // prints its figure.
 
-import { createCollector } from '../src/worker/block-collector.ts';
+import { createCollector } from '../src/worker/rescan/block-collector.ts';
 import { collidingScripts, randomScripts } from '../test/support/colliding-scripts.ts';
 import { median } from './measure.ts';
 import type { Figure } from './report.ts';

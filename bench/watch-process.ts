@@ -3,7 +3,7 @@
 import { WATCHED_CODES } from '../src/core/currency.ts';
 import { systemClock } from '../src/outside/clock.ts';
 import { connect } from '../src/store/postgres/connect.ts';
-import { createWatchedScripts, createWatchList } from '../src/worker/watch-list.ts';
+import { createWatchedScripts, createWatchList } from '../src/worker/chain/watch-list.ts';
 import { peakBytes, residentBytes } from './processes.ts';
 
 const url = process.argv[2] ?? '';

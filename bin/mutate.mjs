@@ -13,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const AREAS = [
   {
     code: /^src\/core\/judge\/refunds\.ts$/,
-    tests: ['test/core/refund', 'test/core/credit-variants', 'test/core/credit-places'],
+    tests: ['test/core/judge/refund', 'test/core/judge/credit-variants', 'test/core/judge/credit-places'],
   },
   { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
   {
@@ -21,12 +21,12 @@ const AREAS = [
     tests: ['test/core/money', 'test/core/rate', 'test/core/judge', 'test/rates/'],
   },
   {
-    code: /^src\/flow\/(decide|judging|facts)\.ts$/,
-    tests: ['test/flow/judge', 'test/flow/transaction', 'test/store/cases', 'test/simulation/credit'],
+    code: /^src\/flow\/transactions\/(decide|judging|facts)\.ts$/,
+    tests: ['test/flow/transactions/', 'test/store/cases', 'test/simulation/credit'],
   },
   {
     code: /^src\/store\/ledger\/ledger\.ts$/,
-    tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/judge-together', 'test/flow/audit'],
+    tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/transactions/judge-together', 'test/flow/audit'],
   },
   {
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,

@@ -209,6 +209,12 @@ describe('the source', () => {
     expect(long).toEqual([]);
   });
 
+  test('a folder has at most 25 files', () => {
+    const count = new Map<string, number>();
+    for (const { path } of files) count.set(dirname(path), (count.get(dirname(path)) ?? 0) + 1);
+    expect([...count].filter(([, many]) => many > 25)).toEqual([]);
+  });
+
   test('a currency stands in its own file; only payouts, which are in Bitcoin and Tether, name theirs', () => {
     const isElsewhere = (file: SourceFile) =>
       !/^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$/.test(file.path);

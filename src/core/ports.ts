@@ -164,7 +164,7 @@ export type MempoolEntry = {
 };
 
 /**
- * One UTXO chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node-trouble); none inside a database
+ * One UTXO chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node/trouble); none inside a database
  * transaction.
  */
 export type ChainPort = {

@@ -9,7 +9,7 @@ import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
-import { verifyAddresses } from './address-check.ts';
+import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';
 
 export type AuditReport = {

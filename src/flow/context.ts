@@ -3,7 +3,7 @@
 import type { Network, UtxoCode } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
-import { type TransactionBatches, transactionBatchesWithin } from './transaction-batches.ts';
+import { type TransactionBatches, transactionBatchesWithin } from './transactions/request-batches.ts';
 
 export type Context = {
   readonly db: Database;

@@ -10,7 +10,7 @@ import { describeReplacement, readReplacements } from '../store/postgres/databas
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';
 import type { Context } from './context.ts';
-import { getRates } from './quote.ts';
+import { getRates } from './transactions/quote.ts';
 
 export type Readiness = {
   /** The condition of every chain that a watcher has read. */

@@ -1,7 +1,7 @@
 // The token that a call presents: `access_token` of the body or `Authorization: Bearer` (behaviour §1).
 import type { Access } from '../contract/endpoint.ts';
 import { Refusal } from '../core/refusal.ts';
-import type { Caller } from '../flow/sign-in.ts';
+import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { JsonObject } from './read-body.ts';
 
 const SCHEME = 'bearer';

@@ -1,10 +1,10 @@
 // The handlers of payouts, one for each row of their table.
 import type { PAYOUT_API } from '../contract/payout-api.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
-import { requestAchPayout } from '../flow/ach-request.ts';
-import { cancelPayout, requestPayout } from '../flow/payout-life.ts';
-import { checkPayoutStatus, listPayouts } from '../flow/payout-reads.ts';
-import { getPayoutSettings, setPayoutSettings } from '../flow/payout-settings.ts';
+import { requestAchPayout } from '../flow/ach/request.ts';
+import { cancelPayout, requestPayout } from '../flow/payouts/life.ts';
+import { checkPayoutStatus, listPayouts } from '../flow/payouts/reads.ts';
+import { getPayoutSettings, setPayoutSettings } from '../flow/payouts/settings.ts';
 import type { MerchantHandlers } from './mount.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
 

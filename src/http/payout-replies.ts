@@ -2,8 +2,8 @@
 import type { checkedPayout, payoutReply, payoutSettingsReply } from '../contract/payout-replies.ts';
 import type { TypeOf } from '../contract/shapes.ts';
 import { formatAmount } from '../core/money.ts';
-import type { PayoutView } from '../flow/payout-reads.ts';
-import type { PayoutSettings } from '../flow/payout-settings.ts';
+import type { PayoutView } from '../flow/payouts/reads.ts';
+import type { PayoutSettings } from '../flow/payouts/settings.ts';
 import { isoTime } from './transaction-replies.ts';
 
 type Requested = Pick<PayoutView, 'id' | 'method' | 'amountText' | 'status' | 'createdAtMs'>;

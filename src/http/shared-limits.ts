@@ -1,5 +1,5 @@
 // Limits hold across all servers of one database. A server that is alone counts in its memory and pays nothing for this; several servers
-// count in the database. main/api-peers.ts decides which it is, and switches between the two.
+// count in the database. main/wiring/api-peers.ts decides which it is, and switches between the two.
 
 /** A token bucket: what was left in it at a moment of the service's clock. */
 export type Bucket = { tokens: number; atMs: number };

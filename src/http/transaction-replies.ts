@@ -6,14 +6,14 @@ import { formatAmount, formatMinor } from '../core/money.ts';
 import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Context } from '../flow/context.ts';
-import { type RefundShown, readRefund } from '../flow/reimbursements.ts';
-import { type CreatedTransaction, paymentUri } from '../flow/transaction-life.ts';
+import { type RefundShown, readRefund } from '../flow/payouts/reimbursements.ts';
+import { type CreatedTransaction, paymentUri } from '../flow/transactions/life.ts';
 import {
   expandTransaction,
   type listBalanceEntries,
   type TransactionList,
   type TransactionView,
-} from '../flow/transaction-reads.ts';
+} from '../flow/transactions/reads.ts';
 import { qrDataUri } from './qr/data-uri.ts';
 import type { ServerContext } from './server-context.ts';
 

@@ -1,21 +1,21 @@
 // The process that faces the internet: the HTTP API. It holds no key that can spend. `npm start` runs it, or `bursar api` by itself, any
 // number of times on one database.
 import { readFileSync } from 'node:fs';
-import { createAuthenticator } from '../flow/sign-in.ts';
+import { createAuthenticator } from '../flow/sign-in/sign-in.ts';
 import { createServer } from '../http/server.ts';
-import { openApiPeers } from './api-peers.ts';
-import { runAutomaticPayouts } from './automatic-payouts.ts';
-import { openIntentKey } from './intent-key.ts';
-import { openLog } from './log.ts';
-import { createOutageLog } from './outage-log.ts';
-import { isSupervised, type Running, runProcess } from './process-life.ts';
-import { type Opened, onOpened } from './process-setup.ts';
+import { isSupervised, type Running, runProcess } from './process/life.ts';
+import { openLog } from './process/log.ts';
+import { createOutageLog } from './process/outage-log.ts';
+import { type Opened, onOpened } from './process/setup.ts';
+import { listenRefused } from './process/start-refused.ts';
 import { sandboxForward } from './sandbox/forward.ts';
 import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
 import { untilSandboxIsReady } from './sandbox/sandbox-ready.ts';
-import { listenRefused } from './start-refused.ts';
-import { openStatusNotifier } from './status-notifier.ts';
-import { wireBooks } from './wire.ts';
+import { openApiPeers } from './wiring/api-peers.ts';
+import { runAutomaticPayouts } from './wiring/automatic-payouts.ts';
+import { openIntentKey } from './wiring/intent-key.ts';
+import { openStatusNotifier } from './wiring/status-notifier.ts';
+import { wireBooks } from './wiring/wire.ts';
 
 const DATABASE_SESSIONS = 16;
 /** A database that does not answer a call of the API in this time makes it 503. */

@@ -3,7 +3,7 @@
 // its login. Only in the sandbox.
 import type { RateFeed } from '../core/rate-feed.ts';
 import type { Context } from '../flow/context.ts';
-import { addMerchant, addUser, UsernameTaken } from '../flow/merchants.ts';
+import { addMerchant, addUser, UsernameTaken } from '../flow/merchants/merchants.ts';
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
@@ -11,16 +11,16 @@ import { readPayout } from '../store/payouts/payout-reads.ts';
 import { createBatch } from '../store/postgres/batch.ts';
 import { findPayables } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
-import { createOutageLog } from './outage-log.ts';
-import { tryLock } from './process-identity.ts';
-import { type Running, runProcess } from './process-life.ts';
-import { type Opened, open } from './process-setup.ts';
+import { tryLock } from './process/identity.ts';
+import { type Running, runProcess } from './process/life.ts';
+import { createOutageLog } from './process/outage-log.ts';
+import { type Opened, open } from './process/setup.ts';
+import { StartRefused } from './process/start-refused.ts';
 import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
 import { clockFile, sandboxFolder } from './sandbox/sandbox-paths.ts';
 import { settle, untilBankRead, untilRead } from './sandbox/settle.ts';
-import { StartRefused } from './start-refused.ts';
-import { wireBooks } from './wire.ts';
+import { wireBooks } from './wiring/wire.ts';
 
 const DATABASE_SESSIONS = 4;
 /** A database that does not answer a control in this time makes it 503. */
@@ -104,7 +104,7 @@ function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
     settle: (timeoutMs) => settle(ctx, timeoutMs),
     async refreshRates() {
       // loaded by the first control that needs them: the exchanges' clients are a good part of this process
-      const { priceSources } = await import('./wire-nodes.ts');
+      const { priceSources } = await import('./wiring/nodes.ts');
       prices ??= priceSources(config, ctx.ports.clock);
       await pollRates({ ...ctx, ports: { ...ctx.ports, rateFeeds: await prices } });
     },

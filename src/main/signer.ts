@@ -11,14 +11,14 @@ import { serveSigner } from '../signer/server.ts';
 import { openSignatureJournal, type SignatureJournal } from '../signer/signature-journal.ts';
 import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
-import { grantAddresses } from './address-grants.ts';
-import { readIntentPublicKey } from './intent-key.ts';
-import { tryLock } from './process-identity.ts';
-import { type Running, runProcess } from './process-life.ts';
-import { type Opened, onOpened } from './process-setup.ts';
+import { tryLock } from './process/identity.ts';
+import { type Running, runProcess } from './process/life.ts';
+import { type Opened, onOpened } from './process/setup.ts';
+import { StartRefused } from './process/start-refused.ts';
 import { failpoints } from './sandbox/failpoints.ts';
-import { keyringOptions, listeningSocket } from './signer-paths.ts';
-import { StartRefused } from './start-refused.ts';
+import { grantAddresses } from './wiring/address-grants.ts';
+import { readIntentPublicKey } from './wiring/intent-key.ts';
+import { keyringOptions, listeningSocket } from './wiring/signer-paths.ts';
 
 const DATABASE_SESSIONS = 2;
 /** A worker waits 15 seconds for a signature. */

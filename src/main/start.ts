@@ -2,19 +2,19 @@
 // processes, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
 import { migrate } from '../store/postgres/migrate.ts';
-import { type Child, loadOnly, startChild } from './child.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config/config.ts';
 import type { Config } from './config/table.ts';
-import { makeDataFolder } from './data-folder.ts';
-import { type DiskSpace, openDiskSpace, pauseMs } from './disk-space.ts';
-import { takeDataFolder, writeGroup } from './group-file.ts';
 import { ServerKilled } from './postgres/cluster.ts';
 import { type OpenDatabase, openDatabase } from './postgres/embedded.ts';
-import { type Identity, identityOf } from './process-identity.ts';
-import { isLoadOnly, onNpmGone, restAfterStart } from './process-life.ts';
+import { type Child, loadOnly, startChild } from './process/child.ts';
+import { makeDataFolder } from './process/data-folder.ts';
+import { type DiskSpace, openDiskSpace, pauseMs } from './process/disk-space.ts';
+import { takeDataFolder, writeGroup } from './process/group-file.ts';
+import { type Identity, identityOf } from './process/identity.ts';
+import { isLoadOnly, onNpmGone, restAfterStart } from './process/life.ts';
+import { lineOf, listenRefused } from './process/start-refused.ts';
+import { tellProblems, untilReady } from './process/wait-ready.ts';
 import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
-import { lineOf, listenRefused } from './start-refused.ts';
-import { tellProblems, untilReady } from './wait-ready.ts';
 
 const STOP_WITHIN_MS = 9500;
 const DATABASE_LOOK_MS = 1_000;

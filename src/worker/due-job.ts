@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { readOutlook } from '../store/postgres/schedules.ts';
-import type { ChainWatcher } from './chain-watcher.ts';
+import type { ChainWatcher } from './chain/watcher.ts';
 import type { Job } from './loop.ts';
 
 /** Another process may have written something that falls due before what this one knows of. */

@@ -8,20 +8,20 @@ import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
-import { type AchOptions, achJob } from './ach-driver.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
-import { announceAutomatic, CREDITED_JOB, createCredited } from './automatic-payouts.ts';
 import { type Backoff, createBackoff } from './backoff.ts';
-import { type BlockMemory, createBlockMemory } from './block-script-fingerprints.ts';
-import type { ChainWatcher } from './chain-watcher.ts';
+import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
-import { createHeldPayouts } from './held-payouts.ts';
 import { createJudgeDue } from './judge-due.ts';
 import type { Job } from './loop.ts';
-import { type PayoutJobOptions, payoutJob } from './payout-job.ts';
+import { type AchOptions, achJob } from './payouts/ach-driver.ts';
+import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/automatic-payouts.ts';
+import { createHeldPayouts } from './payouts/held-payouts.ts';
+import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
 import { pollRates } from './rate-poller.ts';
-import { reconcile } from './reconciler.ts';
-import { deepScan, lookUpAgain } from './rescan.ts';
+import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
+import { reconcile } from './rescan/reconciler.ts';
+import { deepScan, lookUpAgain } from './rescan/rescan.ts';
 
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 

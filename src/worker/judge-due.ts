@@ -1,9 +1,9 @@
 // The job that lets the judge decide whatever is due, many transactions in one database transaction. Any number of workers may run it: the
 // row lock of each transaction decides who is first, and the second skips it or finds nothing to do.
 import type { Context } from '../flow/context.ts';
-import { decidePortion, decideTogether } from '../flow/decide.ts';
-import { MOST_PAYMENTS } from '../flow/decision-lines.ts';
-import { PAYMENTS_AT_ONCE } from '../flow/judging.ts';
+import { decidePortion, decideTogether } from '../flow/transactions/decide.ts';
+import { MOST_PAYMENTS } from '../flow/transactions/decision-lines.ts';
+import { PAYMENTS_AT_ONCE } from '../flow/transactions/judging.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';

@@ -3,12 +3,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LAWFUL_STEPS, runAudit } from '../../src/flow/audit.ts';
-import { cancelTransaction } from '../../src/flow/transaction-life.ts';
+import { cancelTransaction } from '../../src/flow/transactions/life.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { ask, askAll } from '../../src/store/ledger/audit.ts';
 import { OF_PAYMENTS } from '../../src/store/ledger/payment-audit.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
-import { reconcile } from '../../src/worker/reconciler.ts';
+import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { runCli } from '../cli/run.ts';
 import { openBursar } from '../nodes/bursar.ts';
 

@@ -1,12 +1,12 @@
 // Rate limits hold across all servers of one database: in turns, at the same time, at a server that came later, and after one has gone. A
 // server that is alone counts by itself and does not use the database.
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { guardedSignIn } from '../../src/flow/sign-in-lockout.ts';
+import { guardedSignIn } from '../../src/flow/sign-in/lockout.ts';
 import { createLimiter, type Limiter } from '../../src/http/rate-limit.ts';
 import { NOT_SHARED } from '../../src/http/shared-limits.ts';
-import { openApiPeers } from '../../src/main/api-peers.ts';
+import { openApiPeers } from '../../src/main/wiring/api-peers.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
-import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from '../flow/sign-in-setup.ts';
+import { makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from '../flow/sign-in/setup.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 import { makeApi } from './api-server.ts';

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { utxoRow } from '../../src/core/currency.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
-import { scanAccount } from '../../src/worker/account-scan.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node/node.ts';
+import { scanAccount } from '../../src/worker/rescan/account-scan.ts';
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
 type Refusal = { readonly code: number; readonly message: string };

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { DerivedAddress } from '../../src/core/ports.ts';
-import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
 import { addSignerKey, distrustKey, importKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { freshDatabase } from '../support/postgres.ts';

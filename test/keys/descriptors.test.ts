@@ -9,7 +9,7 @@ import { mnemonicToSeedSync } from '@scure/bip39';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { withChecksum } from '../../src/core/descriptor.ts';
-import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { importKey } from '../../src/store/chain/xpubs.ts';
 import { askCli, runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
-import { type AddressPool, createAddressPool } from '../../src/flow/address-pool.ts';
+import { type AddressPool, createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { addSignerKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { copyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';

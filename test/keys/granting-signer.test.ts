@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import type { AddressPool } from '../../src/flow/address-pool.ts';
+import type { AddressPool } from '../../src/flow/addresses/pool.ts';
 import { readSignerStatus, readSkipped } from '../../src/store/chain/signer-status.ts';
 import { importKey } from '../../src/store/chain/xpubs.ts';
 import { connect } from '../../src/store/postgres/connect.ts';

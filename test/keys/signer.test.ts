@@ -8,7 +8,7 @@ import { mnemonicToSeedSync, validateMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFrameReader, encodeFrame } from '../../src/core/signer-wire.ts';
-import { signerSocket } from '../../src/main/signer-paths.ts';
+import { signerSocket } from '../../src/main/wiring/signer-paths.ts';
 import { createSignerClient, type SignerClient } from '../../src/outside/signer-client.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
 import { accountPath, accountsOf, mnemonicOf } from '../../src/signer/accounts.ts';

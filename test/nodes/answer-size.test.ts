@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
-import { hexSink } from '../../src/outside/utxo/rpc-body.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node/node.ts';
+import { hexSink } from '../../src/outside/utxo/node/rpc-body.ts';
 import { rawBlock, rawCoinbase, rawPayment, rawTransaction, type Sealed, someScript } from '../support/raw-blocks.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

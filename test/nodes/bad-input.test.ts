@@ -2,7 +2,7 @@
 // and when the node is honest again everything is found. Also nodes that lost their mempool or come from an old copy.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
-import type { PassResult } from '../../src/worker/pass-result.ts';
+import type { PassResult } from '../../src/worker/chain/pass-result.ts';
 import { type Interruption, type Lie, Refused, type TamperedNode, tamperWith } from './tampered-node.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from 'vitest';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node/node.ts';
 
 export const GENESIS = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206';
 export const TIP = 'ab'.repeat(32);

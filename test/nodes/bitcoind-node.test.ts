@@ -1,7 +1,7 @@
 // The adapter on a real bitcoind as a whole: one that is starting, guarded by another password, or of another chain, and one that pushes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 

@@ -264,7 +264,7 @@ for (const { title, currency, start } of ENGINES) {
 }
 
 async function watchOther(chain: WatchedChain, engine: Engine) {
-  const { createChainWatcher } = await import('../../src/worker/chain-watcher.ts');
-  const { createWatchedScripts } = await import('../../src/worker/watch-list.ts');
+  const { createChainWatcher } = await import('../../src/worker/chain/watcher.ts');
+  const { createWatchedScripts } = await import('../../src/worker/chain/watch-list.ts');
   return createChainWatcher(chain.ctx, engine.currency, { scripts: createWatchedScripts(chain.ctx) });
 }

@@ -4,7 +4,7 @@ import { HDKey } from '@scure/bip32';
 import * as scure from '@scure/btc-signer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { utxoRow } from '../../src/core/currency.ts';
-import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import { type Bchd, payFrom, startBchd } from '../support/bchd.ts';
 import { type DialectNode, startDialect } from '../support/dialect/dialect.ts';
 

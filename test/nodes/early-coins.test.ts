@@ -6,9 +6,9 @@ import { acceptEarly, acknowledgeEarly } from '../../src/store/chain/early-coins
 import { ask } from '../../src/store/ledger/audit.ts';
 import { RECONCILIATION } from '../../src/store/ledger/reconciliation.ts';
 import { findTransactions, readFoundTransaction } from '../../src/store/transactions/lookup.ts';
-import { reconcile } from '../../src/worker/reconciler.ts';
-import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
-import { rescan } from '../../src/worker/rescan-all.ts';
+import { reconcile } from '../../src/worker/rescan/reconciler.ts';
+import { deepScan, lookUpAgain } from '../../src/worker/rescan/rescan.ts';
+import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import type { Engine } from './engine.ts';
 import { ENGINES } from './engines.ts';
 import { freshAddress, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
-import type { MempoolReading } from '../../src/worker/mempool-reader.ts';
-import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import type { MempoolReading } from '../../src/worker/chain/mempool-reader.ts';
+import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
+import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 // Answers of a node about blocks and transactions that are wrong, large or precise: a wrong one is refused, and the others are read whole.
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createRpc } from '../../src/outside/utxo/rpc.ts';
+import { createRpc } from '../../src/outside/utxo/node/rpc.ts';
 import { badNode, closeAfterEach, fromTable, nothing, opened, type Reply, TIP } from './bad-node.ts';
 
 closeAfterEach();

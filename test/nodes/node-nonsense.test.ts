@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { utxoRow } from '../../src/core/currency.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node/node.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

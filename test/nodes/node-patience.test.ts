@@ -1,8 +1,8 @@
 // Nodes that are slow or fail beside a healthy one: they hold up neither a look nor a sending, and they are named.
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createUtxoNode } from '../../src/outside/utxo/node.ts';
-import { createNodeGroup } from '../../src/outside/utxo/node-group.ts';
+import { createNodeGroup } from '../../src/outside/utxo/node/group.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { eventually } from '../support/service.ts';
 import { Refused, tamperWith } from './tampered-node.ts';

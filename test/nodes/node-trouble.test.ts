@@ -1,8 +1,8 @@
 // Every way in which a node can fail has its own state, and nothing is read from it meanwhile: a server that answers wrongly on purpose. A
 // real bitcoind is in bitcoind-node.test.ts.
 import { describe, expect, test } from 'vitest';
-import { stuckAfterMs } from '../../src/outside/utxo/condition.ts';
-import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import { stuckAfterMs } from '../../src/outside/utxo/node/condition.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import {
   type Answers,
   badNode,

@@ -7,8 +7,8 @@ import type { ChainPort, MempoolPush } from '../../src/core/ports.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { type Transaction, transactionBytes } from '../../src/sandbox/utxo/transaction.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
-import { createChainWatcher } from '../../src/worker/chain-watcher.ts';
-import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
+import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
 const RUNS = 12;

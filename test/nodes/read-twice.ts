@@ -1,8 +1,8 @@
 // A service on a simulated node behind a server that can lie, for the tests of the second reading.
 import { afterEach, beforeEach, expect } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
-import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
-import { reconcile } from '../../src/worker/reconciler.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
+import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { openBursar } from './bursar.ts';
 import { type TamperedNode, tamperWith } from './tampered-node.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { runReconciliation, tripIfRed } from '../../src/flow/audit.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { RescanRefused, rescan } from '../../src/worker/rescan-all.ts';
+import { RescanRefused, rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { askCli, runCli } from '../cli/run.ts';
 import { bursar, eachWithReadChain, forget, node, paid, proxy, readOn, worker } from './read-twice.ts';
 

@@ -2,8 +2,8 @@
 // addresses of any age. And a reorganisation deeper than a hundred blocks. On the sandbox's node.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createBlockMemory } from '../../src/worker/block-script-fingerprints.ts';
-import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
+import { createBlockMemory } from '../../src/worker/rescan/block-script-fingerprints.ts';
+import { deepScan, lookUpAgain } from '../../src/worker/rescan/rescan.ts';
 import type { Engine } from './engine.ts';
 import { ENGINES } from './engines.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';

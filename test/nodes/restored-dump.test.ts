@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { readSkipped } from '../../src/store/chain/signer-status.ts';
-import { deepScan } from '../../src/worker/rescan.ts';
+import { deepScan } from '../../src/worker/rescan/rescan.ts';
 import { copyDatabase, type TestDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 import { openBursar } from './bursar.ts';

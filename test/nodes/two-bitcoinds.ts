@@ -1,5 +1,5 @@
 // Two real bitcoinds with one chain, and blocks that are carried from one to the other.
-import { createUtxoNode, type SingleNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode, type SingleNode } from '../../src/outside/utxo/node/node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode, type UtxoNode } from '../../src/outside/utxo/node/node.ts';
 import { p2pkh, rawBlock, rawPayment, type Sealed } from '../support/raw-blocks.ts';
 import { hash256, i32, i64, reversed, u32, varBytes } from '../support/raw-bytes.ts';
 import { CODES, coinbase, features, ours, watch } from './watched-forms.ts';

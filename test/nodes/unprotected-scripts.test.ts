@@ -5,9 +5,9 @@ import { finalDepth } from '../../src/core/confirmations.ts';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { readUnprotected, takeUnreported } from '../../src/store/chain/unprotected-coins.ts';
-import { reconcile } from '../../src/worker/reconciler.ts';
-import { deepScan, lookUpAgain } from '../../src/worker/rescan.ts';
-import { rescan } from '../../src/worker/rescan-all.ts';
+import { reconcile } from '../../src/worker/rescan/reconciler.ts';
+import { deepScan, lookUpAgain } from '../../src/worker/rescan/rescan.ts';
+import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

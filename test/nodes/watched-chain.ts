@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import { addressEncoder } from '../../src/outside/utxo/address.ts';
-import { createUtxoNode } from '../../src/outside/utxo/node.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
-import type { ChainContext } from '../../src/worker/chain-context.ts';
-import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
-import type { PassResult } from '../../src/worker/pass-result.ts';
-import { createWatchedScripts } from '../../src/worker/watch-list.ts';
+import type { ChainContext } from '../../src/worker/chain/context.ts';
+import type { PassResult } from '../../src/worker/chain/pass-result.ts';
+import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 export type Fact = {

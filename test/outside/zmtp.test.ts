@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Publisher } from 'zeromq';
-import { subscribe } from '../../src/outside/utxo/zmtp.ts';
+import { subscribe } from '../../src/outside/utxo/node/zmtp.ts';
 import { freePort } from '../support/core-daemon.ts';
 
 const WITHIN = { timeout: 10_000, interval: 20 };

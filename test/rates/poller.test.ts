@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { RateFeed, RateSample } from '../../src/core/rate-feed.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { getRates } from '../../src/flow/quote.ts';
+import { getRates } from '../../src/flow/transactions/quote.ts';
 import { fixedFeed } from '../../src/outside/rates/feeds.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { latestRates, pruneRateHistory, readRateSources } from '../../src/store/transactions/rates.ts';

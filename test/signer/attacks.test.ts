@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
-import { openIntentKey } from '../../src/main/intent-key.ts';
+import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { COIN, newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted } from './setup.ts';
 

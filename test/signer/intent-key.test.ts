@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
-import { openIntentKey, readIntentPublicKey } from '../../src/main/intent-key.ts';
+import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { changeTrust, isIntentSigned, trustedIntentKeys, trustFirstIntentKey } from '../../src/signer/intent-trust.ts';
 import { askCli, runCli } from '../cli/run.ts';
 

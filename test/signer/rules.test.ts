@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
 import { completeEntries, releaseEntry } from '../../src/core/payouts/payout-postings.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
-import { openIntentKey } from '../../src/main/intent-key.ts';
+import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { asking } from './asking.ts';

@@ -11,7 +11,7 @@ import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/p
 import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
 import { REIMBURSEMENT } from '../../src/core/payouts/payout-units.ts';
 import type { SignedTransaction, TransactionToSign } from '../../src/core/signer-wire.ts';
-import { openIntentKey, readIntentPublicKey } from '../../src/main/intent-key.ts';
+import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { VERSIONS } from '../../src/signer/accounts.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../../src/signer/intent-trust.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';

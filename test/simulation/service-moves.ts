@@ -2,7 +2,7 @@
 // once, and of one that dies in the middle), prices and time. `false` means that the move was not possible.
 
 import { Refusal } from '../../src/core/refusal.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transaction-life.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { COINS, type Coin, HOUR, MINUTE, SECOND } from './behaviour.ts';
 import { CHAIN_MOVES } from './chain-moves.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { type Child, type ChildOptions, startChild } from '../../src/main/child.ts';
+import { type Child, type ChildOptions, startChild } from '../../src/main/process/child.ts';
 import { eventually } from '../support/service.ts';
 
 const children: Child[] = [];

@@ -4,13 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { setUser } from '../../src/flow/merchants.ts';
-import { refresh } from '../../src/flow/refresh-tokens.ts';
-import { signIn } from '../../src/flow/sign-in.ts';
+import { setUser } from '../../src/flow/merchants/merchants.ts';
+import { refresh } from '../../src/flow/sign-in/refresh-tokens.ts';
+import { signIn } from '../../src/flow/sign-in/sign-in.ts';
 import { readConfig } from '../../src/main/config/config.ts';
 import { printDemo } from '../../src/main/sandbox/demo-login.ts';
 import { prepareDemo } from '../../src/main/sandbox/demo-merchant.ts';
-import { wireSignIn } from '../../src/main/wire.ts';
+import { wireSignIn } from '../../src/main/wiring/wire.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-demo-'));

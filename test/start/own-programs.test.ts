@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { runToEnd } from '../../src/main/own-programs.ts';
+import { runToEnd } from '../../src/main/process/own-programs.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/case.ts';
 import { judge } from '../../src/core/judge/judge.ts';
 import { within } from '../../src/flow/context.ts';
-import { decide } from '../../src/flow/decide.ts';
+import { decide } from '../../src/flow/transactions/decide.ts';
 import { lockBalances } from '../../src/store/ledger/ledger.ts';
 import { readBlocks, readChainFacts } from '../../src/store/transactions/case-facts.ts';
 import { type LockedTransaction, lockTransactions } from '../../src/store/transactions/cases.ts';

@@ -2,7 +2,7 @@
 // that height nor an outage that begins in the very pass that saw it go.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { checkTransaction } from '../../src/flow/transaction-reads.ts';
+import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import { deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { takeBackAbove } from '../../src/store/chain/sightings.ts';

@@ -7,7 +7,7 @@ import { readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
-import { achJob } from '../../src/worker/ach-driver.ts';
+import { achJob } from '../../src/worker/payouts/ach-driver.ts';
 import { INTENT_KEY } from './ports.ts';
 
 const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

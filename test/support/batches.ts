@@ -1,9 +1,9 @@
 // Batches of payouts without a signer or a node: formed, leased, signed with bytes of the test's own, and mined in the simulated chain.
 import { randomBytes } from 'node:crypto';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
-import { formBatch, priced, signingRequest } from '../../src/flow/payout-batches.ts';
-import { requestPayout } from '../../src/flow/payout-life.ts';
-import { storeSigned } from '../../src/flow/payout-progress.ts';
+import { formBatch, priced, signingRequest } from '../../src/flow/payouts/batches.ts';
+import { requestPayout } from '../../src/flow/payouts/life.ts';
+import { storeSigned } from '../../src/flow/payouts/progress.ts';
 import { type Batch, leaseBatch, readBatch } from '../../src/store/payouts/batch-rows.ts';
 import { OUTSIDE } from './funded.ts';
 import type { ServiceOnDatabase } from './service-on-database.ts';

@@ -7,12 +7,12 @@ import pg from 'pg';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
-import { createAddressPool } from '../../src/flow/address-pool.ts';
+import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { addMerchant } from '../../src/flow/merchants.ts';
-import { createTransactionBatches } from '../../src/flow/transaction-batches.ts';
-import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transaction-life.ts';
+import { addMerchant } from '../../src/flow/merchants/merchants.ts';
+import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transactions/life.ts';
+import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import {
   beginCursor,
   deleteBlocksAbove,
@@ -27,7 +27,7 @@ import { readUnmined } from '../../src/store/chain/unmined.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
-import { createOwnClock } from '../../src/worker/own-clock.ts';
+import { createOwnClock } from '../../src/worker/chain/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { markWatched } from './mark-watched.ts';
 import { portsFor } from './ports.ts';

@@ -4,8 +4,8 @@ import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { liveGroup, readGroup } from '../../src/main/group-file.ts';
-import { identityOf } from '../../src/main/process-identity.ts';
+import { liveGroup, readGroup } from '../../src/main/process/group-file.ts';
+import { identityOf } from '../../src/main/process/identity.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

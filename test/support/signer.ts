@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { grantAddresses } from '../../src/main/address-grants.ts';
+import { grantAddresses } from '../../src/main/wiring/address-grants.ts';
 import { openJournal } from '../../src/signer/journal.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 

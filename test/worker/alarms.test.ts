@@ -1,9 +1,9 @@
 // What is wrong with the nodes reaches the operator's log: once when it begins, again when it changes, not with every pass.
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
-import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
+import type { PassResult } from '../../src/worker/chain/pass-result.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
-import type { PassResult } from '../../src/worker/pass-result.ts';
 
 const well: PassResult = {
   role: 'watching',

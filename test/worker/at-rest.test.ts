@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { areRead } from '../../src/store/transactions/due.ts';
-import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain-watcher.ts';
+import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { startLoop } from '../../src/worker/loop.ts';
-import { createWatchedScripts } from '../../src/worker/watch-list.ts';
 import { type WatchedChain, watchChain } from '../nodes/watched-chain.ts';
 import { eventually } from '../support/service.ts';
 

@@ -2,7 +2,7 @@
 // the node afterwards, and delays nobody by that.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ChainPort } from '../../src/core/ports.ts';
-import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
 import { takeDue } from '../../src/store/postgres/schedules.ts';
 import { isSettled } from '../../src/store/transactions/due.ts';
-import type { ChainWatcher } from '../../src/worker/chain-watcher.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

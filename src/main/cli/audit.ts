@@ -13,7 +13,7 @@ import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
-import { beginAgain, reconcile } from '../../worker/reconciler.ts';
+import { beginAgain, reconcile } from '../../worker/rescan/reconciler.ts';
 import { settle } from '../sandbox/settle.ts';
 import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './output.ts';
 import { openProgress } from './progress.ts';

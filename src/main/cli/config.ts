@@ -8,8 +8,8 @@ import type { Limit, SignerLimits } from '../../signer/limits.ts';
 import { describeSettings, readConfigOfAll, readSignerSecrets } from '../config/config.ts';
 import type { Config, SignerSecrets } from '../config/table.ts';
 import { TABLE, VARIABLES } from '../config/table.ts';
-import { checkDataFolder } from '../data-folder.ts';
-import { listenRefused, StartRefused } from '../start-refused.ts';
+import { checkDataFolder } from '../process/data-folder.ts';
+import { listenRefused, StartRefused } from '../process/start-refused.ts';
 import { EXIT, group, leaf, print, verdict } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readConfig } from '../config/config.ts';
 import { DEMO_PASSWORD } from '../config/table.ts';
-import { liveGroup } from '../group-file.ts';
+import { liveGroup } from '../process/group-file.ts';
 import { CommandFailed, calledWrongly, EXIT, leaf, print } from './output.ts';
 
 type DemoOptions = {

@@ -6,9 +6,9 @@ import type { ChainPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
 import { importKey } from '../../store/chain/xpubs.ts';
-import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/account-scan.ts';
-import type { Opened } from '../process-setup.ts';
-import { StartRefused } from '../start-refused.ts';
+import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/rescan/account-scan.ts';
+import type { Opened } from '../process/setup.ts';
+import { StartRefused } from '../process/start-refused.ts';
 import { CommandFailed, print } from './output.ts';
 import { withBooks } from './service-access.ts';
 
@@ -86,7 +86,7 @@ async function askChain(
 ): Promise<AccountUse | null> {
   const { currency, from } = account;
   const isWorthless = ctx.network === 'sandbox' || ctx.network === 'regtest';
-  const { openNodes } = await import('../wire-nodes.ts');
+  const { openNodes } = await import('../wiring/nodes.ts');
   const nodes = await openNodes(config, ctx.ports.clock).catch((error: unknown) => {
     // a sandbox that is not running
     if (error instanceof StartRefused && isWorthless) return null;

@@ -1,9 +1,9 @@
 // `bursar keys show-intent|trust-intent|distrust-intent`: whose payout requests the signer of this data folder acts on.
 import { changeTrust, isIntentKey, trustedIntentKeys } from '../../signer/intent-trust.ts';
 import { readConfig } from '../config/config.ts';
-import { makeDataFolder } from '../data-folder.ts';
-import { readIntentPublicKey } from '../intent-key.ts';
-import { signerFolder } from '../signer-paths.ts';
+import { makeDataFolder } from '../process/data-folder.ts';
+import { readIntentPublicKey } from '../wiring/intent-key.ts';
+import { signerFolder } from '../wiring/signer-paths.ts';
 import { CommandFailed, print } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };

@@ -7,8 +7,8 @@ import { countDatabasesUpTo } from '../../signer/databases.ts';
 import type { KeyringOptions } from '../../signer/keyring.ts';
 import { alreadyThere, hasSeed, type Passphrase, storeSeed } from '../../signer/seed-file.ts';
 import { listKeys } from '../../store/chain/xpubs.ts';
-import type { Opened } from '../process-setup.ts';
-import { keyringOptions } from '../signer-paths.ts';
+import type { Opened } from '../process/setup.ts';
+import { keyringOptions } from '../wiring/signer-paths.ts';
 import { CommandFailed, print } from './output.ts';
 import { withBooks } from './service-access.ts';
 

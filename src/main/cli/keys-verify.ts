@@ -1,7 +1,7 @@
 // `bursar keys verify`: whether the keys in the database are those of the signer (or of the 24 words on paper), and whether other libraries derive the same addresses.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { SignerAccount } from '../../core/signer-wire.ts';
-import { verifyAddresses } from '../../flow/address-check.ts';
+import { verifyAddresses } from '../../flow/addresses/check.ts';
 import type { Context } from '../../flow/context.ts';
 import { createSignerClient, SignerTrouble } from '../../outside/signer-client.ts';
 import { accountsOf } from '../../signer/accounts.ts';
@@ -11,8 +11,8 @@ import { createKeyring } from '../../signer/keyring.ts';
 import { SeedTrouble } from '../../signer/seed-file.ts';
 import { readSignerStatus, type SignerStatus } from '../../store/chain/signer-status.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
-import type { Opened } from '../process-setup.ts';
-import { keyringOptions, signerFolder, signerSocketOf } from '../signer-paths.ts';
+import type { Opened } from '../process/setup.ts';
+import { keyringOptions, signerFolder, signerSocketOf } from '../wiring/signer-paths.ts';
 import { readEntropy } from './keys-restore.ts';
 import { CommandFailed, EXIT, print, verdict } from './output.ts';
 import { withBooks } from './service-access.ts';

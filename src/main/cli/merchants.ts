@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isScope, SCOPES } from '../../core/credentials.ts';
-import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../flow/merchants.ts';
+import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../flow/merchants/merchants.ts';
 import { listMerchants } from '../../store/merchants/merchants.ts';
 import { group, leaf, print, table } from './output.ts';
 import { withSignIns } from './service-access.ts';

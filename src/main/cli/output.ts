@@ -8,8 +8,8 @@ import { Refusal } from '../../core/refusal.ts';
 import { SignerTrouble } from '../../outside/signer-client.ts';
 import { SeedTrouble } from '../../signer/seed-file.ts';
 import { MigrationRefused } from '../../store/postgres/migrate.ts';
-import { outageOf } from '../outage-log.ts';
-import { StartRefused } from '../start-refused.ts';
+import { outageOf } from '../process/outage-log.ts';
+import { StartRefused } from '../process/start-refused.ts';
 
 /** Exit codes; `running` = a process of the service goes on in this one. */
 export const EXIT = { done: 0, failed: 1, usage: 2, running: -1 } as const;

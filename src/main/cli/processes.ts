@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { migrate } from '../../store/postgres/migrate.ts';
 import { readConfig } from '../config/config.ts';
-import { makeDataFolder } from '../data-folder.ts';
 import { openDatabase } from '../postgres/embedded.ts';
+import { makeDataFolder } from '../process/data-folder.ts';
 import { EXIT, leaf, print } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };

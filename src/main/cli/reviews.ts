@@ -2,10 +2,10 @@
 import { type Command, Option } from 'commander';
 import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
-import { reimburseTransaction } from '../../flow/reimbursements.ts';
-import { resolveTransaction } from '../../flow/transaction-life.ts';
+import { reimburseTransaction } from '../../flow/payouts/reimbursements.ts';
+import { resolveTransaction } from '../../flow/transactions/life.ts';
 import { listReviews, type Review } from '../../store/transactions/reviews.ts';
-import { openIntentKey } from '../intent-key.ts';
+import { openIntentKey } from '../wiring/intent-key.ts';
 import { group, leaf, print, table, watchedCode } from './output.ts';
 import { withBooks } from './service-access.ts';
 

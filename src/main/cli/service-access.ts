@@ -1,8 +1,8 @@
 // What a command needs of the service: its database (joined or started) and the context of the operations.
 import type { Context } from '../../flow/context.ts';
-import type { SignInContext } from '../../flow/token-pair.ts';
-import { type Opened, open } from '../process-setup.ts';
-import type { Wired } from '../wire.ts';
+import type { SignInContext } from '../../flow/sign-in/token-pair.ts';
+import { type Opened, open } from '../process/setup.ts';
+import type { Wired } from '../wiring/wire.ts';
 
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
 
@@ -29,15 +29,15 @@ async function withWired<C, T>(
 
 /** Runs the work on the service's books; the embedded database is started before and stopped after it when no other process uses it. */
 export function withBooks<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
-  return withWired(async (config) => (await import('../wire.ts')).wireBooks(config, OPTIONS), work);
+  return withWired(async (config) => (await import('../wiring/wire.ts')).wireBooks(config, OPTIONS), work);
 }
 
 /** The same with the nodes; the sandbox's exist only while it runs. */
 export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
-  return withWired(async (config) => (await import('../wire-nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
+  return withWired(async (config) => (await import('../wiring/nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
 }
 
 /** The same for merchants and users. */
 export function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
-  return withWired(async (config) => (await import('../wire.ts')).wireSignIn(config, OPTIONS), work);
+  return withWired(async (config) => (await import('../wiring/wire.ts')).wireSignIn(config, OPTIONS), work);
 }

@@ -2,7 +2,7 @@
 // was set aside.
 import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
-import { reconsiderLarge } from '../../flow/transaction-life.ts';
+import { reconsiderLarge } from '../../flow/transactions/life.ts';
 import {
   type FoundEarlyCoin,
   type FoundTransaction,

@@ -1,8 +1,8 @@
 // The configuration that the table describes, read from the environment and the settings file; all errors are reported at once.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { isSupervised } from '../process-life.ts';
-import { StartRefused } from '../start-refused.ts';
+import { isSupervised } from '../process/life.ts';
+import { StartRefused } from '../process/start-refused.ts';
 import { readSettingsFile } from './file.ts';
 import { contradictions, unusedSettings } from './setting-conflicts.ts';
 import { type Environment, readSettings, type Settings, settingsFileOf } from './settings.ts';

@@ -18,8 +18,8 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { runToEnd } from '../own-programs.ts';
-import { StartRefused } from '../start-refused.ts';
+import { runToEnd } from '../process/own-programs.ts';
+import { StartRefused } from '../process/start-refused.ts';
 
 export type OsUser = { readonly uid: number; readonly gid: number; readonly name: string };
 

@@ -17,8 +17,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { identityOf, worksIn } from '../process-identity.ts';
-import { StartRefused } from '../start-refused.ts';
+import { identityOf, worksIn } from '../process/identity.ts';
+import { StartRefused } from '../process/start-refused.ts';
 import type { ClusterPaths } from './cluster-paths.ts';
 import { endOfOrphans } from './orphans.ts';
 

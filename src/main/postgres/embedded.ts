@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { ensureDatabase, ensureServiceLogin, serverVersion } from '../../store/postgres/server.ts';
 import type { Config } from '../config/table.ts';
-import { identityOf, isAlive, lock } from '../process-identity.ts';
-import { StartRefused } from '../start-refused.ts';
+import { identityOf, isAlive, lock } from '../process/identity.ts';
+import { StartRefused } from '../process/start-refused.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './cluster.ts';
 import { clusterPaths } from './cluster-paths.ts';
 

@@ -3,8 +3,8 @@
 // begun.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { workersIn, worksIn } from '../process-identity.ts';
-import { StartRefused } from '../start-refused.ts';
+import { workersIn, worksIn } from '../process/identity.ts';
+import { StartRefused } from '../process/start-refused.ts';
 import type { ClusterPaths } from './cluster-paths.ts';
 
 /** Children of a server that was killed notice it within a second, unless they cannot. */

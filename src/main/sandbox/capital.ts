@@ -5,7 +5,7 @@ import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
-import { newOwnAddresses } from '../../flow/own-coins.ts';
+import { newOwnAddresses } from '../../flow/payouts/own-coins.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';

@@ -1,6 +1,6 @@
 // The sandbox's demo merchant, created at the first start.
-import { ensureDemoMerchant } from '../../flow/merchants.ts';
-import type { SignInContext } from '../../flow/token-pair.ts';
+import { ensureDemoMerchant } from '../../flow/merchants/merchants.ts';
+import type { SignInContext } from '../../flow/sign-in/token-pair.ts';
 import { type Config, DEMO_PASSWORD } from '../config/table.ts';
 import type { DemoLogin } from './demo-login.ts';
 

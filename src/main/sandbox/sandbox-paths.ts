@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { RateSourceName } from '../../outside/rates/sources.ts';
-import { httpGet } from '../http-get.ts';
-import { StartRefused } from '../start-refused.ts';
+import { httpGet } from '../process/http-get.ts';
+import { StartRefused } from '../process/start-refused.ts';
 
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
 export type SandboxEndpoint = { readonly url: string; readonly secret: string };

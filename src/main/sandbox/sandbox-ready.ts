@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { WATCHED_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
-import { getRates } from '../../flow/quote.ts';
 import { readReadiness } from '../../flow/readiness.ts';
+import { getRates } from '../../flow/transactions/quote.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';

@@ -1,8 +1,8 @@
 // Which adapter reads which chain: decided by the family in the currency's row.
 import type { Network, UtxoCode } from '../../core/currency.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createUtxoNode, type UtxoNode } from './node.ts';
-import { createNodeGroup } from './node-group.ts';
+import { createNodeGroup } from './node/group.ts';
+import { createUtxoNode, type UtxoNode } from './node/node.ts';
 
 export type ChainNodesOptions = {
   readonly network: Network;

@@ -1,7 +1,7 @@
 // What a node knows of single coins and transactions: whether an output is unspent, and the bytes of a transaction.
 import type { Outpoint } from '../../core/ports.ts';
-import { NodeTrouble, RpcRefusal } from './node-trouble.ts';
-import { fromHex, orRefusal, type Rpc } from './rpc.ts';
+import { fromHex, orRefusal, type Rpc } from './node/rpc.ts';
+import { NodeTrouble, RpcRefusal } from './node/trouble.ts';
 
 /**
  * Those of the outputs that are not in the node's set of unspent outputs, its mempool included (gettxout): a transaction in a block or in the

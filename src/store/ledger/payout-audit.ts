@@ -59,7 +59,7 @@ export const OF_PAYOUTS: readonly Question[] = [
   {
     id: 'INV-7',
     says: 'what the ledger holds on a chain, or has on its way out, is what our coins there are',
-    // a transaction in a block that two nodes must hold first (flow/payout-progress) is not booked yet
+    // a transaction in a block that two nodes must hold first (flow/payouts/progress) is not booked yet
     text: `with unbooked as materialized (
              select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
               where b.state = 'signed' and a.height is not null),

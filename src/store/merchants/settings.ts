@@ -1,4 +1,4 @@
-// The row of a merchant's settings; flow/settings decides what a change means and when it takes effect.
+// The row of a merchant's settings; flow/merchants/settings decides what a change means and when it takes effect.
 import type { Sql } from '../postgres/connect.ts';
 
 export type LatePolicy = 'accept' | 'review';

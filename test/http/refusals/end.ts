@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
-import { createAuthenticator, signIn } from '../../../src/flow/sign-in.ts';
+import { createAuthenticator, signIn } from '../../../src/flow/sign-in/sign-in.ts';
 import { createServer } from '../../../src/http/server.ts';
 import { NOT_SHARED } from '../../../src/http/shared-limits.ts';
 import { connect } from '../../../src/store/postgres/connect.ts';

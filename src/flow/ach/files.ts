@@ -1,0 +1,162 @@
+// Makes bank files: the payouts that wait, their entries with trace numbers, the bytes. All of it is committed before the bank gets anything.
+import { createHash } from 'node:crypto';
+import { type BankAccount, readBankAccount } from '../../core/ach/bank-account.ts';
+import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
+import { type AchOrigin, MOST_CENTS_TOGETHER, type NachaEntry, writeNachaFile } from '../../core/ach/nacha-file.ts';
+import { plus, sum } from '../../core/money.ts';
+import { achHandOverEntry } from '../../core/payouts/ach-postings.ts';
+import type { PayoutIntent } from '../../core/payouts/intent.ts';
+import { openText } from '../../core/sealed-text.ts';
+import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import {
+  insertAchFile,
+  lockAchFiles,
+  lockQueuedAch,
+  nextTraces,
+  type QueuedAchPayout,
+  readAchNames,
+} from '../../store/payouts/ach-files.ts';
+import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+
+const MOST_ENTRIES = 1_000;
+const MODIFIERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
+const DESCRIPTION = 'PAYOUT';
+const REFERENCE_LENGTH = 15;
+
+export type MakingFile = {
+  readonly origin: AchOrigin;
+  /** Payouts that were requested until then. */
+  readonly cutOffMs: number;
+  /** The files of which our folder has a copy. */
+  readonly kept: readonly string[];
+  /** Whether an API that is trusted has signed this. */
+  readonly isIntended: (intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean;
+};
+export type MadeFile = 'made' | 'nothing' | 'stopped' | 'too_many_files';
+
+/**
+ * Puts payouts that wait into a file; from here on only what the bank says ends them. Nothing is made while our folder has a copy that this
+ * database does not know; a payout that no API has signed stops payouts.
+ */
+export async function makeAchFile(ctx: Context, making: MakingFile): Promise<MadeFile> {
+  return ctx.db.transaction(async (sql) => {
+    if ((await openBreakers(sql)).length > 0) return 'stopped';
+    await lockAchFiles(sql);
+    const names = await readAchNames(sql);
+    // the next look writes it back
+    if (making.kept.some((name) => !names.has(name))) return 'stopped';
+    const stored = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
+    const { sealing } = ctx.ports;
+    const queued = stored.map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) }));
+    const foreign = queued.filter((payout) => !making.isIntended(intentOf(ctx, payout), payout.intentKey, payout.intent));
+    if (foreign.length > 0) {
+      await stop(
+        ctx,
+        sql,
+        foreign.map(({ id }) => `payout ${id} is not what an API that is trusted has signed`),
+      );
+      return 'stopped';
+    }
+    const payouts = asManyAsFit(queued);
+    if (payouts.length === 0) return 'nothing';
+    const { date } = easternTime(ctx.ports.clock.now());
+    const modifier = [...MODIFIERS].find((one) => !names.has(`${date}-${one}`));
+    if (modifier === undefined) return 'too_many_files';
+    await writeFile(ctx, sql, { payouts, modifier, origin: making.origin });
+    return 'made';
+  });
+}
+
+function stop(ctx: Context, sql: Sql, findings: readonly string[]): Promise<void> {
+  return tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings, atMs: ctx.ports.clock.now() });
+}
+
+function intentOf(ctx: Context, payout: QueuedAchPayout): PayoutIntent {
+  const { id, merchantId, amount, feeMax, destination, createdAtMs } = payout;
+  return {
+    network: ctx.network,
+    payoutId: id,
+    merchantId,
+    method: 'ach',
+    currency: 'USD',
+    amount,
+    feeMax,
+    destination,
+    createdAtMs,
+    reimburses: null,
+  };
+}
+
+/** The control record has twelve digits for all of them. */
+function asManyAsFit(queued: readonly QueuedAchPayout[]): readonly QueuedAchPayout[] {
+  let total = 0n;
+  return queued.filter(({ amount }) => {
+    total = plus(total, amount);
+    return total <= MOST_CENTS_TOGETHER;
+  });
+}
+
+type Writing = { readonly payouts: readonly QueuedAchPayout[]; readonly modifier: string; readonly origin: AchOrigin };
+
+async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: Writing): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  const { date, time } = easternTime(atMs);
+  const settlesOn = settlementDate(date);
+  const numbers = await nextTraces(sql, payouts.length);
+  const entries = payouts.map((payout, at) =>
+    entryOf(payout, `${origin.bankRouting.slice(0, 8)}${String(numbers[at]).padStart(7, '0')}`),
+  );
+  const text = writeNachaFile({
+    origin,
+    date,
+    time,
+    modifier,
+    entryClass: 'CCD',
+    description: DESCRIPTION,
+    effective: settlesOn,
+    entries,
+  });
+  const bytes = new TextEncoder().encode(text);
+  await insertAchFile(sql, {
+    name: `${date}-${modifier}`,
+    day: date,
+    modifier,
+    bytes: ctx.ports.sealing.seal(bytes, `${date}-${modifier}`),
+    sha256: createHash('sha256').update(bytes).digest(),
+    credits: sum(entries.map(({ cents }) => cents)),
+    state: 'built',
+    settlesOn,
+    returnsEndMs: returnsEndMs(settlesOn),
+    atMs,
+    entries: payouts.map(({ id, amount }, at) => ({ trace: (entries[at] as NachaEntry).trace, payoutId: id, cents: amount })),
+  });
+  const posted = payouts.map((payout) => ({
+    ...payout,
+    source: { currency: payout.sourceCurrency, amount: payout.sourceAmount },
+  }));
+  await postEntries(
+    sql,
+    posted.map((payout) => ({ entry: achHandOverEntry(payout), transactionId: null, payoutId: payout.id, atMs })),
+  );
+  await writePayoutChanges(
+    sql,
+    payouts.map((payout) => ({ payout, from: ['processing', 'queued'] as const, event: 'filed' as const })),
+    atMs,
+  );
+}
+
+function entryOf(payout: QueuedAchPayout, trace: string): NachaEntry {
+  const account = readBankAccount(payout.destination) as BankAccount;
+  return {
+    transactionCode: account.kind === 'savings' ? 32 : 22,
+    routing: account.routing,
+    account: account.account,
+    cents: payout.amount,
+    id: payout.id.slice(-REFERENCE_LENGTH),
+    name: /[!-~]/.test(payout.businessName) ? payout.businessName : 'MERCHANT',
+    trace,
+  };
+}

@@ -1,0 +1,136 @@
+// What the bank says of files and entries, one database transaction for each: it has a file, refuses one, returns an entry, or its days for
+// returns are over. Only that ends a payout; a time-out never does.
+import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
+import type { Entry } from '../../core/judge/case.ts';
+import { plus } from '../../core/money.ts';
+import { achCompleteEntry, achRefusedEntries, achReturnEntry } from '../../core/payouts/ach-postings.ts';
+import { cryptoForUsdDown } from '../../core/rate.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { achPayoutIds, readAchEntry, setAchNotice, setAchReturned } from '../../store/payouts/ach-entries.ts';
+import { endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
+import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import { latestRates } from '../../store/transactions/rates.ts';
+import type { Context } from '../context.ts';
+
+type Sourced = PayoutRow & { readonly source: NonNullable<PayoutRow['source']> };
+const isSourced = (payout: PayoutRow): payout is Sourced => payout.source !== null;
+
+async function post(ctx: Context, sql: Sql, payoutId: string, entries: readonly Entry[]): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  await postEntries(
+    sql,
+    entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
+  );
+}
+
+/** What the merchant owes in the balance that a payout is paid from; that, and the dollars held, are locked. */
+async function lockOwed(sql: Sql, { merchantId, source: { currency } }: Sourced): Promise<bigint> {
+  return (await lockBalances(sql, merchantId, [currency], { heldDollars: true })).get(currency)?.receivable ?? 0n;
+}
+
+/** The bank has the file: from today its entries settle on the next banking day. */
+export async function acknowledgeFile(ctx: Context, name: string): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  const settlesOn = settlementDate(easternTime(atMs).date);
+  await setAchAcked(ctx.db, name, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
+}
+
+/** The bank executes nothing of a file: each of its payouts has failed, and gets back exactly what it took. */
+export async function refuseFile(ctx: Context, name: string, reason: string): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    const state = await lockAchFile(sql, name);
+    if (state === null || state === 'refused' || state === 'over') return;
+    const payouts = await lockPayouts(sql, await achPayoutIds(sql, name));
+    const atMs = ctx.ports.clock.now();
+    for (const payout of payouts.filter(isSourced)) {
+      // a return before the refusal proves that the bank had executed it
+      if (payout.status !== 'processing') continue;
+      await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout)));
+      const error = `the bank refused the file: ${reason}`;
+      await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
+    }
+    await endAchFile(sql, name, 'refused');
+    await wakeHeldJob(sql);
+  });
+}
+
+/** The bank returns nothing of a file any more: what has not come back is completed. */
+export async function completeFile(ctx: Context, name: string): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    if ((await lockAchFile(sql, name)) !== 'acked') return;
+    const payouts = (await lockPayouts(sql, await achPayoutIds(sql, name))).filter(isSourced);
+    const atMs = ctx.ports.clock.now();
+    const open = payouts.filter(({ status }) => status === 'processing');
+    for (const payout of open) await post(ctx, sql, payout.id, [achCompleteEntry(payout)]);
+    await writePayoutChanges(
+      sql,
+      open.map((payout) => ({
+        payout,
+        from: ['processing', 'batched'] as const,
+        event: 'settled' as const,
+        completedAtMs: atMs,
+      })),
+      atMs,
+    );
+    await endAchFile(sql, name, 'over');
+  });
+}
+
+export type Returned = {
+  /** The trace number that we had given the entry. */
+  readonly trace: string;
+  /** R01 and so on. */
+  readonly code: string;
+  readonly cents: bigint;
+};
+/** `unpriced`: there is no rate to buy coins at, it must be booked later. `unknown`: nothing of ours, payouts are stopped. */
+export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
+
+/**
+ * The bank has sent an entry back, in whatever state its payout is; a second report of the same entry changes nothing. Its dollars, fee
+ * included, buy coins at the median rate of this moment.
+ */
+export async function bookReturn(ctx: Context, { trace, code, cents }: Returned): Promise<BookedReturn> {
+  return ctx.db.transaction(async (sql) => {
+    const found = await readAchEntry(sql, trace);
+    // in the order in which a file's end locks them
+    if (found !== null) await lockAchFile(sql, found.file);
+    const payout = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
+    if (found === null || payout === null || !isSourced(payout) || found.cents !== cents) {
+      const finding = `the bank returns ${cents} cents of trace number ${trace}, which is not what was paid`;
+      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+      return 'unknown';
+    }
+    const entry = await readAchEntry(sql, trace);
+    if (entry?.returned !== null) return 'again';
+    const atMs = ctx.ports.clock.now();
+    if (payout.status === 'processing' || payout.status === 'completed') {
+      const { currency } = payout.source;
+      const rate = (await latestRates(sql, [currency], atMs)).get(currency)?.usd;
+      if (rate === undefined) return 'unpriced';
+      const coins = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
+      const owed = await lockOwed(sql, payout);
+      await post(ctx, sql, payout.id, [achReturnEntry(payout, coins, payout.status === 'completed', owed)]);
+      const reason = `returned by the bank: ${code}`;
+      const after = await movePayout(sql, payout, 'returned', { error: code, reason, givenBack: coins, atMs });
+      const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
+      await announcePayouts(sql, [event], atMs);
+      await wakeHeldJob(sql);
+    }
+    await setAchReturned(sql, trace, code, atMs);
+    // a return proves that the bank had the file
+    const settlesOn = settlementDate(easternTime(atMs).date);
+    await setAchAcked(sql, entry.file, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
+    return 'booked';
+  });
+}
+
+/** The bank asks for other details next time: no money moves. False for an entry that is none of ours. */
+export async function bookNotice(ctx: Context, notice: { readonly trace: string; readonly code: string }): Promise<boolean> {
+  if ((await readAchEntry(ctx.db, notice.trace)) === null) return false;
+  await setAchNotice(ctx.db, notice.trace, notice.code);
+  return true;
+}

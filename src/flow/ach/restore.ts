@@ -1,0 +1,101 @@
+// A bank file that our folder has and the database does not: the database was put back to a time before the file was made. It is written back
+// with its entries, so that its payouts are neither paid by another file nor cancelled; then the bank is asked whether it has it.
+import { createHash } from 'node:crypto';
+import { readBankAccount } from '../../core/ach/bank-account.ts';
+import type { BankFile } from '../../core/ach/bank-port.ts';
+import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
+import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
+import { sum } from '../../core/money.ts';
+import { achHandOverEntry } from '../../core/payouts/ach-postings.ts';
+import { openText } from '../../core/sealed-text.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { payoutsByReference } from '../../store/payouts/ach-entries.ts';
+import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces } from '../../store/payouts/ach-files.ts';
+import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+
+/** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
+export type RestoredFile = 'restored' | 'known' | 'contradicts';
+
+export function restoreAchFile(ctx: Context, { name, bytes }: Omit<BankFile, 'sha256'>): Promise<RestoredFile> {
+  return ctx.db.transaction(async (sql) => {
+    await lockAchFiles(sql);
+    if ((await lockAchFile(sql, name)) !== null) return 'known';
+    const entries = entriesOf(bytes);
+    const found = entries === null ? null : await match(ctx, sql, entries);
+    if (entries === null || found === null) {
+      const finding = `bank file ${name} of our folder pays what this database does not know: ask the bank, and move the file away when it is settled`;
+      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+      return 'contradicts';
+    }
+    await write(ctx, sql, { name, bytes, entries, found });
+    return 'restored';
+  });
+}
+
+function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
+  try {
+    return readNachaFile(new TextDecoder().decode(bytes)).entries;
+  } catch (error) {
+    if (error instanceof NachaMalformed) return null;
+    throw error;
+  }
+}
+
+/** The payout of each entry, locked; null when one is missing, is another, or has ended. */
+async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow> | null> {
+  const byReference = await payoutsByReference(
+    sql,
+    entries.map(({ id }) => id),
+  );
+  const payouts = await lockPayouts(sql, [...byReference.values()].sort());
+  const byId = new Map(payouts.map((payout) => [payout.id, payout]));
+  const found = new Map<string, PayoutRow>();
+  for (const entry of entries) {
+    const payout = byId.get(byReference.get(entry.id) ?? '');
+    const account = payout === undefined ? null : readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
+    const isSame =
+      account !== null && !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
+    if (payout === undefined || !isSame || payout.amount !== entry.cents || !['held', 'queued'].includes(payout.step))
+      return null;
+    found.set(entry.trace, payout);
+  }
+  return found;
+}
+
+type Writing = {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly entries: ReadFile['entries'];
+  readonly found: ReadonlyMap<string, PayoutRow>;
+};
+
+async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Writing): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  const settlesOn = settlementDate(easternTime(atMs).date);
+  await insertAchFile(sql, {
+    name,
+    day: name.slice(0, 10),
+    modifier: name.slice(-1),
+    bytes: ctx.ports.sealing.seal(bytes, name),
+    sha256: createHash('sha256').update(bytes).digest(),
+    credits: sum(entries.map(({ cents }) => cents)),
+    state: 'unknown',
+    settlesOn,
+    returnsEndMs: returnsEndMs(settlesOn),
+    atMs,
+    entries: entries.map(({ trace, cents }) => ({ trace, cents, payoutId: (found.get(trace) as PayoutRow).id })),
+  });
+  await raiseTraces(sql, Math.max(...entries.map(({ trace }) => Number(trace.slice(-7)))));
+  for (const payout of found.values()) {
+    if (payout.source === null) throw new Error(`${payout.id} by ach has no source`);
+    await postEntries(sql, [
+      { entry: achHandOverEntry({ ...payout, source: payout.source }), transactionId: null, payoutId: payout.id, atMs },
+    ]);
+    // what this copy still holds back was let go when the file was made
+    const queued = payout.step === 'held' ? await movePayout(sql, payout, 'hold_ended', { atMs }) : payout;
+    await movePayout(sql, queued, 'filed', { atMs });
+  }
+}

@@ -1,0 +1,129 @@
+// Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
+// most one is open per merchant and method; three failures in a row pause them.
+import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
+import { type BuiltMethod, payoutAmount } from '../../core/payouts/payout-validation.ts';
+import { Refusal, type RefusalCode } from '../../core/refusal.ts';
+import { lockBalances } from '../../store/ledger/ledger.ts';
+import {
+  dueMerchants,
+  isAutomaticOpen,
+  lastAutomatic,
+  lockPayoutSettings,
+  noteRefused,
+  type PayoutSettingsRow,
+  readPayoutSettings,
+  type Signed,
+} from '../../store/payouts/payout-settings.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import { requestAchPayout } from '../ach/request.ts';
+import { type Context, within } from '../context.ts';
+import { requestPayout } from './life.ts';
+import { opened, signSettings } from './settings.ts';
+
+const MERCHANTS_AT_ONCE = 100;
+const FAILURES_IN_A_ROW = 3;
+/** Refusals that no waiting ends. */
+const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'destination_not_allowed']);
+
+/**
+ * Requests what is due for every merchant; safe to run in any number of processes at once.
+ * @param onTrouble called for a merchant whose payout could not be requested; the others go on
+ * @returns how many were requested
+ */
+export async function requestAutomaticPayouts(
+  ctx: Context,
+  onTrouble: (merchantId: bigint, error: unknown) => void,
+): Promise<number> {
+  let requested = 0;
+  for (let after = 0n; ; ) {
+    const due = await dueMerchants(ctx.db, { nowMs: ctx.ports.clock.now(), after, limit: MERCHANTS_AT_ONCE });
+    for (const merchantId of due) {
+      try {
+        if (await requestDue(ctx, merchantId)) requested += 1;
+      } catch (error) {
+        onTrouble(merchantId, error);
+      }
+      after = merchantId;
+    }
+    if (due.length < MERCHANTS_AT_ONCE) return requested;
+  }
+}
+
+/** Whether a payout was requested. */
+async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
+  return ctx.db.transaction(async (sql) => {
+    await lockPayoutSettings(sql, merchantId);
+    const row = await readPayoutSettings(sql, merchantId);
+    if (row === null || !isUsable(row, ctx.ports.clock.now())) return false;
+    if (!isSigned(ctx, merchantId, row) || (await isAutomaticOpen(sql, merchantId, row.method))) return false;
+    const failures = await failuresInARow(sql, merchantId, row);
+    if (failures >= FAILURES_IN_A_ROW) {
+      await pause(ctx, sql, merchantId, row.refused, `${FAILURES_IN_A_ROW} payouts in a row failed`);
+      return false;
+    }
+    try {
+      if (
+        !(await requestFor(
+          within(ctx, sql, () => undefined),
+          merchantId,
+          opened(ctx, merchantId, row),
+        ))
+      )
+        return false;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      if (LASTING.has(error.code)) await countRefused(ctx, sql, merchantId, row, error.message);
+      return false;
+    }
+    if (row.refused > 0) await noteRefused(sql, merchantId, { refused: 0, reason: null, atMs: ctx.ports.clock.now() });
+    return true;
+  });
+}
+
+/** Requests what the balance has above what stays; false where it does not reach the threshold. */
+async function requestFor(ctx: Context, merchantId: bigint, row: Usable): Promise<boolean> {
+  const { method, destination } = row;
+  const leave = payoutAmount(method, row.leave, 'leave');
+  const threshold = payoutAmount(method, row.threshold, 'threshold');
+  if (method === 'ach') {
+    const { sourceCurrency } = row;
+    const automatic = { threshold, leave };
+    await requestAchPayout(ctx, { merchantId, amount: 'all', destination, sourceCurrency, automatic });
+    return true;
+  }
+  const currency = PAYOUT_UNITS[method].code;
+  const available = (await lockBalances(ctx.db, merchantId, [currency])).get(currency)?.available ?? 0n;
+  if (available < threshold) return false;
+  await requestPayout(ctx, { merchantId, method, amount: 'all', destination, automatic: { leave } });
+  return true;
+}
+
+type Usable = PayoutSettingsRow & { readonly method: BuiltMethod; readonly destination: string; readonly threshold: string };
+
+function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable & Signed {
+  const isWhole = (row.method === 'bitcoin' || row.method === 'ach') && row.destination !== null && row.threshold !== null;
+  return isWhole && row.enabled && row.pausedAtMs === null && row.usableAtMs !== null && row.usableAtMs <= nowMs;
+}
+
+/** The same signature again: the row is as this API took it. Settings that another API took are that API's to act on. */
+function isSigned(ctx: Context, merchantId: bigint, row: PayoutSettingsRow & Signed): boolean {
+  const signed = signSettings(ctx, merchantId, row);
+  return signed.keyId === row.keyId && Buffer.from(signed.signature).equals(row.signature);
+}
+
+/** How many of the newest automatic payouts failed, without one that did not; a cancelled one is no failure. */
+async function failuresInARow(sql: Sql, merchantId: bigint, row: PayoutSettingsRow): Promise<number> {
+  const last = await lastAutomatic(sql, merchantId, { ms: row.changedAtMs, limit: FAILURES_IN_A_ROW });
+  const success = last.findIndex(({ failed }) => !failed);
+  return success === -1 ? last.length : success;
+}
+
+async function countRefused(ctx: Context, sql: Sql, merchantId: bigint, row: PayoutSettingsRow, why: string): Promise<void> {
+  const refused = row.refused + 1;
+  if (refused < FAILURES_IN_A_ROW) await noteRefused(sql, merchantId, { refused, reason: null, atMs: ctx.ports.clock.now() });
+  else await pause(ctx, sql, merchantId, refused, `${FAILURES_IN_A_ROW} requests in a row were refused: ${why}`);
+}
+
+async function pause(ctx: Context, sql: Sql, merchantId: bigint, refused: number, reason: string): Promise<void> {
+  await noteRefused(sql, merchantId, { refused, reason, atMs: ctx.ports.clock.now() });
+}

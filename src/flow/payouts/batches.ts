@@ -1,0 +1,252 @@
+// Puts payouts that wait into a batch, with the coins that it spends, in one database transaction; and prices a batch's transactions. What
+// happens to a batch afterwards is in progress.ts.
+import { finalDepth } from '../../core/confirmations.ts';
+import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
+import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { sortableId } from '../../core/ids.ts';
+import { minus, sum } from '../../core/money.ts';
+import { completed, type Selection, type SelectionWanted, selectCoins } from '../../core/payouts/coin-selection.ts';
+import { boundedRate, inputKind, shares } from '../../core/payouts/outgoing-fees.ts';
+import type { TransactionToSign } from '../../core/signer-wire.ts';
+import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { openBreakers } from '../../store/ledger/breakers.ts';
+import type { Batch } from '../../store/payouts/batch-rows.ts';
+import {
+  insertBatch,
+  lockCoins,
+  lockQueued,
+  nextOwnIndex,
+  type QueuedPayout,
+  type SpendableCoin,
+  spendableCoins,
+} from '../../store/payouts/batches.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+import { holdForOperator } from './operator-holds.ts';
+
+/** Payouts that one transaction pays at most. */
+export const MOST_PAYEES = 200;
+/** Payouts that are looked at for one batch: those that cannot be paid now do not hide the ones behind. */
+const MOST_QUEUED = 1_000;
+/** Coins that are looked at for one batch. */
+const MOST_COINS = 400;
+
+export type Formed = (
+  | { readonly outcome: 'formed'; readonly batchId: string }
+  /** Nothing waits, or payouts are stopped. */
+  | { readonly outcome: 'nothing' }
+  /** They wait for coins at final depth, or for a lower fee. */
+  | { readonly outcome: 'no_liquidity' | 'fee_too_high' | 'no_key' }
+) & {
+  /** Payouts that wait for the operator from now on, because they need too many coins. */
+  readonly tooLarge?: readonly string[];
+};
+
+/**
+ * Puts queued payouts of a currency into a batch and reserves its coins. From here on its payouts are committed: nothing is reserved for a
+ * merchant that owes something, and a receivable that comes later no longer stops them.
+ * @param estimate minor units per 1,000 virtual bytes
+ * @param most payees at most: fewer after a refusal, to find the payout that is refused
+ */
+export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigint, most = MOST_PAYEES): Promise<Formed> {
+  const key = await spendingKey(ctx.db, currency);
+  if (key === null) return { outcome: 'no_key' };
+  const nowMs = ctx.ports.clock.now();
+  const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
+  return ctx.db.transaction(async (sql): Promise<Formed> => {
+    if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
+    await lockCoins(sql, currency);
+    const all = await lockQueued(sql, currency, MOST_QUEUED);
+    if (all.length === 0) return { outcome: 'nothing' };
+    const ratePerKvb = boundedRate(currency, estimate);
+    const choosing = { currency, coins: await ownCoins(ctx, sql, key), ratePerKvb, most };
+    const tooLarge = needTooMany(choosing, all);
+    for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, currency, why: TOO_MANY_COINS });
+    const told = tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) };
+    const queued = all.filter((payout) => !tooLarge.includes(payout));
+    if (queued.length === 0) return { outcome: 'nothing', ...told };
+    const chosen = chooseAmong(choosing, queued);
+    if (typeof chosen === 'string') return { outcome: chosen, ...told };
+    const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
+    await insertBatch(sql, {
+      id,
+      currency,
+      feeRate: ratePerKvb,
+      accountId: key.id,
+      change,
+      inputs: chosen.selection.inputs as readonly SpendableCoin[],
+      payoutIds: chosen.payouts.map((payout) => payout.id),
+      atMs: nowMs,
+    });
+    return { outcome: 'formed', batchId: id, ...told };
+  });
+}
+
+export const TOO_MANY_COINS = 'it needs more coins than one transaction may spend';
+
+/** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
+export const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>> = {
+  formed: null,
+  nothing: null,
+  no_fee: 'no node has told what a transaction costs',
+  no_liquidity: 'our coins at final depth do not suffice',
+  fee_too_high: "today's network fee is above what is held for them",
+  no_key: 'the signer has no key in use for this currency',
+};
+
+async function changeAddress(ctx: Context, sql: Sql, key: StoredKey): Promise<{ index: number; script: Uint8Array }> {
+  const index = await nextOwnIndex(sql, key.id);
+  return { index, script: ctx.ports.addresses.ownOf(key.currency, key.xpub).derive(index).script };
+}
+
+/** The coins that may be spent now. */
+async function ownCoins(ctx: Context, sql: Sql, key: StoredKey): Promise<readonly SpendableCoin[]> {
+  const found = await spendableCoins(sql, key.currency, {
+    finalDepth: finalDepth(key.currency).depth,
+    maturity: utxoRow(key.currency).utxo.coinbaseMaturity,
+    limit: MOST_COINS,
+  });
+  return found.filter(ownership(ctx, key));
+}
+
+/** Whether a coin's key really is in this account: an address may have been given out with another key. */
+export function ownership(
+  ctx: Context,
+  { currency, xpub }: StoredKey,
+): (coin: Pick<SpendableCoin, 'script' | 'chain' | 'index'>) => boolean {
+  const derivers = [ctx.ports.addresses.of(currency, xpub), ctx.ports.addresses.ownOf(currency, xpub)] as const;
+  return (coin) => coin.script.equals(derivers[coin.chain].derive(coin.index).script);
+}
+
+type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: Selection };
+
+type NotChosen = 'no_liquidity' | 'fee_too_high';
+type Choosing = {
+  readonly currency: UtxoCode;
+  readonly coins: readonly SpendableCoin[];
+  readonly ratePerKvb: bigint;
+  /** Payees at most. */
+  readonly most: number;
+};
+
+/**
+ * Payouts and reimbursements go in batches of their own: of payouts the change pays the fee, of reimbursements the payees do. The kind of the
+ * oldest is tried first; where it has to wait, the other kind does not wait for it.
+ */
+function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+  const isFirst = (payout: QueuedPayout): boolean => (payout.reimburses === null) === (queued[0]?.reimburses === null);
+  const first = chooseFor(choosing, queued.filter(isFirst));
+  if (typeof first !== 'string') return first;
+  const others = queued.filter((payout) => !isFirst(payout));
+  const second = others.length === 0 ? first : chooseFor(choosing, others);
+  return typeof second === 'string' ? first : second;
+}
+
+/**
+ * As many of the oldest as our coins can pay, without those whose share of the fee would be above what they can carry. Who cannot be paid even
+ * alone does not stop those behind.
+ */
+function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+  let outcome: NotChosen = 'no_liquidity';
+  for (const [from, oldest] of queued.entries()) {
+    const alone = together(choosing, [oldest]);
+    if (typeof alone === 'string') {
+      if (alone === 'fee_too_high') outcome = alone;
+      continue;
+    }
+    for (let count = Math.min(queued.length - from, choosing.most); count > 1; count = Math.floor(count / 2)) {
+      const chosen = together(choosing, queued.slice(from, from + count));
+      if (typeof chosen !== 'string') return chosen;
+    }
+    return alone;
+  }
+  return outcome;
+}
+
+/** These in one transaction, without those whose share of its fee would be above what they can carry. */
+function together({ currency, coins, ratePerKvb }: Choosing, wanted: readonly QueuedPayout[]): Chosen | NotChosen {
+  for (let payouts = wanted; payouts.length > 0; ) {
+    const selection = selectCoins(coins, wantedFor(currency, payouts, ratePerKvb));
+    if (selection === null) return 'no_liquidity';
+    const parts = shares(selection.fee, payouts.length);
+    const able = payouts.filter((payout, at) => (parts[at] as bigint) <= payout.feeMax);
+    if (able.length === payouts.length) return { payouts, selection };
+    payouts = able;
+  }
+  return 'fee_too_high';
+}
+
+/** Those that need more coins than a transaction may spend: more than the largest make together. */
+function needTooMany({ currency, coins }: Choosing, queued: readonly QueuedPayout[]): readonly QueuedPayout[] {
+  const most = mostInputs(currency);
+  if (coins.length <= most) return [];
+  const largest = coins.toSorted((a, b) => (a.amount > b.amount ? -1 : 1)).slice(0, most);
+  const together = sum(largest.map((coin) => coin.amount));
+  return queued.filter((payout) => payout.amount > together);
+}
+
+/** Coins are gathered while fees are so many times the lowest at most. */
+const CHEAP_TIMES = 5n;
+const MOST_INPUTS = 200;
+/** Where the signer must be shown every transaction that made an input, of up to 100,000 bytes each. */
+const MOST_SHOWN_INPUTS = 30;
+const mostInputs = (currency: UtxoCode): number =>
+  utxoRow(currency).utxo.addressKind === 'p2pkh' ? MOST_SHOWN_INPUTS : MOST_INPUTS;
+
+type Payee = Pick<QueuedPayout, 'amount' | 'script' | 'reimburses'>;
+
+function wantedFor(currency: UtxoCode, payouts: readonly Payee[], ratePerKvb: bigint): SelectionWanted {
+  const { feeRates } = utxoRow(currency).utxo;
+  const kind = inputKind(currency);
+  const isFeeInside = payouts.some((payout) => payout.reimburses !== null);
+  return {
+    isFeeInside,
+    // a customer does not pay for what is spent along
+    gatherUpTo: isFeeInside ? null : feeRates.least * CHEAP_TIMES,
+    mostInputs: mostInputs(currency),
+    kind,
+    amount: sum(payouts.map((payout) => payout.amount)),
+    scriptLengths: payouts.map((payout) => payout.script.length),
+    changeLength: SCRIPT_FORMS[kind].bytes,
+    dust: utxoRow(currency).dustMinor,
+    ratePerKvb,
+  };
+}
+
+/**
+ * Fee and change of a batch's next transaction at a rate: the inputs and the payees stay. Null when the inputs do not cover that rate, or a
+ * payout's share would be more than is held for it.
+ */
+export function priced(batch: Batch, ratePerKvb: bigint): Selection | null {
+  const found = completed(batch.inputs, wantedFor(batch.currency, batch.payouts, ratePerKvb));
+  if (found === null) return null;
+  const parts = shares(found.fee, batch.payouts.length);
+  return batch.payouts.every((payout, at) => (parts[at] as bigint) <= payout.feeMax) ? found : null;
+}
+
+/** What the signer is asked for a batch's transaction. */
+export function signingRequest(batch: Batch, number: number, { change, fee }: Selection): TransactionToSign {
+  const parts = shares(fee, batch.payouts.length);
+  return {
+    currency: batch.currency,
+    batchId: batch.id,
+    number,
+    leaseEpoch: batch.leaseEpoch.toString(),
+    inputs: batch.inputs.map(({ txid, vout, amount, xpub, chain, index }) => ({
+      txid,
+      vout,
+      amount: amount.toString(),
+      xpub,
+      chain,
+      index,
+    })),
+    outputs: batch.payouts.map(({ id, script, amount, reimburses }, at) => ({
+      payoutId: id,
+      script: script.toString('hex'),
+      ...(reimburses === null
+        ? { amount: amount.toString() }
+        : { amount: minus(amount, parts[at] as bigint).toString(), total: amount.toString() }),
+    })),
+    change: change === 0n || batch.changeIndex === null ? null : { index: batch.changeIndex, amount: change.toString() },
+  };
+}

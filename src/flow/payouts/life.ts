@@ -1,0 +1,253 @@
+// What merchants and operators do with a payout: request, cancel, approve, resolve. Each is one database transaction in which the payout,
+// its entries and its event are written together; nothing outside is called while it is open.
+import { setTimeout as delay } from 'node:timers/promises';
+import { sortableId } from '../../core/ids.ts';
+import { formatMinor, minus, plus } from '../../core/money.ts';
+import { achReleaseEntry } from '../../core/payouts/ach-postings.ts';
+import { isAboveLimit } from '../../core/payouts/held-reason.ts';
+import { intentBytes } from '../../core/payouts/intent.ts';
+import { reservedFee } from '../../core/payouts/outgoing-fees.ts';
+import { holdEntry, releaseEntry } from '../../core/payouts/payout-postings.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
+import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
+import { usdForCryptoUp } from '../../core/rate.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/hold-facts.ts';
+import { dropOperatorHold } from '../../store/payouts/operator-holds.ts';
+import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
+import {
+  insertPayout,
+  lockPayout,
+  movePayout,
+  type PayoutRow,
+  paidFrom,
+  type RequestedPayout,
+  setApproved,
+  wakeHeldJob,
+} from '../../store/payouts/payouts.ts';
+import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+import { guardsOf } from '../merchants/settings.ts';
+import { reconsiderLocked, whyHeld } from './holds.ts';
+
+const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM, minimum: MINIMUM_TEXT } = PAYOUT_UNITS.bitcoin;
+
+export type PayoutRequest = {
+  readonly merchantId: bigint;
+  /** The only method there is a rail for. */
+  readonly method: 'bitcoin';
+  /** BTC, its form was checked before; or `all`. */
+  readonly amount: string;
+  /** A valid address of the network. */
+  readonly destination: string;
+  /** Requested by the merchant's settings: `all` leaves so many minor units. Absent for a call of the merchant. */
+  readonly automatic?: { readonly leave: bigint };
+};
+
+/**
+ * P0: takes a payout with its hold, or refuses it and leaves nothing behind. In this order: whose address it is, the allow-list, the
+ * minimum, the fee, the balance.
+ * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
+ */
+export async function requestPayout(ctx: Context, request: PayoutRequest): Promise<PayoutRow> {
+  const script = ctx.ports.destinations.outputScript(CURRENCY, request.destination);
+  return ctx.db.transaction(async (sql) => {
+    const { merchantId, destination } = request;
+    const nowMs = ctx.ports.clock.now();
+    const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
+    const guards = guardsOf(facts.settings, nowMs);
+    refuseOwnScript(facts.owner, merchantId);
+    refuseUnlisted(guards.allowed, destination);
+    checkMinimum(request.method, request.amount, 'amount');
+    const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
+    const feeMax = highestFee(facts.feeRate);
+    const available = (await lockBalances(sql, merchantId, [CURRENCY])).get(CURRENCY)?.available ?? 0n;
+    const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
+    const left = minus(available, plus(amount, feeMax));
+    if (left < 0n) throw notCovered(available, feeMax);
+
+    const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, CURRENCY, facts.rate);
+    const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
+    const asked = { id: null, merchantId, currency: CURRENCY, usdMinor, needsApproval, isApproved: false };
+    const heldReason = await whyHeld(ctx, sql, asked, { ...facts, guards, left });
+    const payout: RequestedPayout = {
+      id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
+      merchantId,
+      method: request.method,
+      amountText: sent === null ? formatMinor(amount, DECIMALS) : request.amount,
+      currency: CURRENCY,
+      amount,
+      feeMax,
+      destination,
+      script,
+      source: null,
+      fee: null,
+      usdMinor,
+      needsApproval,
+      automatic: request.automatic !== undefined,
+      createdAtMs: nowMs,
+    };
+    const made = await insertPayout(sql, payout, {
+      heldReason,
+      intent: signedIntent(ctx, payout, Buffer.from(script).toString('hex')),
+    });
+    await postEntries(sql, [
+      {
+        entry: holdEntry({ ...payout, currency: CURRENCY, reimburses: null }),
+        transactionId: null,
+        payoutId: payout.id,
+        atMs: nowMs,
+      },
+    ]);
+    return made;
+  });
+}
+
+/** @param destination the output script (hex), or the bank account as it was sent */
+export function signedIntent(
+  ctx: Context,
+  payout: RequestedPayout,
+  destination: string,
+): ReturnType<Context['ports']['intentKey']['sign']> {
+  return ctx.ports.intentKey.sign(
+    intentBytes({
+      network: ctx.network,
+      payoutId: payout.id,
+      merchantId: payout.merchantId,
+      method: payout.method,
+      currency: payout.currency,
+      amount: payout.amount,
+      feeMax: payout.feeMax,
+      destination,
+      createdAtMs: payout.createdAtMs,
+      reimburses: null,
+    }),
+  );
+}
+
+/** @throws Refusal invalid_destination for an address of this installation */
+export async function refuseOurAddress(sql: Sql, script: Uint8Array, merchantId: bigint): Promise<void> {
+  refuseOwnScript(await readScriptOwner(sql, script), merchantId);
+}
+
+function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
+  const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
+  if (owner.isOurOwn || owner.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
+  if (owner.merchantId !== null)
+    throw refused('destination is an address of another merchant on this server; those cannot be paid by a payout yet.');
+}
+
+/** @throws Refusal destination_not_allowed */
+export function refuseUnlisted(allowed: ReadonlySet<string> | null, destination: string): void {
+  if (allowed !== null && ![...allowed].some((one) => isSameDestination(one, destination)))
+    throw new Refusal('destination_not_allowed', { param: 'destination' });
+}
+
+/** Bech32 and cash addresses are the same in capitals (BIP173); no other address is without small letters. */
+function isSameDestination(one: string, other: string): boolean {
+  const inSmallLetters = (text: string): string => (text === text.toUpperCase() ? text.toLowerCase() : text);
+  return inSmallLetters(one) === inSmallLetters(other);
+}
+
+/** The largest amount that leaves its fee, and `leave`, in the balance. */
+function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
+  // an empty balance has no largest amount
+  if (available === 0n)
+    throw new Refusal('insufficient_balance', { param: 'amount', message: 'The available balance is empty.' });
+  const amount = minus(minus(available, leave), feeMax);
+  if (amount >= MINIMUM) return amount;
+  throw new Refusal('payout_below_minimum', {
+    param: 'amount',
+    message: `What is available, less the highest network fee of ${formatMinor(feeMax, DECIMALS)} BTC, is below the minimum of ${MINIMUM_TEXT} BTC.`,
+  });
+}
+
+function highestFee(rate: bigint | null): bigint {
+  if (rate !== null) return reservedFee(CURRENCY, rate);
+  throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has reported yet what a transaction costs.' });
+}
+
+function notCovered(available: bigint, feeMax: bigint): Refusal {
+  const most = minus(available, feeMax);
+  const covered = most >= MINIMUM ? `; at most ${formatMinor(most, DECIMALS)} BTC can be paid out` : '';
+  return new Refusal('insufficient_balance', {
+    param: 'amount',
+    message: `The available balance must cover the amount and a network fee of up to ${formatMinor(feeMax, DECIMALS)} BTC${covered}.`,
+  });
+}
+
+/**
+ * Cancels a payout that waits: it is failed with the error `cancelled`, its hold repays what is owed and enters available. A second cancel
+ * gets the same answer. After a start of the database it waits some seconds for the comparison that must come first.
+ * @throws Refusal payout_not_found, payout_not_cancellable
+ */
+export async function cancelPayout(ctx: Context, of: Cancelled, withinMs = COMPARED_WITHIN_MS): Promise<PayoutRow> {
+  const began = performance.now();
+  for (let wait = COMPARED_AGAIN_MS; ; wait *= 2) {
+    const after = await cancelCompared(ctx, of);
+    if (after !== null) return after;
+    if (performance.now() - began + wait > withinMs) {
+      const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
+      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+    }
+    await wakeDriver(ctx.db);
+    await delay(wait);
+  }
+}
+type Cancelled = { readonly merchantId: bigint; readonly payoutId: string };
+/** An ordinary start compares within a second or two. */
+const COMPARED_WITHIN_MS = 8_000;
+const COMPARED_AGAIN_MS = 100;
+
+/** @returns null when chain or bank must be compared first */
+function cancelCompared(ctx: Context, of: Cancelled): Promise<PayoutRow | null> {
+  return ctx.db.transaction(async (sql) => {
+    const payout = await lockPayout(sql, of.payoutId, { wait: true });
+    if (payout === null || payout.merchantId !== of.merchantId) throw new Refusal('payout_not_found', { param: 'payout_id' });
+    if (payout.status === 'failed' && payout.error === CANCELLED) return payout;
+    if (payout.status !== 'pending') {
+      const message = `The payout is ${payout.status}; only a pending one can be cancelled.`;
+      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+    }
+    const { merchantId, source } = payout;
+    const currency = paidFrom(payout);
+    // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
+    if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) return null;
+    const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
+    const owed = balances.get(currency)?.receivable ?? 0n;
+    const atMs = ctx.ports.clock.now();
+    const entry = source === null ? releaseEntry({ ...payout, currency }, owed) : achReleaseEntry({ ...payout, source }, owed);
+    await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
+    const givenBack = source === null ? {} : { givenBack: source.amount };
+    const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs, ...givenBack });
+    // what it repaid may let others go on
+    await wakeHeldJob(sql);
+    return after;
+  });
+}
+/** The error of a payout that its merchant has cancelled. */
+export const CANCELLED = 'cancelled';
+
+/**
+ * An operator approves a payout that waits for it; it goes on at once when nothing else holds it. Approving twice changes nothing.
+ * @throws Refusal payout_not_found; not_resolvable when it does not wait for approval
+ */
+export async function approvePayout(ctx: Context, input: { readonly payoutId: string; readonly by: string }): Promise<PayoutRow> {
+  return ctx.db.transaction(async (sql) => {
+    const payout = await lockPayout(sql, input.payoutId, { wait: true });
+    if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
+    const waitsForIt = payout.status === 'pending' && payout.heldReason === 'approval';
+    if (payout.approvedAtMs !== null && !waitsForIt) return payout;
+    if (payout.status !== 'pending' || !(payout.needsApproval || payout.heldReason === 'approval')) {
+      const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
+      throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
+    }
+    await setApproved(sql, payout.id, input.by, ctx.ports.clock.now());
+    // one that the signer has refused is tried again at once
+    if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
+    await reconsiderLocked(ctx, sql, { ...payout, batchId: null, approvedAtMs: ctx.ports.clock.now() });
+    return (await lockPayout(sql, payout.id, { wait: true })) as PayoutRow;
+  });
+}

@@ -1,0 +1,43 @@
+// Coins of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
+import { finalDepth } from '../../core/confirmations.ts';
+import type { UtxoCode } from '../../core/currency.ts';
+import { capitalEntry } from '../../core/payouts/payout-postings.ts';
+import type { DerivedAddress } from '../../core/ports.ts';
+import { spendingKey } from '../../store/chain/xpubs.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { insertOwnAddress, lockCoins, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/batches.ts';
+import type { Context } from '../context.ts';
+
+/**
+ * Gives out the next addresses; the watchers look for them from the moment this returns.
+ * @returns null while the signer has not confirmed a key of this currency
+ */
+export async function newOwnAddresses(
+  ctx: Context,
+  currency: UtxoCode,
+  count: number,
+): Promise<readonly DerivedAddress[] | null> {
+  const key = await spendingKey(ctx.db, currency);
+  if (key === null) return null;
+  return ctx.db.transaction(async (sql) => {
+    await lockCoins(sql, currency);
+    const first = await nextOwnIndex(sql, key.id);
+    const deriver = ctx.ports.addresses.ownOf(currency, key.xpub);
+    const made = Array.from({ length: count }, (_, n) => deriver.derive(first + n));
+    for (const address of made) await insertOwnAddress(sql, key.id, currency, address);
+    return made;
+  });
+}
+
+/** Books what lies at our own addresses at final depth and is no change of ours: capital of the service. */
+export async function bookCapital(ctx: Context, currency: UtxoCode): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    const coins = await lockUnbooked(sql, currency, finalDepth(currency).depth);
+    const atMs = ctx.ports.clock.now();
+    await postEntries(
+      sql,
+      coins.map((coin) => ({ entry: capitalEntry(currency, coin, coin.amount), transactionId: null, atMs })),
+    );
+    await markBooked(sql, currency, coins);
+  });
+}

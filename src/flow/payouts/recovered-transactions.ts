@@ -1,0 +1,237 @@
+// An operator has a transaction booked that this database and its signer have both forgotten, because they were put back together: the payouts
+// that it pays get it as their transaction, and what it pays to others is booked as lost.
+import type { UtxoCode } from '../../core/currency.ts';
+import { sortableId } from '../../core/ids.ts';
+import { formatAmount, least, minus, plus, sum } from '../../core/money.ts';
+import { unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
+import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { isInChain } from '../../store/chain/blocks.ts';
+import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { isStored } from '../../store/payouts/attempts.ts';
+import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
+import { giveUpBatch, insertBatch, lockCoins, nextOwnIndex, type SpendableCoin } from '../../store/payouts/batches.ts';
+import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
+import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
+import {
+  forgottenCoins,
+  knownOwnScripts,
+  paysPayout,
+  resolveMovement,
+  unsignedPayouts,
+} from '../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+import { addAttempt } from './progress.ts';
+
+export type Recovery = {
+  readonly currency: UtxoCode;
+  readonly block: { readonly height: number; readonly hash: string };
+  /** All its inputs and outputs. */
+  readonly facts: TransactionFacts;
+  readonly raw: Uint8Array;
+  readonly by: string;
+  /** Whether what it pays to others than payouts of this database may be booked as lost. */
+  readonly acceptsLoss: boolean;
+};
+export type Recovered = {
+  readonly payoutIds: readonly string[];
+  /** Minor units that went to others. */
+  readonly lost: bigint;
+  readonly fee: bigint;
+};
+
+/** @throws Refusal not_resolvable, with what is missing */
+export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Recovered> {
+  const { currency, facts, block } = recovery;
+  return ctx.db.transaction(async (sql) => {
+    const refused = (what: string) => new Refusal('not_resolvable', { message: `Transaction ${facts.txid} ${what}.` });
+    if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
+    await lockCoins(sql, currency);
+    if (!(await isInChain(sql, currency, block))) throw refused('is in no block that was read; wait for one');
+    const key = await spendingKey(sql, currency);
+    if (key === null) throw refused(`cannot be booked: the signer has no key in use for ${currency}`);
+    const coins = await forgottenCoins(sql, currency, facts.inputs);
+    const stranger = facts.inputs.find(({ txid, vout }) => !coins.some((coin) => coin.txid === txid && coin.vout === vout));
+    if (stranger !== undefined)
+      throw refused(`spends ${stranger.txid}:${stranger.vout}, which is no booked coin of this database`);
+
+    const signed = await batchOf(sql, coins);
+    if (signed === 'several') throw refused('spends coins of several batches');
+    const plan = await divide(ctx, sql, { recovery, key, coins, signed });
+    const foreign = `${formatAmount(plan.lost, currency)} ${currency}`;
+    if (plan.lost > 0n && !recovery.acceptsLoss)
+      throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
+    const batch = signed ?? (await newBatch(ctx, sql, { key, coins, plan, currency }));
+    if (plan.payouts.length < batch.payouts.length) throw refused(`does not pay every payout of batch ${batch.id}`);
+    await book(ctx, sql, { recovery, batch, plan });
+    const text = `booked as batch ${batch.id}: ${plan.payouts.length} payouts${plan.lost > 0n ? `, ${foreign} lost` : ''}`;
+    const atMs = ctx.ports.clock.now();
+    if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
+      throw refused('was not found missing (bursar audit, OUT-3)');
+    return { payoutIds: plan.payouts.map(({ id }) => id), lost: plan.lost, fee: plan.fee };
+  });
+}
+
+type Coin = SpendableCoin & { readonly batchId: string | null };
+
+/** The batch with signatures whose inputs it spends; null = none. Reservations without one are given up: their transaction cannot be mined. */
+async function batchOf(sql: Sql, coins: readonly Coin[]): Promise<Batch | null | 'several'> {
+  const ids = [...new Set(coins.map(({ batchId }) => batchId))].filter((id) => id !== null);
+  const signed: Batch[] = [];
+  for (const id of ids.sort()) {
+    const batch = (await readBatch(sql, id, { lock: true })) as Batch;
+    if (batch.attempts.length > 0) signed.push(batch);
+    else await giveUpBatch(sql, batch.id, batch.leaseEpoch);
+  }
+  if (signed.length > 1) return 'several';
+  const [only] = signed;
+  if (only === undefined) return null;
+  return coins.every(({ batchId }) => batchId === only.id) ? only : 'several';
+}
+
+type Plan = {
+  readonly payouts: readonly PayoutRow[];
+  readonly change: { readonly vout: number; readonly index: number; readonly amount: bigint; readonly script: string } | null;
+  readonly lost: bigint;
+  /** What the payouts pay of the network fee: never more than is held for them; the rest is lost. */
+  readonly fee: bigint;
+};
+
+type Dividing = {
+  readonly recovery: Recovery;
+  readonly key: StoredKey;
+  readonly coins: readonly Coin[];
+  readonly signed: Batch | null;
+};
+
+/** Which output is whose. */
+async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed }: Dividing): Promise<Plan> {
+  const { currency, facts } = recovery;
+  const asked =
+    signed === null
+      ? await unsignedPayouts(sql, currency)
+      : signed.payouts.map(({ id, script, amount, feeMax, reimburses }) => {
+          const least = reimburses === null ? amount : minus(amount, feeMax);
+          return { id, script: script.toString('hex'), amount, least, reimburses };
+        });
+  const left = new Set<OutputFacts>(facts.outputs);
+  const ids: string[] = [];
+  let paid = 0n;
+  let first: (typeof asked)[number] | null = null;
+  for (const payout of asked) {
+    const output = [...left].find((one) => paysPayout(one, payout));
+    // payouts and reimbursements are never paid by one transaction
+    if (output === undefined || (first !== null && (first.reimburses === null) !== (payout.reimburses === null))) continue;
+    first ??= payout;
+    left.delete(output);
+    ids.push(payout.id);
+    paid = plus(paid, output.amountMinor);
+  }
+  const locked = await lockPayouts(sql, ids);
+  const payouts = ids.map((id) => locked.find((payout) => payout.id === id)).filter((payout) => payout !== undefined);
+  for (const { batchId } of payouts) await giveUpUnsigned(sql, batchId);
+  const change = await changeOf(ctx, sql, key, [...left]);
+  if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
+  const foreign = sum([...left].map((output) => output.amountMinor));
+  const whole = minus(sum(coins.map(({ amount }) => amount)), plus(plus(paid, foreign), change?.amount ?? 0n));
+  // each pays the same part
+  const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);
+  const fee = least(whole, most);
+  return { payouts, change, fee, lost: plus(foreign, minus(whole, fee)) };
+}
+
+async function giveUpUnsigned(sql: Sql, batchId: string | null): Promise<void> {
+  const batch = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
+  if (batch !== null && batch.attempts.length === 0) await giveUpBatch(sql, batch.id, batch.leaseEpoch);
+}
+
+/** An address of our own may have been given out after the state that was put back. */
+const NEXT_ADDRESSES = 200;
+
+async function changeOf(ctx: Context, sql: Sql, key: StoredKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {
+  const deriver = ctx.ports.addresses.ownOf(key.currency, key.xpub);
+  const known = await knownOwnScripts(
+    sql,
+    key.currency,
+    outputs.map(({ script }) => script),
+  );
+  const first = await nextOwnIndex(sql, key.id);
+  const next = Array.from({ length: NEXT_ADDRESSES }, (_, n) => first + n);
+  const indexes = new Map([
+    ...known,
+    ...next.map((index) => [Buffer.from(deriver.derive(index).script).toString('hex'), index] as const),
+  ]);
+  for (const { vout, script, amountMinor: amount } of outputs) {
+    const index = indexes.get(script);
+    if (index !== undefined) return { vout, index, amount, script };
+  }
+  return null;
+}
+
+type Making = { readonly key: StoredKey; readonly coins: readonly Coin[]; readonly plan: Plan; readonly currency: UtxoCode };
+
+async function newBatch(ctx: Context, sql: Sql, { key, coins, plan, currency }: Making): Promise<Batch> {
+  const atMs = ctx.ports.clock.now();
+  const id = sortableId('batch_', atMs, ctx.ports.rng.bytes(10));
+  const pending = plan.payouts.filter((payout) => payout.status === 'pending');
+  await writePayoutChanges(
+    sql,
+    pending.map((payout) => ({ payout, from: ['pending', 'held'], event: 'outcome_unknown' })),
+    atMs,
+  );
+  await insertBatch(sql, {
+    id,
+    currency,
+    feeRate: 1_000n,
+    accountId: key.id,
+    change: plan.change === null ? null : { index: plan.change.index, script: Buffer.from(plan.change.script, 'hex') },
+    inputs: coins,
+    payoutIds: plan.payouts.map((payout) => payout.id),
+    atMs,
+  });
+  return (await readBatch(sql, id, { lock: true })) as Batch;
+}
+
+type Booking = { readonly recovery: Recovery; readonly batch: Batch; readonly plan: Plan };
+
+/** The transaction as an attempt of its batch, in its block; what follows from that is the driver's. */
+async function book(ctx: Context, sql: Sql, { recovery, batch, plan }: Booking): Promise<void> {
+  const { currency, facts, raw, block } = recovery;
+  const atMs = ctx.ports.clock.now();
+  const script = new Map(batch.payouts.map((payout) => [payout.id, payout.script.toString('hex')]));
+  await addAttempt(
+    ctx,
+    sql,
+    batch,
+    {
+      // none of the signer's own: it has forgotten it
+      sequence: 0,
+      request: {
+        currency,
+        batchId: batch.id,
+        number: (batch.attempts.at(-1)?.number ?? 0) + 1,
+        leaseEpoch: batch.leaseEpoch.toString(),
+        inputs: [],
+        outputs: batch.payouts.map(({ id, amount }) => ({
+          payoutId: id,
+          script: script.get(id) as string,
+          amount: amount.toString(),
+        })),
+        change: plan.change === null ? null : { index: plan.change.index, amount: plan.change.amount.toString() },
+      },
+      txid: facts.txid,
+      raw: Buffer.from(raw).toString('hex'),
+      fee: plan.fee.toString(),
+      vbytes: raw.length,
+      signedAtMs: atMs,
+    },
+    { epoch: batch.leaseEpoch, feeRate: batch.feeRate, lost: plan.lost },
+  );
+  const outflow = plan.payouts.length === 0 ? plus(plan.lost, plan.fee) : plan.lost;
+  if (outflow > 0n)
+    await postEntries(sql, [{ entry: unknownOutflowEntry(facts.txid, currency, outflow), transactionId: null, atMs }]);
+  await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs }], new Set());
+}

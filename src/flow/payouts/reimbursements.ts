@@ -1,0 +1,165 @@
+// Reimbursements: coins of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
+// transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
+import { type CurrencyCode, type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { sortableId } from '../../core/ids.ts';
+import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
+import { reimburse } from '../../core/judge/refunds.ts';
+import { formatAmount, greatest, least, minus, plus } from '../../core/money.ts';
+import { intentBytes } from '../../core/payouts/intent.ts';
+import { reservedFee, usualFee } from '../../core/payouts/outgoing-fees.ts';
+import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import { Refusal } from '../../core/refusal.ts';
+import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { readFeeRate } from '../../store/payouts/fee-rates.ts';
+import { readScriptOwner } from '../../store/payouts/hold-facts.ts';
+import { insertRefund, latestRefund } from '../../store/payouts/reimbursements.ts';
+import type { Context } from '../context.ts';
+import { getPayoutGuards } from '../merchants/settings.ts';
+import { decide } from '../transactions/decide.ts';
+import { refuseUnlisted } from './life.ts';
+
+export type ReimbursementRequest = {
+  /** Whose decision it is; null = the operator's. */
+  readonly merchantId: bigint | null;
+  readonly transactionId: string;
+  readonly destination: string;
+  readonly part: 'excess' | null;
+  /** Null = the transaction's. */
+  readonly currency: CurrencyCode | null;
+};
+
+/**
+ * Takes a reimbursement, or refuses it and leaves nothing behind: the address, the allow-list, then what the transaction allows, the amount and
+ * the balance.
+ * @returns the transaction, whose status stays until the reimbursement is confirmed
+ * @throws Refusal transaction_not_found, invalid_destination, destination_not_allowed, not_resolvable, currency_unavailable,
+ *   amount_below_minimum, insufficient_balance
+ */
+export async function reimburseTransaction(
+  ctx: Context,
+  request: ReimbursementRequest,
+): Promise<{ transactionId: string; status: TransactionStatus }> {
+  const { transactionId, destination } = request;
+  const owner = await ctx.batches.check(transactionId);
+  if (owner === null || (request.merchantId !== null && owner.merchantId !== request.merchantId))
+    throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+  const currency = coinOf(request.currency ?? owner.currency);
+  const script = await scriptOf(ctx, currency, destination);
+  const guards = await getPayoutGuards(ctx, owner);
+  refuseUnlisted(guards.allowed, destination);
+  const feeRate = await readFeeRate(ctx.db, currency);
+
+  const id = sortableId('refund_', ctx.ports.clock.now(), ctx.ports.rng.bytes(10));
+  const { dustMinor } = utxoRow(currency);
+  let taken: Refund | null = null;
+  const after = await decide(ctx, transactionId, {
+    merchantId: owner.merchantId,
+    refusal: 'not_resolvable',
+    decision(it) {
+      // what the transaction says comes before what the chain costs
+      const lowest = feeRate === null ? 0n : plus(dustMinor, usualFee(currency, feeRate));
+      taken = reimburse(it, { id, currency, part: request.part ?? 'whole', least: lowest });
+      if (feeRate === null)
+        throw new Refusal('currency_unavailable', {
+          message: `No node of ${currency} has reported yet what a transaction costs.`,
+        });
+    },
+    async written(sql, transaction) {
+      const refund = taken as unknown as Refund;
+      const feeMax = least(minus(refund.total, dustMinor), reservedFee(currency, feeRate as bigint));
+      const createdAtMs = ctx.ports.clock.now();
+      const made = {
+        refund,
+        transactionId,
+        merchantId: transaction.merchantId,
+        currency,
+        feeMax,
+        destination,
+        script,
+        createdAtMs,
+      };
+      await insertRefund(sql, { ...made, amountText: formatAmount(refund.total, currency), intent: signed(ctx, made) });
+    },
+  });
+  if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+  return { transactionId: after.id, status: after.status };
+}
+
+function coinOf(currency: CurrencyCode): UtxoCode {
+  const found = WATCHED_CODES.find((code) => code === currency);
+  if (found !== undefined) return found;
+  throw new Refusal('not_resolvable', { message: `Nothing of this transaction is here in ${currency}.` });
+}
+
+/** The output script of an address that is not ours. */
+async function scriptOf(ctx: Context, currency: UtxoCode, destination: string): Promise<Uint8Array> {
+  const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
+  const problem = ctx.ports.destinations.addressProblem(currency, destination);
+  if (problem !== null) throw refused(`destination does not fit ${currency}: ${problem}.`);
+  const script = ctx.ports.destinations.outputScript(currency, destination);
+  const owner = await readScriptOwner(ctx.db, script);
+  if (owner.isOurOwn || owner.merchantId !== null)
+    throw refused('destination is an address of this server: coins go back to a customer.');
+  return script;
+}
+
+type Taken = {
+  readonly refund: Refund;
+  readonly transactionId: string;
+  readonly merchantId: CaseTransaction['merchantId'];
+  readonly currency: UtxoCode;
+  readonly feeMax: bigint;
+  readonly script: Uint8Array;
+  readonly createdAtMs: number;
+};
+
+function signed(
+  ctx: Context,
+  { refund, script, transactionId, ...taken }: Taken,
+): ReturnType<Context['ports']['intentKey']['sign']> {
+  const { merchantId, currency, feeMax, createdAtMs } = taken;
+  return ctx.ports.intentKey.sign(
+    intentBytes({
+      network: ctx.network,
+      payoutId: refund.id,
+      merchantId,
+      method: REIMBURSEMENT,
+      currency,
+      amount: refund.total,
+      feeMax,
+      destination: Buffer.from(script).toString('hex'),
+      createdAtMs,
+      reimburses: transactionId,
+    }),
+  );
+}
+
+/** The latest reimbursement of a transaction. Amounts in minor units of `currency`; `amount` and `fee` are the coins that were taken. */
+export type RefundShown = {
+  readonly currency: UtxoCode;
+  readonly status: 'pending' | 'completed' | 'failed';
+  /** What the customer gets; until a transaction is signed, by the network fee of now. */
+  readonly amount: bigint;
+  readonly fee: bigint;
+  readonly destination: string;
+  readonly txid: string | null;
+};
+
+/** Null when there is none. */
+export async function readRefund(ctx: Context, transactionId: string): Promise<RefundShown | null> {
+  const found = await latestRefund(ctx.db, transactionId);
+  if (found === null) return null;
+  const { currency, destination, txid, total } = found;
+  const expected = found.feeRate === null || found.status === 'failed' ? 0n : usualFee(currency, found.feeRate);
+  const fee = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
+  // its end shows when the transaction knows of it
+  const isOver = found.isNoted && (found.status === 'completed' || found.status === 'failed');
+  return {
+    currency,
+    status: isOver ? (found.status as 'completed' | 'failed') : 'pending',
+    amount: minus(total, fee),
+    fee,
+    destination,
+    txid,
+  };
+}

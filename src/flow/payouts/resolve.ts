@@ -1,0 +1,67 @@
+// An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
+import type { Entry } from '../../core/judge/case.ts';
+import {
+  completeEntries,
+  giveBackEntries,
+  type PostedPayout,
+  releaseEntry,
+  signEntry,
+} from '../../core/payouts/payout-postings.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { bookedFee, lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import type { Context } from '../context.ts';
+
+export type Resolution = {
+  readonly payoutId: string;
+  readonly outcome: 'paid' | 'failed';
+  /** What shows it: for the history, and the `error` of a failed one. */
+  readonly evidence: string;
+};
+
+/** @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown */
+export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence }: Resolution): Promise<PayoutRow> {
+  return ctx.db.transaction(async (sql) => {
+    const payout = await lockPayout(sql, payoutId, { wait: true });
+    if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
+    if (payout.heldReason !== 'unknown_outcome') {
+      const waits = payout.heldReason === null ? '' : `, held_reason ${payout.heldReason}`;
+      const message = `The payout is ${payout.status}${waits}: only one with held_reason unknown_outcome can be resolved.`;
+      throw new Refusal('not_resolvable', { message });
+    }
+    if (payout.source !== null)
+      throw new Refusal('not_resolvable', { message: 'What becomes of a payout by ach is what the bank reports.' });
+    const { merchantId } = payout;
+    const currency = paidFrom(payout);
+    const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
+    const booked = await bookedFee(sql, payoutId);
+    const atMs = ctx.ports.clock.now();
+    const entries =
+      outcome === 'paid'
+        ? paidEntries({ ...payout, currency }, booked, owed)
+        : failedEntries({ ...payout, currency }, booked, owed);
+    await postEntries(
+      sql,
+      entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
+    );
+    await wakeHeldJob(sql);
+    await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
+    const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
+    return outcome === 'paid'
+      ? movePayout(sql, payout, 'resolved_paid', { fee: booked ?? 0n, completedAtMs: atMs, reason, atMs })
+      : movePayout(sql, payout, 'resolved_failed', { error: evidence, reason, atMs });
+  });
+}
+
+function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
+  // what left without a signature of ours was never booked as on its way
+  const left = booked === null ? signEntry(payout, 0, 0n, null) : null;
+  return [...(left === null ? [] : [left]), ...completeEntries(payout, booked ?? 0n, booked ?? 0n, owed)];
+}
+
+function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
+  if (booked !== null) return giveBackEntries(payout, booked, owed);
+  // the judge of its transaction says where the coins of a reimbursement belong
+  return payout.reimburses === null ? [releaseEntry(payout, owed)] : [];
+}

@@ -1,0 +1,166 @@
+// After a database was restored from a copy, it may not know of transactions that the signer has signed since. Each is written back as what it
+// was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
+import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { formatAmount, minus, plus } from '../../core/money.ts';
+import { holdAgainEntry } from '../../core/payouts/payout-postings.ts';
+import type { SignedTransaction } from '../../core/signer-wire.ts';
+import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { isStored } from '../../store/payouts/attempts.ts';
+import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
+import { batchesOfCoins, freeInputs, giveUpBatch, insertBatch, lockCoins } from '../../store/payouts/batches.ts';
+import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payouts.ts';
+import { recordMovements } from '../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+import { CANCELLED } from './life.ts';
+import { addAttempt } from './progress.ts';
+
+export type Restored = 'known' | 'written_back' | 'unknown_payout';
+
+/**
+ * Writes one signature back if it is not here. One that this database cannot have asked for (it does not know the payout, or knows that
+ * something else has paid it) stops all payouts, and is named until an operator has it booked.
+ */
+export function restoreSignature(ctx: Context, signed: SignedTransaction): Promise<Restored> {
+  const { request } = signed;
+  const currency = WATCHED_CODES.find((code) => code === request.currency);
+  if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
+  return ctx.db.transaction(async (sql): Promise<Restored> => {
+    if (await isStored(sql, currency, signed.txid)) return 'known';
+    await lockCoins(sql, currency);
+    const payouts = await lockPayouts(
+      sql,
+      request.outputs.map((output) => output.payoutId),
+    );
+    const known = await readBatch(sql, request.batchId, { lock: true });
+    // whoever asked for it has stored it since
+    if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
+    const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
+    const why = await whyNot(sql, { currency, signed, payouts, key }, known);
+    if (why !== null) {
+      await recordSignature(ctx, sql, currency, { txid: signed.txid, why });
+      return 'unknown_payout';
+    }
+    const batch = known ?? (await writeBatch(ctx, sql, { currency, signed, payouts, key: key as StoredKey }));
+    await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: rateOf(signed) });
+    return 'written_back';
+  });
+}
+
+const rateOf = ({ fee, vbytes }: SignedTransaction): bigint => (BigInt(fee) * 1000n) / BigInt(vbytes);
+
+type Lost = {
+  readonly currency: UtxoCode;
+  readonly signed: SignedTransaction;
+  readonly payouts: readonly PayoutRow[];
+  readonly key: StoredKey | undefined;
+};
+
+/** Why a signature cannot be written back as a batch of this database's payouts; null = it can. */
+async function whyNot(sql: Sql, { signed: { request }, payouts, key }: Lost, known: Batch | null): Promise<string | null> {
+  const there = new Set(payouts.map((payout) => payout.id));
+  const missing = request.outputs.filter((output) => !there.has(output.payoutId)).map((output) => output.payoutId);
+  if (missing.length > 0) return `for ${missing.join(', ')}, which this database does not know`;
+  if (known !== null)
+    return isOf(known, request) ? null : `as number ${request.number} of batch ${known.id}, which is another here`;
+  if (key === undefined) return 'with a key that this database does not know';
+  for (const { id, status, error, batchId } of payouts) {
+    if (status === 'completed' || (status === 'failed' && error !== CANCELLED)) return `for ${id}, which is ${status} here`;
+    const other = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
+    if (other !== null && other.attempts.length > 0) return `for ${id}, which batch ${other.id} pays here`;
+  }
+  return null;
+}
+
+const isOf = ({ payouts, attempts }: Batch, { outputs, number }: SignedTransaction['request']): boolean =>
+  payouts.length === outputs.length &&
+  outputs.every(({ payoutId }) => payouts.some(({ id }) => id === payoutId)) &&
+  !attempts.some((attempt) => attempt.number === number);
+
+async function recordSignature(ctx: Context, sql: Sql, currency: UtxoCode, of: { readonly txid: string; readonly why: string }) {
+  const finding = `the signer has signed ${of.txid} ${of.why}`;
+  const atMs = ctx.ports.clock.now();
+  await recordMovements(sql, [{ currency, txid: of.txid, blockHash: null, finding }], atMs);
+  await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings: [finding], atMs });
+}
+
+async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts, key }: Lost & { readonly key: StoredKey }) {
+  const { request } = signed;
+  await freePlaces(sql, currency, { payouts, inputs: request.inputs });
+  const atMs = ctx.ports.clock.now();
+  for (const payout of payouts) if (payout.status === 'failed') await reopen(ctx, sql, payout, signed.txid);
+  // what the copy still holds for a reason has left long ago
+  const released = payouts.filter((payout) => payout.status === 'pending');
+  await writePayoutChanges(
+    sql,
+    released.map((payout) => ({ payout, from: ['pending', 'held'], event: 'hold_ended' })),
+    atMs,
+  );
+  await insertBatch(sql, {
+    id: request.batchId,
+    currency,
+    feeRate: rateOf(signed),
+    accountId: key.id,
+    change:
+      request.change === null ? null : { index: request.change.index, script: ownScript(ctx, key, 1, request.change.index) },
+    inputs: request.inputs.map((input) => ({
+      txid: input.txid,
+      vout: input.vout,
+      amount: BigInt(input.amount),
+      script: Buffer.from(ownScript(ctx, key, input.chain, input.index)),
+      chain: input.chain,
+      index: input.index,
+    })),
+    payoutIds: request.outputs.map((output) => output.payoutId),
+    atMs,
+  });
+  const batch = await readBatch(sql, request.batchId, { lock: true });
+  if (batch === null) throw new Error(`batch ${request.batchId} was not written`);
+  return batch;
+}
+
+type Places = { readonly payouts: readonly PayoutRow[]; readonly inputs: SignedTransaction['request']['inputs'] };
+
+/**
+ * Other batches of the copy that have these payouts or coins: one without a signature was given up since, or the signer would not have signed;
+ * one with a signature was dead by then, and its coins free again.
+ */
+async function freePlaces(sql: Sql, currency: UtxoCode, { payouts, inputs }: Places): Promise<void> {
+  const ids = new Set([
+    ...payouts.map(({ batchId }) => batchId).filter((id) => id !== null),
+    ...(await batchesOfCoins(sql, currency, inputs)),
+  ]);
+  for (const id of [...ids].sort()) {
+    const batch = await readBatch(sql, id, { lock: true });
+    if (batch === null) continue;
+    if (batch.attempts.length === 0) await giveUpBatch(sql, id, batch.leaseEpoch);
+    else await freeInputs(sql, currency, id, inputs);
+  }
+}
+
+/**
+ * A payout that was cancelled in the copy, although a transaction for it had been signed: it can still be paid, so it goes on. What of its hold
+ * the merchant has spent since he owes.
+ */
+async function reopen(ctx: Context, sql: Sql, payout: PayoutRow, txid: string): Promise<void> {
+  const currency = paidFrom(payout);
+  const atMs = ctx.ports.clock.now();
+  const there = (await lockBalances(sql, payout.merchantId, [currency])).get(currency)?.available ?? 0n;
+  const entry = holdAgainEntry({ ...payout, currency }, there);
+  await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
+  await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event: 'signed_before_cancel' }], atMs);
+  const short = minus(plus(payout.amount, payout.feeMax), there);
+  if (short <= 0n) return;
+  const findings = [
+    `${payout.id} was cancelled after ${txid} had been signed for it: its merchant owes ${formatAmount(short, currency)} ${currency}`,
+  ];
+  await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs });
+}
+
+function ownScript(ctx: Context, key: StoredKey, chain: 0 | 1, index: number): Uint8Array {
+  const { addresses } = ctx.ports;
+  return (chain === 0 ? addresses.of(key.currency, key.xpub) : addresses.ownOf(key.currency, key.xpub)).derive(index).script;
+}

@@ -1,0 +1,38 @@
+// Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
+import type { UtxoCode } from '../../core/currency.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { type PayoutChange, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { lockPayouts } from '../../store/payouts/payouts.ts';
+import { closeUnexplained, recordMovements, type UnknownMovement } from '../../store/payouts/unknown-movements.ts';
+import type { Context } from '../context.ts';
+
+export type Unknown = {
+  readonly movements: readonly UnknownMovement[];
+  /** Payouts that such a transaction pays: nobody may pay or cancel them before it is known what it was. */
+  readonly payoutIds: readonly string[];
+};
+
+/** Writes what a look has found of a currency; what is not found any more and had no transaction is closed. */
+export async function recordUnknown(ctx: Context, currency: UtxoCode, { movements, payoutIds }: Unknown): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  await ctx.db.transaction(async (sql) => {
+    const waiting = (await lockPayouts(sql, payoutIds)).filter(
+      ({ step, heldReason }) => step === 'queued' || (step === 'held' && heldReason !== 'unknown_outcome'),
+    );
+    const changes = waiting.map(
+      (payout): PayoutChange => ({
+        payout,
+        from: [payout.status, payout.step],
+        event: 'outcome_unknown',
+        heldReason: 'unknown_outcome',
+      }),
+    );
+    await writePayoutChanges(sql, changes, atMs);
+    await recordMovements(sql, movements, atMs);
+    const unexplained = movements.filter(({ txid }) => txid === null).map(({ finding }) => finding);
+    await closeUnexplained(sql, currency, unexplained, atMs);
+    if (movements.length === 0) return;
+    const findings = movements.map(({ finding }) => `OUT-3: ${finding}`);
+    await tripBreaker(sql, { name: 'payouts', by: ['OUT-3'], findings, atMs });
+  });
+}

@@ -1,0 +1,97 @@
+// One of several nodes of a chain: what is remembered of it, and for how long it is waited for. One that fails or is late rests, by name.
+import type { Clock, NodeCondition } from '../../../core/ports.ts';
+import type { SingleNode } from './node.ts';
+import { createOneRequest, type OneRequest, within } from './patience.ts';
+import { createNodeProof, type NodeProof } from './proof.ts';
+import { NodeTrouble } from './trouble.ts';
+
+export type HashAt = { readonly height: number; readonly hash: string | null };
+
+export type Member = {
+  readonly node: SingleNode;
+  readonly proof: NodeProof;
+  readonly conditions: OneRequest<NodeCondition>;
+  readonly hashes: OneRequest<HashAt>;
+  /** After a call in which it failed or was late it is not chosen until this time, while another is ready. */
+  restsUntilMs: number;
+  /** Why it rests. */
+  fault: string | null;
+  /** Since when it has been below another node with the same history; null while it is not. */
+  behindSinceMs: number | null;
+};
+
+export type Waiting = {
+  readonly clock: Clock;
+  /** For a node besides the one in use. */
+  readonly patienceMs: number;
+  /** Whether this is the node in use. */
+  isInUse(member: Member): boolean;
+};
+
+const REST_MS = 60_000;
+const OWN_PATIENCE = 5;
+/** A node that rests is hardly waited for: what it answers later counts at the next look. */
+const BRIEFLY = 1 / 20;
+/** Timers may end a moment early. */
+const ALMOST = 0.9;
+
+export function createMember(node: SingleNode, { clock, patienceMs }: Pick<Waiting, 'clock' | 'patienceMs'>): Member {
+  const member: Member = {
+    node,
+    proof: createNodeProof(node, patienceMs, (trouble) => rest(member, trouble, clock)),
+    conditions: createOneRequest(),
+    hashes: createOneRequest(),
+    restsUntilMs: 0,
+    fault: null,
+    behindSinceMs: null,
+  };
+  return member;
+}
+
+export function rest(member: Member, trouble: NodeTrouble, clock: Clock): void {
+  member.restsUntilMs = clock.now() + REST_MS;
+  member.fault = trouble.message;
+}
+
+/** The answer to a call, or the trouble that lets the member rest: it failed, or took longer than it is waited for. */
+export async function inTime<T extends object>(member: Member, call: Promise<T>, waiting: Waiting): Promise<T | NodeTrouble> {
+  const mostMs = patienceFor(member, waiting);
+  return (await orRest(member, within(call, mostMs), waiting)) ?? late(member, mostMs, waiting);
+}
+
+/**
+ * The same for a request of which one is made at a time; a member that rests is waited for only briefly, and rests on only when its answer
+ * takes longer than that of any other may.
+ */
+export async function askInTime<T extends object>(
+  member: Member,
+  { requests, call }: { readonly requests: OneRequest<T>; readonly call: () => Promise<T> },
+  waiting: Waiting,
+): Promise<T | NodeTrouble> {
+  const mostMs = patienceFor(member, waiting);
+  const isResting = member.restsUntilMs > waiting.clock.now() && !waiting.isInUse(member);
+  const answer = await orRest(member, requests.ask(call, isResting ? mostMs * BRIEFLY : mostMs), waiting);
+  if (answer !== null) return answer;
+  if (requests.unansweredMs() >= mostMs * ALMOST) return late(member, mostMs, waiting);
+  return new NodeTrouble('down', `${member.node.name}: no answer yet`);
+}
+
+function patienceFor(member: Member, { patienceMs, isInUse }: Waiting): number {
+  return isInUse(member) ? patienceMs * OWN_PATIENCE : patienceMs;
+}
+
+async function orRest<T>(member: Member, call: Promise<T>, { clock }: Waiting): Promise<T | NodeTrouble> {
+  try {
+    return await call;
+  } catch (error) {
+    if (!(error instanceof NodeTrouble)) throw error;
+    rest(member, error, clock);
+    return error;
+  }
+}
+
+function late(member: Member, mostMs: number, { clock }: Waiting): NodeTrouble {
+  const trouble = new NodeTrouble('down', `${member.node.name}: no answer within ${mostMs / 1000} s`);
+  rest(member, trouble, clock);
+  return trouble;
+}

@@ -1,0 +1,63 @@
+// Sending a transaction to a node, and what the node says a transaction costs. A refusal is sorted by what it proves: only the chain itself
+// proves that a transaction can never be mined, so nothing here ends a payout.
+import { greatest } from '../../../core/money.ts';
+import type { SendAnswer } from '../../../core/ports.ts';
+import { FEW_BYTES, orRefusal, type Rpc } from './rpc.ts';
+import { NodeTrouble, RpcRefusal } from './trouble.ts';
+
+/** Codes of Bitcoin Core's rpc/protocol.h. */
+const VERIFY_ERROR = -25;
+const REJECTED = -26;
+const ALREADY_IN_CHAIN = -27;
+const WARMING_UP = -28;
+
+/** Another transaction in the node's mempool spends an input of it. */
+const IN_CONFLICT =
+  /txn-mempool-conflict|insufficient fee, rejecting replacement|tx-txlock-conflict|bad-txns-spends-conflicting-tx/i;
+const KNOWN = /txn-already-(in-mempool|known)|already in block chain|already have transaction/i;
+const MISSING = /missingorspent|missing inputs|missing-inputs|orphan transaction/i;
+/** Our own mistake: no node will ever take these bytes. */
+const INVALID =
+  /bad-txns(?!-inputs-missingorspent|-spends-conflicting)|script-verify|TX decode failed|^dust|scriptpubkey|non-BIP68|version/i;
+
+/**
+ * Sends these bytes (sendrawtransaction).
+ * @throws NodeTrouble when it is not known whether the node has them
+ */
+export async function sendTransaction(rpc: Rpc, raw: Uint8Array): Promise<SendAnswer> {
+  const answer = await orRefusal(rpc.call('sendrawtransaction', [Buffer.from(raw).toString('hex')], FEW_BYTES));
+  if (!(answer instanceof RpcRefusal)) return { state: 'accepted' };
+  const { code, message } = answer;
+  const reason = `${rpc.name}: ${message}`;
+  if (code === WARMING_UP) throw new NodeTrouble('warming_up', reason, { cause: answer });
+  if (code === ALREADY_IN_CHAIN || /already in utxo set/i.test(message)) return { state: 'mined' };
+  if (KNOWN.test(message)) return { state: 'accepted' };
+  if (IN_CONFLICT.test(message)) return { state: 'conflict', reason };
+  if (code === VERIFY_ERROR || MISSING.test(message)) return { state: 'inputs_missing', reason };
+  if (INVALID.test(message)) return { state: 'invalid', reason };
+  if (code === REJECTED) return { state: 'policy', reason };
+  throw new NodeTrouble('bad_answer', reason, { cause: answer });
+}
+
+/** Minor units of a number of whole coins as a node writes it (`0.00001`, `1e-05`), rounded up; null for anything else, and for zero. */
+function minorOf(value: unknown): bigint | null {
+  const coins = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+  return Number.isFinite(coins) && coins > 0 && coins < 1_000 ? BigInt(Math.ceil(coins * 1e8 - 1e-6)) : null;
+}
+
+const WITHIN_BLOCKS = 6;
+
+/**
+ * What a transaction must pay to be mined within about six blocks, in minor units per 1,000 virtual bytes (estimatesmartfee); where the
+ * node has no estimate, twice what its mempool asks for at least. Null when it says neither.
+ */
+export async function readFeeRate(rpc: Rpc): Promise<bigint | null> {
+  const estimate = await orRefusal(rpc.call('estimatesmartfee', [WITHIN_BLOCKS]));
+  const estimated = estimate instanceof RpcRefusal ? null : minorOf((estimate as { feerate?: unknown } | null)?.feerate);
+  if (estimated !== null) return estimated;
+  const pool = await orRefusal(rpc.call('getmempoolinfo', []));
+  if (pool instanceof RpcRefusal) return null;
+  const { mempoolminfee, minrelaytxfee } = (pool ?? {}) as { mempoolminfee?: unknown; minrelaytxfee?: unknown };
+  const least = [minorOf(mempoolminfee), minorOf(minrelaytxfee)].filter((rate) => rate !== null);
+  return least.length === 0 ? null : least.reduce(greatest) * 2n;
+}

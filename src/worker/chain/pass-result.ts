@@ -1,0 +1,72 @@
+// The result of a watcher's pass: the node's condition, how far the chain was read, and what an operator must know.
+import type { NodeCondition } from '../../core/ports.ts';
+
+export type PassResult = {
+  /** `standby`: another worker watches this chain. */
+  readonly role: 'watching' | 'standby';
+  /** The node's condition; null on standby. */
+  readonly state: NodeCondition['state'] | null;
+  readonly reason: string | null;
+  /** What an operator must know although a node can be read: nodes that contradict each other, nodes that could not take over. */
+  readonly alarms: readonly string[];
+  /** Height of the cursor after the pass. */
+  readonly height: number | null;
+  readonly blocksRead: number;
+  /** All that the node knew at the pass's beginning has been recorded. */
+  readonly caughtUp: boolean;
+  /** There is more to read at once. */
+  readonly more: boolean;
+  /** The node has fewer blocks than were read from it (restored, or still syncing): what it does not show may exist all the same. */
+  readonly behind: boolean;
+};
+
+export const STANDBY: PassResult = {
+  role: 'standby',
+  state: null,
+  reason: null,
+  alarms: [],
+  height: null,
+  blocksRead: 0,
+  caughtUp: false,
+  more: false,
+  behind: false,
+};
+
+type Ready = Extract<NodeCondition, { state: 'ready' }>;
+
+export function passResult(condition: NodeCondition, part: Partial<PassResult>): PassResult {
+  const reason = condition.state === 'ready' ? null : condition.reason;
+  return {
+    role: 'watching',
+    state: condition.state,
+    reason,
+    alarms: alarmsOf(condition),
+    height: null,
+    blocksRead: 0,
+    caughtUp: false,
+    more: false,
+    behind: false,
+    ...part,
+  };
+}
+
+export function behindReason(node: { readonly height: number | null }, read: { readonly height: number | null }): string {
+  return `behind what was read: node ${node.height}, read ${read.height}`;
+}
+
+export function isContested(condition: NodeCondition): boolean {
+  return condition.state === 'ready' && condition.agreement?.state === 'contested';
+}
+
+export function alarmsOf(condition: NodeCondition): string[] {
+  if (condition.state !== 'ready') return [];
+  const { agreement, others = [] } = condition;
+  return [...(agreement?.state === 'contested' ? [`the nodes contradict each other: ${agreement.reason}`] : []), ...others];
+}
+
+/** The node's trouble that a call of the port threw (outside/utxo/node/trouble), or null for any other error. */
+export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null {
+  if (!(error instanceof Error) || error.name !== 'NodeTrouble') return null;
+  const { state } = error as Error & { state: Exclude<NodeCondition['state'], 'ready'> };
+  return { state, reason: error.message, height: null };
+}

@@ -1,0 +1,235 @@
+// Compares the coins that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
+// were put back together have both forgotten what they paid since: only the chain still shows it. It looks for coins that something
+// unknown spends, for coins at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
+// that nothing was signed for.
+import { setImmediate } from 'node:timers/promises';
+import type { UtxoCode } from '../../core/currency.ts';
+import type { ChainPort, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
+import type { Context } from '../../flow/context.ts';
+import { ownership } from '../../flow/payouts/batches.ts';
+import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { nextOwnIndex } from '../../store/payouts/batches.ts';
+import {
+  believedUnspent,
+  blocksAbove,
+  checkedHeight,
+  knownOwnScripts,
+  openMovements,
+  paysPayout,
+  saveChecked,
+  signedHere,
+  type UnknownMovement,
+  type UnsignedPayout,
+  unsignedPayouts,
+} from '../../store/payouts/unknown-movements.ts';
+import { portOf } from '../chain/context.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+
+/** Coins that are compared, the largest first: batches spend large ones before small ones. */
+const MOST_COINS = 5_000;
+/** Each is derived again, which takes 0.05 ms. */
+const DERIVED_AT_ONCE = 200;
+/** Blocks that are read again at most; before them only the coins tell. */
+const MOST_BLOCKS = 2_016;
+/** Blocks below the last comparison that are read again: a reorganisation may have replaced them. */
+const MARGIN = 10;
+/** After so long the driver goes on with what was signed; the blocks that are left are read at its next pass. */
+const READS_WITHIN_MS = 2_000;
+/** Addresses of our own after the last that was given out: one is used with each batch. */
+const NEXT_ADDRESSES = 200;
+const IN_MEMPOOL_AT_ONCE = 2_000;
+/** So often coins are compared again while payouts are made, and while something is not explained. */
+const AGAIN_MS = 600_000;
+const UNRESOLVED_AGAIN_MS = 15_000;
+
+export type CoinCheck = {
+  /** Whether everything that left was known since the start, or since something was forgotten. */
+  hasPassed(): boolean;
+  /** What must be known before anything new is signed; null = everything that left is known. */
+  trouble(): Promise<Trouble | null>;
+  /** What was compared may be wrong now: the database was replaced, or the signer has forgotten something. */
+  forget(): void;
+};
+
+/** `isFound`: something has left that nobody here knows; otherwise the look itself must wait. */
+export type Trouble = { readonly what: string; readonly isFound: boolean };
+
+export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
+  const port = portOf(ctx, currency);
+  let passedAtMs: number | null = null;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whether the mempool was compared since the start: later every transaction of ours is known before it is sent. */
+  let isFirst = true;
+  /** What the blocks up to this height have shown already. */
+  let read: { height: number; readonly found: Found[] } | null = null;
+
+  async function trouble(): Promise<Trouble | null> {
+    if (passedAtMs !== null && performance.now() - passedAtMs < AGAIN_MS) return null;
+    const open = await unresolved();
+    if (open !== null && performance.now() - lookedAtMs < UNRESOLVED_AGAIN_MS) return open;
+    try {
+      const wait = await look();
+      if (wait !== null) return open ?? { what: wait, isFound: false };
+    } catch (error) {
+      const said = troubleOf(error);
+      if (said === null) throw error;
+      return open ?? { what: `our coins cannot be compared with the chain: ${said.reason}`, isFound: false };
+    }
+    lookedAtMs = performance.now();
+    const still = await unresolved();
+    if (still === null) passedAtMs = lookedAtMs;
+    return still;
+  }
+
+  async function unresolved(): Promise<Trouble | null> {
+    const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);
+    if (open.length === 0) return null;
+    return { what: `${open.map(({ finding }) => finding).join('; ')} (bursar payout recover)`, isFound: true };
+  }
+
+  /** @returns why the look must wait; null = it was made */
+  async function look(): Promise<string | null> {
+    const { generation } = ctx.db.identity;
+    const key = await spendingKey(ctx.db, currency);
+    if (key === null) return null;
+    const cursor = await readCursor(ctx.db, currency);
+    if (cursor === null || !(await isAtTip(port, cursor))) return 'our coins are compared when the chain was read to its end';
+    const wanted = await wantedOf(ctx, key);
+    if (wanted.coins.length === 0 && wanted.payouts.length === 0) {
+      return saved(generation, cursor.height);
+    }
+    const spent = await port.spentOf(wanted.coins);
+    const before = await checkedHeight(ctx.db, currency);
+    read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - MOST_BLOCKS), found: [] };
+    const began = performance.now();
+    for (const block of await blocksAbove(ctx.db, currency, read.height)) {
+      if (performance.now() - began > READS_WITHIN_MS)
+        return `our coins are compared with the chain: block ${read.height} of ${cursor.height}`;
+      const { touched } = await port.readBlock(block.hash, wanted.watch);
+      read.found.push(...touched.map((facts) => ({ facts, blockHash: block.hash })));
+      read.height = block.height;
+    }
+    const found = [...read.found];
+    if (isFirst || spent.length > 0) found.push(...(await inMempool(port, wanted.watch)));
+    if (!(await isAtTip(port, cursor))) return 'our coins are compared when the chain rests';
+    // blocks that a reorganisation may remove are read again
+    read = null;
+    const unknown = await judge(ctx, { currency, wanted, spent, found });
+    await recordUnknown(ctx, currency, unknown);
+    if (unknown.movements.length > 0) return null;
+    isFirst = false;
+    return saved(generation, cursor.height);
+  }
+
+  /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
+  async function saved(generation: number, height: number): Promise<string | null> {
+    if (generation !== ctx.db.identity.generation) return 'our coins are compared with the database that is there now';
+    await saveChecked(ctx.db, currency, height);
+    return null;
+  }
+
+  return {
+    trouble,
+    hasPassed: () => passedAtMs !== null,
+    forget() {
+      passedAtMs = null;
+      read = null;
+      isFirst = true;
+    },
+  };
+}
+
+async function isAtTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<boolean> {
+  const condition = await port.condition();
+  return condition.state === 'ready' && condition.height === cursor.height && condition.hash === cursor.hash;
+}
+
+type Wanted = {
+  readonly coins: readonly Outpoint[];
+  readonly payouts: readonly UnsignedPayout[];
+  /** Scripts (hex) of our own that were not given out. */
+  readonly next: ReadonlySet<string>;
+  readonly watch: WatchList;
+};
+
+async function wantedOf(ctx: Context, key: StoredKey): Promise<Wanted> {
+  const { currency, xpub } = key;
+  const coins = await coinsOfKey(ctx, key);
+  const payouts = await unsignedPayouts(ctx.db, currency);
+  const deriver = ctx.ports.addresses.ownOf(currency, xpub);
+  const first = await nextOwnIndex(ctx.db, key.id);
+  const next = Array.from({ length: NEXT_ADDRESSES }, (_, n) => Buffer.from(deriver.derive(first + n).script));
+  const scripts = [...next, ...payouts.map(({ script }) => Buffer.from(script, 'hex'))];
+  return {
+    coins,
+    payouts,
+    next: new Set(next.map((script) => script.toString('hex'))),
+    watch: { ...watchOnly(scripts), ...createOutpointSet(coins) },
+  };
+}
+
+/** The coins whose key really is the signer's: those of an imported key are spent by whoever has it. */
+async function coinsOfKey(ctx: Context, key: StoredKey): Promise<Outpoint[]> {
+  const all = await believedUnspent(ctx.db, key.currency, MOST_COINS);
+  const isOurs = ownership(ctx, key);
+  const coins: Outpoint[] = [];
+  for (let at = 0; at < all.length; at += DERIVED_AT_ONCE) {
+    coins.push(...all.slice(at, at + DERIVED_AT_ONCE).filter(isOurs));
+    await setImmediate();
+  }
+  return coins;
+}
+
+type Found = { readonly facts: TransactionFacts; readonly blockHash: string | null };
+
+async function inMempool(port: ChainPort, watch: WatchList): Promise<readonly Found[]> {
+  const listed = await port.mempool();
+  const found: Found[] = [];
+  for (let at = 0; at < listed.length; at += IN_MEMPOOL_AT_ONCE) {
+    const { touched } = await port.readMempoolTransactions(listed.slice(at, at + IN_MEMPOOL_AT_ONCE), watch);
+    found.push(...touched.map((facts) => ({ facts, blockHash: null })));
+  }
+  return found;
+}
+
+type Evidence = {
+  readonly currency: UtxoCode;
+  readonly wanted: Wanted;
+  readonly spent: readonly Outpoint[];
+  readonly found: readonly Found[];
+};
+
+/** What of all this nobody here has signed. Read again is what may have been written since the look began. */
+async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence) {
+  const ours = await signedHere(ctx.db, currency, [...new Set(found.map(({ facts }) => facts.txid))]);
+  const givenOut = await knownOwnScripts(ctx.db, currency, [...wanted.next]);
+  const movements: UnknownMovement[] = [];
+  const payoutIds = new Set<string>();
+  const explained = new Set<string>();
+  for (const { facts, blockHash } of found) {
+    const { txid, spends, outputs } = facts;
+    for (const { txid: from, vout } of spends) explained.add(`${from}:${vout}`);
+    if (ours.has(txid)) continue;
+    const paid = wanted.payouts.filter((payout) => outputs.some((output) => paysPayout(output, payout)));
+    for (const { id } of paid) payoutIds.add(id);
+    const hasChange = outputs.some(({ script }) => wanted.next.has(script) && !givenOut.has(script));
+    // whoever pays the destination of a payout himself holds up that payout only
+    if (spends.length === 0 && !hasChange) continue;
+    const what = spends.length > 0 ? 'spends coins of ours' : 'pays an address of ours that was never given out';
+    const pays = paid.length === 0 ? '' : ` and pays what ${paid.map(({ id }) => id).join(', ')} ask for`;
+    movements.push({ currency, txid, blockHash, finding: `transaction ${txid} ${what}${pays}, and was not signed here` });
+  }
+  const nobody = spent.filter(({ txid, vout }) => !explained.has(`${txid}:${vout}`));
+  const still = new Set((await believedUnspent(ctx.db, currency, MOST_COINS)).map(({ txid, vout }) => `${txid}:${vout}`));
+  for (const coin of nobody.map(({ txid, vout }) => `${txid}:${vout}`).filter((coin) => still.has(coin)))
+    movements.push({
+      currency,
+      txid: null,
+      blockHash: null,
+      finding: `coin ${coin} is spent, and nothing was found that spends it`,
+    });
+  return { movements, payoutIds: [...payoutIds] };
+}

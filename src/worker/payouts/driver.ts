@@ -1,0 +1,300 @@
+// Drives the payouts of one chain of Bitcoin's family: forms batches, has them signed, stores each signature before it is sent, sends the same
+// bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
+// run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
+import type { UtxoCode } from '../../core/currency.ts';
+import { replacementRate } from '../../core/payouts/outgoing-fees.ts';
+import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
+import type { SignedTransaction, TransactionToSign } from '../../core/signer-wire.ts';
+import type { Context } from '../../flow/context.ts';
+import {
+  type Formed,
+  formBatch,
+  MOST_PAYEES,
+  priced,
+  signingRequest,
+  TOO_MANY_COINS,
+  WAITING_FOR,
+} from '../../flow/payouts/batches.ts';
+import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
+import { progress, storeSigned } from '../../flow/payouts/progress.ts';
+import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
+import { markSent } from '../../store/payouts/attempts.ts';
+import {
+  type Attempt,
+  type Batch,
+  endLease,
+  leaseBatch,
+  raiseLease,
+  readBatch,
+  setBatchTrouble,
+} from '../../store/payouts/batch-rows.ts';
+import { lastBatchAt } from '../../store/payouts/batches.ts';
+import { readFeeRate } from '../../store/payouts/fee-rates.ts';
+import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
+import { portOf } from '../chain/context.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import { createFeeAsking } from './fee-asking.ts';
+import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
+import { isForgotten, searchSpends } from './spend-search.ts';
+
+/** Asks the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
+export type Signing = {
+  sign(request: TransactionToSign): Promise<SignedTransaction>;
+  /** What was signed after a number of the signer's, or for a batch, oldest first; `more` when there is more. */
+  signed(asked: {
+    readonly after: number;
+    readonly batchId?: string;
+  }): Promise<{ readonly transactions: readonly SignedTransaction[]; readonly more: boolean }>;
+};
+
+export type PayoutDriver = {
+  /** Asks the node now and then what a transaction costs. */
+  askFee(): Promise<void>;
+  /** One pass over everything that is due. */
+  pass(may: Pass): Promise<void>;
+};
+export type Pass = {
+  /** Payouts wait for a batch. */
+  readonly isQueued: boolean;
+  /** Everything that has left is known: a batch may get its first signature. */
+  readonly signsNew: boolean;
+};
+
+/**
+ * After this long another worker takes a batch over whose worker died. One that is only slow loses nothing: what it stores under an older
+ * epoch is refused, and whoever comes next gets the same bytes from the signer.
+ */
+const LEASE_MS = 20_000;
+/** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
+const TOGETHER_MS = 10_000;
+const RESEND_MS = 600_000;
+/** An unconfirmed transaction is replaced when its batch has waited so long, each next one as much later, and today's fee is above its own. */
+const REPLACE_AFTER_MS = 1_800_000;
+const RETRY_MS = 15_000;
+const SEARCH_MS = 60_000;
+/** One in a block is looked at so often until it is final. */
+const MINED_LOOK_MS = 60_000;
+
+/** What has just become so when a process dies there: in the order of a payout's way. */
+export const DRIVER_STEPS = ['queued', 'reserved', 'signed', 'stored', 'sent', 'marked', 'seen', 'completed', 'final'] as const;
+export type PayoutDriverStep = (typeof DRIVER_STEPS)[number];
+
+export type DriverOptions = {
+  readonly signing: Signing;
+  /** Names this worker in leases. */
+  readonly owner: string;
+  /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
+  readonly reached?: (step: PayoutDriverStep) => Promise<void>;
+  readonly onTrouble: (what: string) => void;
+};
+
+/** Nothing was signed: by a rule of the signer (its message), or because a coin is gone (null). */
+type Refused = { readonly refusal: string | null };
+
+/** @throws when no node is configured for the currency */
+export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
+  const port = portOf(ctx, currency);
+  const { clock } = ctx.ports;
+  const reached = options.reached ?? (async () => undefined);
+  /** After a refusal: payees of the next batch at most, and when it is formed at the earliest. */
+  let mostPayees = MOST_PAYEES;
+  let formAgainMs = Number.NEGATIVE_INFINITY;
+
+  /** Payouts wait a little for others, so that one transaction pays many of them. */
+  async function isTimeToForm(): Promise<boolean> {
+    const nowMs = clock.now();
+    if (nowMs < formAgainMs && formAgainMs <= nowMs + SEARCH_MS) return false;
+    // the half of what was refused is tried at once
+    if (mostPayees < MOST_PAYEES) return true;
+    const last = await lastBatchAt(ctx.db, currency);
+    return last === null || nowMs - last >= TOGETHER_MS || nowMs < last;
+  }
+
+  async function drive(batchId: string, signsNew: boolean): Promise<void> {
+    const batch = await readBatch(ctx.db, batchId, { lock: false });
+    if (batch === null) return;
+    const again = await work(batch, signsNew);
+    await endLease(ctx.db, batch.id, batch.leaseEpoch, again === null ? null : clock.now() + again);
+  }
+
+  /** @returns in how many milliseconds it is looked at again; null = when the chain shows something new of it */
+  async function work(batch: Batch, signsNew: boolean): Promise<number | null> {
+    if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
+    const forgotten = await reachable(() => isForgotten(ctx, port, batch));
+    if (forgotten !== false) return forgotten === null ? RETRY_MS : SEARCH_MS;
+    if (batch.inputs.some((input) => input.spentBy !== null)) await reached('seen');
+    const how = await progress(ctx, batch.id);
+    if (how === 'confirmed') await reached('completed');
+    if (how === 'final') await reached('final');
+    if (how === 'final' || how === 'failed' || how === 'displaced') return null;
+    const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
+    if (now.state === 'final' || now.state === 'dead') return null;
+    if (how === 'unagreed') return RETRY_MS;
+    // a block decides, and says nothing when it makes one final
+    if (now.attempts.some((attempt) => attempt.height !== null)) return MINED_LOOK_MS;
+    return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
+  }
+
+  async function signFirst(batch: Batch): Promise<number | null> {
+    // whoever has waited for the signer may owe something by now
+    if (await mustNotLeave(ctx.db, batch.id)) return giveUp(batch, null);
+    const signed = await sign(batch, 1, batch.feeRate);
+    if (signed === null) return RETRY_MS;
+    if ('refusal' in signed) return giveUp(batch, signed.refusal);
+    mostPayees = Math.min(MOST_PAYEES, mostPayees * 2);
+    const stored = await readBatch(ctx.db, batch.id, { lock: false });
+    return stored === null ? null : sendNewest(stored, true);
+  }
+
+  /** Signs and stores; null when it is not known whether the signer has signed: the same request gets the same bytes later. */
+  async function sign(batch: Batch, number: number, rate: bigint): Promise<SignedTransaction | Refused | null> {
+    const selection = priced(batch, rate);
+    if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
+    const previous = await previousOf(batch);
+    if (previous === null) return null;
+    // no block has a coin of it any more: where nothing was signed, other coins pay
+    if (previous === 'gone') return { refusal: null };
+    try {
+      const signed = await options.signing.sign({ ...signingRequest(batch, number, selection), ...previous });
+      await reached('signed');
+      await storeSigned(ctx, signed, { epoch: batch.leaseEpoch, feeRate: rate });
+      await reached('stored');
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return signed;
+    } catch (error) {
+      const { fault, message } = error as { fault?: string; message: string };
+      if (fault === undefined) throw error;
+      options.onTrouble(`batch ${batch.id}: the signer ${fault === 'refused' ? 'refuses' : 'does not answer'}: ${message}`);
+      await setBatchTrouble(ctx.db, batch.id, message);
+      return fault === 'refused' ? { refusal: message } : null;
+    }
+  }
+
+  /** What the signer needs besides; null when it cannot be had now. */
+  async function previousOf(batch: Batch): Promise<Pick<TransactionToSign, 'previous'> | 'gone' | null> {
+    if (!needsPrevious(currency)) return {};
+    try {
+      const previous = await readPreviousTransactions(ctx, port, batch.id);
+      return previous === null ? 'gone' : { previous };
+    } catch (error) {
+      const trouble = troubleOf(error);
+      if (trouble === null) throw error;
+      options.onTrouble(`batch ${batch.id}: what made its coins cannot be read`);
+      return null;
+    }
+  }
+
+  /**
+   * Gives a reservation up. A refusal says that nothing was signed now; an earlier request may have been signed and its answer lost, or may
+   * still be on its way. So the lease is raised first: nothing is signed under the old one any more, and what the signer names then is all.
+   * @param refusal null when the signer did not refuse
+   */
+  async function giveUp(batch: Batch, refusal: string | null): Promise<number | null> {
+    const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
+    if (epoch === null) return null;
+    const restored = await restore(batch);
+    if (restored === 0) afterRefusal(batch, refusal, await giveUpUnsignedBatch(ctx, batch, epoch, refusal));
+    await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
+    return null;
+  }
+
+  /** Of several payouts the half is tried next, until the one that is refused is alone. */
+  function afterRefusal({ payouts }: Batch, refusal: string | null, isGivenUp: boolean): void {
+    const kind = refusal === null || !isGivenUp ? null : refusalKind(refusal);
+    if (kind === 'later') formAgainMs = clock.now() + SEARCH_MS;
+    const next = payouts.length > 1 ? Math.ceil(payouts.length / 2) : mostPayees * 2;
+    if (kind === 'payout') mostPayees = Math.min(MOST_PAYEES, next);
+  }
+
+  /** Writes what the signer has signed for a batch back; returns how many it names, null when it does not answer. */
+  async function restore(batch: Batch): Promise<number | null> {
+    try {
+      const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
+      for (const signed of transactions) await restoreSignature(ctx, signed);
+      return transactions.length;
+    } catch (error) {
+      const { fault, message } = error as { fault?: string; message: string };
+      if (fault === undefined) throw error;
+      options.onTrouble(`batch ${batch.id}: the signer cannot be asked what it has signed: ${message}`);
+      return null;
+    }
+  }
+
+  /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. The older one is sent again meanwhile. */
+  async function replaceIfSlow(batch: Batch): Promise<number | null> {
+    const newest = batch.attempts.at(-1) as Attempt;
+    const estimate = await readFeeRate(ctx.db, currency);
+    // not since it was sent last: it is sent again all the time
+    const isSlow = clock.now() - batch.createdAtMs >= REPLACE_AFTER_MS * newest.number;
+    if (estimate === null || !isSlow || estimate <= batch.feeRate) return null;
+    const rate = replacementRate(currency, batch.feeRate, estimate);
+    if (priced(batch, rate) === null) return null;
+    const signed = await sign(batch, newest.number + 1, rate);
+    // its answer was lost, and today's fee is another one: what was signed counts
+    if (signed !== null && 'refusal' in signed && refusedRule(signed.refusal ?? '') === 'number') await restore(batch);
+    const stored = await readBatch(ctx.db, batch.id, { lock: false });
+    if (stored === null) return null;
+    const isNew = stored.attempts.length > batch.attempts.length;
+    return Math.min(await sendNewest(stored, isNew), isNew ? RESEND_MS : RETRY_MS);
+  }
+
+  /** Sends the newest bytes, never others; what a node answers decides when they are sent again, and nothing else. */
+  async function sendNewest(batch: Batch, atOnce: boolean): Promise<number> {
+    const newest = batch.attempts.at(-1);
+    // another worker has leased it meanwhile, and nothing was stored
+    if (newest === undefined) return RETRY_MS;
+    const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
+    if (left > 0 && left <= RESEND_MS) return left;
+    const answer = await reachable(() => port.send(newest.raw));
+    await reached('sent');
+    if (answer === null) return RETRY_MS;
+    // in a block that was read before we watched for it: a database that was restored may have forgotten what it waited for
+    if (answer.state === 'mined' || answer.state === 'inputs_missing') await searchSpends(ctx, port, batch);
+    if (!('reason' in answer)) {
+      await markSent(ctx.db, newest.id, clock.now());
+      await reached('marked');
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return RESEND_MS;
+    }
+    options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
+    await setBatchTrouble(ctx.db, batch.id, answer.reason);
+    return SEARCH_MS;
+  }
+
+  /** Null when the node cannot be used: nothing is known then. */
+  async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
+    try {
+      return await asked();
+    } catch (error) {
+      if (troubleOf(error) === null) throw error;
+      return null;
+    }
+  }
+
+  async function form(): Promise<void> {
+    await reached('queued');
+    const rate = await readFeeRate(ctx.db, currency);
+    const formed: Formed | { readonly outcome: 'no_fee' } =
+      rate === null ? { outcome: 'no_fee' } : await formBatch(ctx, currency, rate, mostPayees);
+    if ('tooLarge' in formed) options.onTrouble(`${formed.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_COINS}`);
+    if (formed.outcome === 'formed') await reached('reserved');
+    const why = WAITING_FOR[formed.outcome];
+    if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
+  }
+
+  return {
+    askFee: createFeeAsking(ctx, port),
+    async pass({ isQueued, signsNew }) {
+      if (isQueued && signsNew && (await isTimeToForm())) await form();
+      const seen: string[] = [];
+      for (;;) {
+        const nowMs = clock.now();
+        const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
+        const id = await leaseBatch(ctx.db, lease);
+        if (id === null) return;
+        seen.push(id);
+        await drive(id, signsNew);
+      }
+    },
+  };
+}

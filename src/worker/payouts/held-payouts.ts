@@ -1,0 +1,40 @@
+// The job that looks at payouts that wait: it lets those go on whose reason has ended, oldest first and each by itself, and stops queued ones
+// while payouts are stopped or whose merchant owes something now. Any number of workers may run it: the row lock of each payout decides who is first.
+import type { Context } from '../../flow/context.ts';
+import { reconsiderPayout } from '../../flow/payouts/holds.ts';
+import { payoutsToReconsider, type ToReconsider } from '../../store/payouts/hold-facts.ts';
+import { HELD_JOB } from '../../store/payouts/payouts.ts';
+import type { Job } from '../loop.ts';
+
+/** What a verdict, a cancel or a cleared breaker lets go on wakes it at once; blocks that make credits final, and clocks, are found by this. */
+const LOOK_MS = 15_000;
+const AT_ONCE = 200;
+
+/** @param onTrouble called for a payout that cannot be looked at; the others go on */
+export function createHeldPayouts(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Job {
+  return { name: HELD_JOB, everyMs: LOOK_MS, urgent: true, run: () => pass(ctx, onTrouble) };
+}
+
+async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Promise<boolean> {
+  // of a merchant's balance: the least that still waits for its credits; what takes as much of it waits too
+  const tooMuch = new Map<string, bigint>();
+  for (let after: ToReconsider | null = null; ; ) {
+    const found: readonly ToReconsider[] = await payoutsToReconsider(ctx.db, {
+      limit: AT_ONCE,
+      after,
+      nowMs: ctx.ports.clock.now(),
+    });
+    for (const payout of found) {
+      const balance = `${payout.merchantId} ${payout.currency}`;
+      const least = tooMuch.get(balance);
+      if (payout.isNotFinal && least !== undefined && payout.holds >= least) continue;
+      try {
+        if (!(await reconsiderPayout(ctx, payout.id)) && payout.isNotFinal) tooMuch.set(balance, payout.holds);
+      } catch (error) {
+        onTrouble(payout.id, error);
+      }
+    }
+    after = found.at(-1) ?? null;
+    if (found.length < AT_ONCE) return false;
+  }
+}

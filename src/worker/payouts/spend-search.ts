@@ -1,0 +1,61 @@
+// Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
+import { minus } from '../../core/money.ts';
+import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
+import type { Context } from '../../flow/context.ts';
+import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
+import { blocksSince, hashesDown, isInChain } from '../../store/chain/blocks.ts';
+import type { Batch } from '../../store/payouts/batch-rows.ts';
+import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
+import { paysPayout } from '../../store/payouts/unknown-movements.ts';
+import type { ChainContext } from '../chain/context.ts';
+import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+
+/** A block's own date may be up to two hours before the time at which it was mined. */
+const EARLIER_MS = 2 * 3_600_000;
+
+/** Reads the blocks since the batch was made once more, and records what spends its inputs and what came back as change. */
+export async function searchSpends(ctx: ChainContext, port: ChainPort, batch: Batch): Promise<void> {
+  const watch = { ...watchOnly(batch.changeScript === null ? [] : [batch.changeScript]), ...createOutpointSet(batch.inputs) };
+  const sinceMs = Math.min(batch.createdAtMs, ...batch.attempts.map((attempt) => attempt.signedAtMs)) - EARLIER_MS;
+  for (const block of await blocksSince(ctx.db, port.currency, sinceMs)) {
+    const { touched } = await port.readBlock(block.hash, watch);
+    if (touched.length > 0) await record(ctx, port, block, touched);
+  }
+}
+
+async function record(
+  ctx: ChainContext,
+  { currency }: ChainPort,
+  block: { readonly height: number; readonly hash: string },
+  touched: readonly TransactionFacts[],
+): Promise<void> {
+  await ctx.db.transaction(async (sql) => {
+    if (await isInChain(sql, currency, block)) await recordOutgoing(sql, currency, block, touched, new Set());
+  });
+}
+
+/**
+ * Whether a transaction that nobody here knows spends inputs of a batch and pays its payees: a replacement that database and signer have both
+ * forgotten. It is recorded, and nothing follows for the payouts before an operator has decided: they are paid, and must not fail.
+ */
+export async function isForgotten(ctx: Context, port: ChainPort, batch: Batch): Promise<boolean> {
+  const { currency } = port;
+  const ours = new Set(batch.attempts.map(({ txid }) => txid));
+  const taken = batch.inputs.find(({ spentBy }) => spentBy !== null && !ours.has(spentBy));
+  if (taken === undefined || taken.spentHeight === null) return false;
+  const [block] = await hashesDown(ctx.db, currency, taken.spentHeight, 1);
+  if (block === undefined) return false;
+  const watch = { ...watchOnly(batch.payouts.map(({ script }) => script)), ...createOutpointSet(batch.inputs) };
+  const { touched } = await port.readBlock(block.hash, watch);
+  const outputs = touched.find(({ txid }) => txid === taken.spentBy)?.outputs ?? [];
+  const paid = batch.payouts.filter(({ id, script, amount, feeMax, reimburses }) => {
+    const least = reimburses === null ? amount : minus(amount, feeMax);
+    const payout = { id, script: script.toString('hex'), amount, least, reimburses };
+    return outputs.some((output) => paysPayout(output, payout));
+  });
+  if (paid.length === 0) return false;
+  const finding = `transaction ${taken.spentBy} spends coins of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
+  const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };
+  await recordUnknown(ctx, currency, { movements: [movement], payoutIds: [] });
+  return true;
+}

@@ -1,0 +1,171 @@
+// Reads every chain a second time, at final depth and independently of what the watchers recorded: it records what our addresses received
+// there, and the audit compares that with payments and ledger.
+
+import type { BlockRef } from '../../core/block-ref.ts';
+import { finalDepth } from '../../core/confirmations.ts';
+import type { UtxoCode } from '../../core/currency.ts';
+import type { BlockFacts, ChainPort } from '../../core/ports.ts';
+import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
+import {
+  addReceipts,
+  beginReconciled,
+  type Receipt,
+  type Reconciled,
+  readReconciled,
+  reconciledDown,
+  rewindReconciled,
+  setReconciledTrouble,
+} from '../../store/chain/receipts.ts';
+import { ownersOf } from '../../store/chain/script-owners.ts';
+import type { ChainContext } from '../chain/context.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import { heights, readAhead } from '../chain/read-ahead.ts';
+import { watchOnly } from '../chain/watch-list.ts';
+import { createCollector } from './block-collector.ts';
+
+export type ReconcileResult = {
+  readonly blocksRead: number;
+  /** Up to this height the chain was read a second time; null before the first watcher has begun. */
+  readonly height: number | null;
+  /** There is more to read at once. */
+  readonly more: boolean;
+  /** Why it could not go on; null when it could. */
+  readonly trouble: string | null;
+  /** The node answers but cannot be read for this (pruned, wrong answers): an operator must know. */
+  readonly unread: boolean;
+};
+
+const BLOCKS_AT_ONCE = 200;
+const PAGE = 50;
+
+/** Continues where the last reading ended, for a limited number of blocks. Trouble with the node is in the result. */
+export async function reconcile(
+  ctx: ChainContext,
+  currency: UtxoCode,
+  options: { readonly limit?: number } = {},
+): Promise<ReconcileResult> {
+  const port = ctx.ports.chains.get(currency);
+  if (port === undefined)
+    return { blocksRead: 0, height: null, more: false, trouble: `no node is configured for ${currency}`, unread: false };
+  const nowMs = ctx.ports.clock.now();
+  await beginReconciled(ctx.db, currency, nowMs);
+  const [cursor, begun] = [await readCursor(ctx.db, currency), await readReconciled(ctx.db, currency)];
+  if (cursor === null || begun === null) return { blocksRead: 0, height: null, more: false, trouble: null, unread: false };
+  let at = begun;
+  let blocksRead = 0;
+  try {
+    const condition = await port.condition();
+    if (condition.state !== 'ready')
+      return { blocksRead, height: at.height, more: false, trouble: condition.reason, unread: false };
+    at = await ontoBestChain(ctx, port, at);
+    const deep = Math.min(cursor.height, condition.height) - finalDepth(currency).depth + 1;
+    const last = Math.min(deep, at.height + (options.limit ?? BLOCKS_AT_ONCE));
+    for await (const block of blocksAfter(ctx, port, at, last)) {
+      const after = at;
+      await ctx.db.transaction((sql) => addReceipts(sql, currency, { after, block, receipts: block.receipts, atMs: nowMs }));
+      at = { ...at, height: block.height, hash: block.hash };
+      blocksRead++;
+    }
+    if (at.trouble !== null && (blocksRead > 0 || at.height >= deep)) await setReconciledTrouble(ctx.db, currency, null);
+    return { blocksRead, height: at.height, more: at.height < deep && blocksRead > 0, trouble: null, unread: false };
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null && !(error instanceof CursorMoved)) throw error;
+    const unread = trouble?.state === 'pruned' || trouble?.state === 'bad_answer';
+    if (unread && trouble !== null && trouble.reason !== at.trouble) await setReconciledTrouble(ctx.db, currency, trouble.reason);
+    return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
+  }
+}
+
+/**
+ * Deletes what was found above a height (default: everything) and begins there again, at the block that the node reports. Nothing is
+ * deleted when the node cannot give the first block to be read.
+ * @throws NodeTrouble, CursorMoved
+ */
+export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
+  const port = ctx.ports.chains.get(currency);
+  const begun = await readReconciled(ctx.db, currency);
+  if (port === undefined || begun === null) return;
+  const at = fromHeight === null ? begun : await ontoBestChain(ctx, port, begun);
+  const height = Math.min(at.height, fromHeight ?? at.fromHeight);
+  const hash = await port.hashAt(height);
+  if (hash === null) throw new CursorMoved(`the node of ${currency} has no block ${height}`);
+  const first = await port.hashAt(height + 1);
+  if (first !== null) await port.readBlock(first, watchOnly([]));
+  await ctx.db.transaction((sql) => rewindReconciled(sql, currency, { height, hash }, ctx.ports.clock.now()));
+}
+
+/** After a reorganisation deeper than the final depth: goes back to where the node's branch leaves what was read here. */
+async function ontoBestChain(ctx: ChainContext, port: ChainPort, at: Reconciled): Promise<Reconciled> {
+  const there = await port.hashAt(at.height);
+  if (there === at.hash) return at;
+  if (there === null) throw new CursorMoved(`the node of ${port.currency} is behind the second reading`);
+  const to = (await lastShared(ctx, port, at.height - 1)) ?? (await beforeAll(port, at));
+  await ctx.db.transaction((sql) => rewindReconciled(sql, port.currency, to, ctx.ports.clock.now()));
+  return { ...at, fromHeight: Math.min(at.fromHeight, to.height), ...to };
+}
+
+/**
+ * The highest block that was read here and is on the node's chain; null when none of the kept ones is. The watchers' blocks cannot be used:
+ * they already hold the new branch.
+ */
+async function lastShared(ctx: ChainContext, port: ChainPort, fromHeight: number): Promise<BlockRef | null> {
+  for (let height = fromHeight; ; ) {
+    const page = await reconciledDown(ctx.db, port.currency, height, PAGE);
+    for (const own of page) if ((await port.hashAt(own.height)) === own.hash) return own;
+    const lowest = page.at(-1);
+    if (lowest === undefined) return null;
+    height = lowest.height - 1;
+  }
+}
+
+/** Everything is read again, including the first block, in which nothing was searched before: it may have been replaced as well. */
+async function beforeAll(port: ChainPort, at: Reconciled): Promise<BlockRef> {
+  const height = Math.max(0, at.fromHeight - 1);
+  const hash = await port.hashAt(height);
+  if (hash === null) throw new CursorMoved(`the node of ${port.currency} has no block ${height}`);
+  return { height, hash };
+}
+
+/** About what one receipt takes in memory. */
+const RECEIPT_BYTES = 300;
+
+type ReadBlock = { readonly height: number; readonly hash: string; readonly receipts: readonly Receipt[] };
+
+/** The blocks above `at` up to a height, a few read ahead; ends early where they do not follow each other. */
+async function* blocksAfter(ctx: ChainContext, port: ChainPort, at: Reconciled, last: number): AsyncGenerator<ReadBlock> {
+  let previous = at.hash;
+  const read = (height: number) => readReceipts(ctx, port, height);
+  const heldBytes = (block: Awaited<ReturnType<typeof read>>): number => (block?.receipts.length ?? 0) * RECEIPT_BYTES;
+  for await (const [, block] of readAhead(heights(at.height + 1, last), read, { currency: port.currency, heldBytes })) {
+    if (block === null || block.previousHash !== previous) return;
+    yield block;
+    previous = block.hash;
+  }
+}
+
+async function readReceipts(
+  ctx: ChainContext,
+  port: ChainPort,
+  height: number,
+): Promise<(ReadBlock & { previousHash: string }) | null> {
+  const hash = await port.hashAt(height);
+  if (hash === null) return null;
+  const collector = createCollector();
+  const { previousHash } = await port.readBlock(hash, collector.watch);
+  const owners = await ownersOf(ctx.db, collector.scripts());
+  if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
+  const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
+  return { height, hash, previousHash, receipts: receiptsOf(await port.readBlock(hash, watchOnly(scripts)), owners) };
+}
+
+function receiptsOf(block: BlockFacts, owners: ReadonlyMap<string, string>): Receipt[] {
+  return block.touched.flatMap(({ txid, coinbase, outputs }) =>
+    outputs.flatMap(({ vout, script, amountMinor }) => {
+      const transactionId = owners.get(script);
+      return transactionId === undefined || amountMinor <= 0n
+        ? []
+        : [{ txid, vout, amount: amountMinor, coinbase, transactionId }];
+    }),
+  );
+}

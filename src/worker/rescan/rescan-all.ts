@@ -1,0 +1,133 @@
+// `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
+// what is missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { ChainPort, NodeCondition } from '../../core/ports.ts';
+import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
+import { earlyAmong } from '../../store/chain/early-coins.ts';
+import { missingPayments } from '../../store/chain/payment-facts.ts';
+import { knownScripts } from '../../store/chain/script-owners.ts';
+import { spentOutpoints } from '../../store/chain/watched.ts';
+import type { ChainContext } from '../chain/context.ts';
+import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+import { createCollector } from './block-collector.ts';
+import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
+
+export type Rescanned = {
+  readonly fromHeight: number;
+  readonly toHeight: number;
+  readonly blocks: number;
+  /** What was not recorded, or not as the chain has it, by outpoint. */
+  readonly found: readonly FoundPayment[];
+  /** What the ledger has booked although no payment row exists: what the judge knew of it is in no block, so it is not touched. */
+  readonly lost: readonly LostPayment[];
+};
+export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
+export type LostPayment = FoundPayment & { readonly entry: string };
+
+/** The rescan cannot do what it was asked to; the message says why. */
+export class RescanRefused extends Error {}
+
+const TRIES = 50;
+
+/**
+ * @param options.onProgress called after each block
+ * @throws RescanRefused for a currency without a node, a height that was not read yet, a pruned or unfit node
+ */
+export async function rescan(
+  ctx: ChainContext,
+  currency: UtxoCode,
+  options: { readonly fromHeight: number; readonly onProgress?: (height: number, toHeight: number) => void },
+): Promise<Rescanned> {
+  const port = ctx.ports.chains.get(currency);
+  if (port === undefined) throw new RescanRefused(`no node is configured for ${currency}`);
+  const cursor = await readCursor(ctx.db, currency);
+  if (cursor === null) throw new RescanRefused(`no worker has read the chain of ${currency} yet: there is nothing to read again`);
+  refuseUnfit(currency, options.fromHeight, cursor.height, await port.condition());
+  const spent = createOutpointSet(await spentOutpoints(ctx.db, currency, options.fromHeight - 1));
+  const missed: MissedPayment[] = [];
+  for (let height = options.fromHeight; height <= cursor.height; height++) {
+    missed.push(...(await rescanBlock(ctx, port, height, spent)));
+    options.onProgress?.(height, cursor.height);
+  }
+  const blocks = cursor.height - options.fromHeight + 1;
+  return {
+    fromHeight: options.fromHeight,
+    toHeight: cursor.height,
+    blocks,
+    found: missed.filter(({ entry }) => entry === null),
+    lost: missed.flatMap(({ entry, ...one }) => (entry === null ? [] : [{ ...one, entry }])),
+  };
+}
+type MissedPayment = FoundPayment & { readonly entry: string | null };
+
+function refuseUnfit(currency: UtxoCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
+  if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
+  if (fromHeight > toHeight) {
+    throw new RescanRefused(
+      `${currency} was read up to block ${toHeight}: block ${fromHeight} and those after it are read by the worker`,
+    );
+  }
+  if (condition.height < toHeight) {
+    throw new RescanRefused(
+      `the node of ${currency} is at block ${condition.height} and behind what was read (${toHeight}): try again when it has caught up`,
+    );
+  }
+  if (condition.prunedBelow !== undefined && fromHeight < condition.prunedBelow) {
+    throw new RescanRefused(
+      `the node of ${currency} is pruned: it has no block below ${condition.prunedBelow}, so ${fromHeight} to ${condition.prunedBelow - 1} cannot be read; rescan from ${condition.prunedBelow}, or use a node that has them`,
+    );
+  }
+}
+
+async function rescanBlock(
+  ctx: ChainContext,
+  port: ChainPort,
+  height: number,
+  spent: ReturnType<typeof createOutpointSet>,
+): Promise<MissedPayment[]> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const collector = createCollector(spent);
+      const block = await readAgain(ctx, port, height, collector.watch);
+      if (block === null) throw new CursorMoved(`block ${height} of ${port.currency} is being replaced`);
+      const known = await knownScripts(ctx.db, collector.scripts());
+      if (known.length === 0 && !collector.spent()) return [];
+      return await recordMissing(ctx, port, block, known, spent);
+    } catch (error) {
+      // the watcher moved on meanwhile
+      if (!(error instanceof CursorMoved) || attempt === TRIES) throw error;
+    }
+  }
+}
+
+async function recordMissing(
+  ctx: ChainContext,
+  port: ChainPort,
+  block: KnownBlock,
+  known: readonly Buffer[],
+  spent: ReturnType<typeof createOutpointSet>,
+): Promise<MissedPayment[]> {
+  const { touched } = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
+  const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
+  const missing = await missingPayments(ctx.db, port.currency, { blockHash: block.hash, outputs });
+  const txids = new Set(missing.map((one) => one.txid));
+  const lost = new Set(missing.filter((one) => one.entry !== null).map((one) => `${one.txid}:${one.vout}`));
+  // also what spends the outputs of a payment: a lost double-spend may have gone unnoticed
+  await recordAgain(
+    ctx,
+    port,
+    block,
+    touched
+      .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0 || facts.unprotectedOutputs !== undefined)
+      .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
+  );
+  // an output that was there before its transaction was created is no payment that was missed
+  const noted = await earlyAmong(ctx.db, port.currency, missing);
+  const payments = missing.filter(({ txid, vout }) => !noted.has(`${txid}:${vout}`));
+  return payments.map(({ txid, vout, transactionId, entry }) => ({
+    outpoint: `${txid}:${vout}`,
+    transactionId,
+    height: block.height,
+    entry,
+  }));
+}

@@ -1,0 +1,129 @@
+// While our nodes of a chain contradict each other: a payment worth more than the limit waits, whichever rule would book it; everything
+// else continues, and only the booking waits.
+import { describe, expect, test } from 'vitest';
+import { START_HEIGHT } from '../../support/chain-truth.ts';
+import { HOUR, judgedTransaction, W } from '../../support/judged-transaction.ts';
+
+const LIMIT = 1_000_00n;
+const LARGE = { usd: 1_500_00n };
+
+describe('a contested chain', () => {
+  test('a price above the limit stays pending until the nodes agree, one at the limit is booked', () => {
+    for (const [usd, during] of [
+      [LIMIT + 1n, 'pending'],
+      [LIMIT, 'succeeded'],
+    ] as const) {
+      const judged = judgedTransaction({ usd });
+      judged.contest(LIMIT);
+      judged.pay();
+      judged.mine(6);
+      expect(judged.status).toBe(during);
+      judged.contest(null);
+      expect(judged.status).toBe('succeeded');
+    }
+  });
+
+  test('several payments of one price are one amount', () => {
+    const judged = judgedTransaction(LARGE);
+    judged.contest(LIMIT);
+    for (let i = 0; i < 3; i++) judged.pay({ amount: 5_000_00n });
+    judged.mine(6);
+    expect(judged.status).toBe('pending');
+    judged.contest(null);
+    expect(judged.status).toBe('succeeded');
+  });
+
+  test('suspense waits as well, and so does the acceptance of what lies there', () => {
+    const judged = judgedTransaction({ ...LARGE, latePolicy: 'review' });
+    judged.until(W + HOUR);
+    judged.contest(LIMIT);
+    judged.pay();
+    judged.mine(6);
+    expect([judged.status, judged.suspense()]).toEqual(['review', 0n]);
+    judged.contest(null);
+    expect(judged.suspense()).toBe(15_000_00n);
+    judged.contest(LIMIT);
+    expect(() => judged.accept()).toThrow(/contradict/);
+    judged.contest(null);
+    judged.accept();
+    expect(judged.status).toBe('succeeded');
+  });
+
+  test('a late payment above the limit is not accepted by policy meanwhile', () => {
+    const judged = judgedTransaction(LARGE);
+    judged.until(W + HOUR);
+    judged.pay();
+    judged.contest(LIMIT);
+    judged.mine(6);
+    expect(judged.status).toBe('review');
+    judged.contest(null);
+    expect(judged.status).toBe('succeeded');
+  });
+
+  test('the other chain is not held up, a payment without a rate is', () => {
+    const judged = judgedTransaction(LARGE);
+    judged.contest(LIMIT, 'LTC');
+    judged.pay();
+    judged.mine(6);
+    expect(judged.status).toBe('succeeded');
+    judged.rate(null, 'LTC');
+    judged.pay({ currency: 'LTC', amount: 10n });
+    judged.mine(12, 'LTC');
+    expect(judged.suspense('LTC')).toBe(0n);
+    judged.contest(null, 'LTC');
+    expect(judged.suspense('LTC')).toBe(10n);
+  });
+
+  test('a loss is taken back at once', () => {
+    const judged = judgedTransaction(LARGE);
+    judged.pay();
+    judged.mine(6);
+    judged.contest(LIMIT);
+    judged.reorg(6, 'dead');
+    expect(judged.status).toBe('review');
+  });
+});
+
+describe('a chain of which two nodes hold only a part', () => {
+  test('a price above the limit is booked at its required depth below the highest block that two hold, one at the limit at once', () => {
+    for (const [usd, statuses] of [
+      [LIMIT + 1n, ['pending', 'pending', 'succeeded']],
+      [LIMIT, ['succeeded', 'succeeded', 'succeeded']],
+    ] as const) {
+      const judged = judgedTransaction({ usd });
+      judged.contest(LIMIT, 'BTC', START_HEIGHT);
+      judged.pay();
+      judged.mine(8);
+      const during = [judged.status];
+      for (const held of [2, 3]) {
+        judged.contest(LIMIT, 'BTC', START_HEIGHT + held);
+        during.push(judged.status);
+      }
+      expect(during).toEqual(statuses);
+    }
+  });
+
+  test('what is in suspense is accepted at the depth that two hold', () => {
+    const judged = judgedTransaction({ ...LARGE, latePolicy: 'review' });
+    judged.until(W + HOUR);
+    judged.pay();
+    judged.mine(6);
+    expect(judged.suspense()).toBe(15_000_00n);
+    judged.contest(LIMIT, 'BTC', START_HEIGHT + 2);
+    expect(() => judged.accept()).toThrow(/only one has these blocks/);
+    judged.contest(LIMIT, 'BTC', START_HEIGHT + 3);
+    judged.accept();
+    expect(judged.status).toBe('succeeded');
+  });
+
+  test('a lock that one node reports books nothing above the limit before two hold the block', () => {
+    const judged = judgedTransaction({ ...LARGE, currency: 'DASH' });
+    judged.contest(LIMIT, 'DASH', START_HEIGHT);
+    const payment = judged.pay();
+    judged.mine(1);
+    judged.lock(payment, 'chainlock');
+    expect(judged.status).toBe('pending');
+    judged.contest(LIMIT, 'DASH', START_HEIGHT + 1);
+    expect(judged.status).toBe('succeeded');
+  });
+});

@@ -1,0 +1,261 @@
+// A payout that waits: why, what lets it go on, and who may stop it.
+import { describe, expect, test } from 'vitest';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import type { Context } from '../../../src/flow/context.ts';
+import { reconsiderPayout } from '../../../src/flow/payouts/holds.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { checkPayoutStatus } from '../../../src/flow/payouts/reads.ts';
+import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
+import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';
+import { FEE_MAX, OUTSIDE, owe } from '../../support/funded.ts';
+import {
+  approvalAbove,
+  BTC,
+  ctx,
+  held,
+  ledgerFindings,
+  of,
+  path,
+  refusedWith,
+  request,
+  row,
+  shopWith,
+  trip,
+  world,
+} from './merchants.ts';
+
+describe('a payout waits', () => {
+  test('for the breaker, then for what is owed, then for approval, and goes on when nothing is left', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '1000');
+    await trip();
+    await owe(ctx, merchantId, 70n);
+    const made = await request(merchantId, '0.5');
+    expect(made).toMatchObject({ status: 'pending', step: 'held', heldReason: 'breaker' });
+    expect(await path(made.id)).toEqual(['payout.pending']);
+    await held();
+    expect(await row(made.id)).toMatchObject({ status: 'pending', held_reason: 'breaker' });
+    await clearBreakers(ctx.db, 'test', ctx.ports.clock.now());
+    await held();
+    expect(await row(made.id)).toMatchObject({ status: 'pending', held_reason: 'receivable' });
+    await owe(ctx, merchantId, -70n);
+    await held();
+    expect(await row(made.id)).toMatchObject({ status: 'pending', held_reason: 'approval' });
+    await held();
+    expect(await path(made.id)).toEqual(['payout.pending']);
+    expect(await approvePayout(ctx, { payoutId: made.id, by: 'ann' })).toMatchObject({ status: 'processing', step: 'queued' });
+    expect(await row(made.id)).toMatchObject({ held_reason: null, approved_by: 'ann' });
+    expect(await path(made.id)).toEqual(['payout.pending', 'payout.processing']);
+    expect(await approvePayout(ctx, { payoutId: made.id, by: 'bob' })).toMatchObject({ status: 'processing' });
+    expect(await row(made.id)).toMatchObject({ approved_by: 'ann' });
+  });
+
+  test('for approval above the limit only, and still when the limit was raised since', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '1000.00');
+    expect((await request(merchantId, '0.01')).status).toBe('processing');
+    const above = await request(merchantId, '0.01000001');
+    expect(above).toMatchObject({ status: 'pending', heldReason: 'approval', needsApproval: true });
+    await approvalAbove(merchantId, null);
+    await world.wait(86_400_000);
+    await held();
+    await reconsiderPayout(ctx, above.id);
+    expect(await row(above.id)).toMatchObject({ status: 'pending', held_reason: 'approval' });
+    expect(await refusedWith(approvePayout(ctx, { payoutId: 'payout_0', by: 'ann' }))).toBe('payout_not_found');
+  });
+
+  test('for approval when no price is known while there is a limit', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '1000000');
+    world.pass(301_000);
+    try {
+      expect(await request(merchantId, '0.01')).toMatchObject({ heldReason: 'approval', usdMinor: null });
+    } finally {
+      await world.wait(0);
+    }
+  });
+
+  test('for approval by a limit that was lowered while another reason held it', async () => {
+    const merchantId = await shopWith(BTC);
+    await owe(ctx, merchantId, 1n);
+    const made = await request(merchantId, '0.5');
+    expect(made.heldReason).toBe('receivable');
+    await approvalAbove(merchantId, '10');
+    await owe(ctx, merchantId, -1n);
+    await held();
+    expect(await row(made.id)).toMatchObject({ held_reason: 'approval' });
+    expect(await approvePayout(ctx, { payoutId: made.id, by: 'ann' })).toMatchObject({ status: 'processing' });
+  });
+
+  test('again for what is owed while it is only queued, and stays processing without an event', async () => {
+    const merchantId = await shopWith(BTC);
+    const made = await request(merchantId, '0.5');
+    await owe(ctx, merchantId, 9n, 'DOGE');
+    await held();
+    expect(await row(made.id)).toMatchObject({ status: 'processing', step: 'held', held_reason: 'receivable' });
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: made.id }))).toBe('payout_not_cancellable');
+    await owe(ctx, merchantId, -9n, 'DOGE');
+    await held();
+    expect(await row(made.id)).toMatchObject({ status: 'processing', step: 'queued', held_reason: null });
+    expect(await path(made.id)).toEqual(['payout.processing']);
+  });
+
+  test('again for the breaker while it is only queued: it is pending then, can be cancelled, and goes on when that is cleared', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await request(merchantId, '0.2'), await request(merchantId, '0.3')];
+    await trip();
+    await held();
+    for (const { id } of [first, second])
+      expect(await row(id)).toMatchObject({ status: 'pending', step: 'held', held_reason: 'breaker' });
+    expect(await cancelPayout(ctx, { merchantId, payoutId: second.id })).toMatchObject({ status: 'failed', error: 'cancelled' });
+    await clearBreakers(ctx.db, 'test', ctx.ports.clock.now());
+    await held();
+    expect(await row(first.id)).toMatchObject({ status: 'processing', step: 'queued', held_reason: null });
+    expect(await path(first.id)).toEqual(['payout.processing', 'payout.pending', 'payout.processing']);
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('by itself: a small one goes on beside a large one of the same merchant that is not final', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    const paid = await world.create(50_000_00n, 'BTC', merchantId);
+    await world.pay(paid.transactionId, BTC / 2n);
+    await world.mine(6);
+    await world.judge();
+    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    await trip();
+    const large = await request(merchantId, '0.2', OUTSIDE, limited);
+    world.pass(1);
+    const small = await request(merchantId, '0.01', OUTSIDE, limited);
+    await clearBreakers(ctx.db, 'test', ctx.ports.clock.now());
+    await held(limited);
+    await held(limited);
+    expect(await row(large.id)).toMatchObject({ status: 'pending', held_reason: 'not_final' });
+    expect(await row(small.id)).toMatchObject({ status: 'processing', held_reason: null });
+    await world.mine(3);
+  });
+
+  test('not_final: what is paid out of credits that are not final is limited, and goes on by itself', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    const paid = await world.create(50_000_00n, 'BTC', merchantId);
+    await world.pay(paid.transactionId, BTC / 2n);
+    // six confirmations credit it; final is the same depth, so a reorganisation of a credited payment is played by its height
+    await world.mine(6);
+    await world.judge();
+    expect(await of(merchantId, 'available')).toBe(BTC / 2n);
+    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const first = await request(merchantId, '0.09', OUTSIDE, limited);
+    expect(first).toMatchObject({ status: 'processing' });
+    const second = await request(merchantId, '0.02', OUTSIDE, limited);
+    expect(second).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    // what waits is still here: a small one fits
+    expect(await request(merchantId, '0.005', OUTSIDE, limited)).toMatchObject({ status: 'processing' });
+    await held(limited);
+    expect(await row(second.id)).toMatchObject({ status: 'pending', held_reason: 'not_final' });
+    await world.mine(3);
+    await held(limited);
+    expect(await row(second.id)).toMatchObject({ status: 'processing', held_reason: null });
+    expect(await request(merchantId, 'all', OUTSIDE, limited)).toMatchObject({ status: 'processing' });
+  });
+
+  test('not_final by ach: what it took of a balance counts, and what waits counts as still there', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    const paid = await world.create(50_000_00n, 'BTC', merchantId);
+    await world.pay(paid.transactionId, BTC / 2n);
+    await world.mine(6);
+    await world.judge();
+    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const toBank = (amount: string) =>
+      requestAchPayout(limited, { merchantId, amount, destination: 'ach:021000021:12345', sourceCurrency: null });
+    expect(await toBank('9000')).toMatchObject({ status: 'processing' });
+    const waits = await toBank('2000');
+    expect(waits).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    expect(await toBank('500')).toMatchObject({ status: 'processing' });
+    expect(await request(merchantId, '0.01', OUTSIDE, limited)).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    await held(limited);
+    expect(await row(waits.id)).toMatchObject({ status: 'pending', held_reason: 'not_final' });
+    await world.mine(3);
+    await held(limited);
+    expect(await row(waits.id)).toMatchObject({ status: 'processing', held_reason: null });
+  });
+});
+
+describe('a cancel', () => {
+  const waiting = async (amount: bigint): Promise<{ merchantId: bigint; payoutId: string }> => {
+    const merchantId = await shopWith(amount);
+    await approvalAbove(merchantId, '0');
+    return { merchantId, payoutId: (await request(merchantId, 'all')).id };
+  };
+
+  test('fails a payout that waits with the error cancelled and gives its hold back; twice is the same', async () => {
+    const payout = await waiting(BTC);
+    expect(await of(payout.merchantId, 'available')).toBe(0n);
+    const first = await cancelPayout(ctx, payout);
+    expect(first).toMatchObject({ status: 'failed', step: 'ended', error: 'cancelled', heldReason: null });
+    expect(await of(payout.merchantId, 'available')).toBe(BTC);
+    expect(await of(payout.merchantId, 'held')).toBe(0n);
+    expect(await cancelPayout(ctx, payout)).toEqual(first);
+    expect(await of(payout.merchantId, 'available')).toBe(BTC);
+    expect(await path(payout.payoutId)).toEqual(['payout.pending', 'payout.failed']);
+    expect(await refusedWith(approvePayout(ctx, { payoutId: payout.payoutId, by: 'ann' }))).toBe('not_resolvable');
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('cancel_waits_for_compare: is refused until our coins were compared since PostgreSQL was started', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '1.00');
+    const { id } = await request(merchantId, '0.5');
+    await world.admin.query(`insert into coin_checks values ('BTC', 1, pg_postmaster_start_time() - interval '1 second')`);
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+    await saveChecked(ctx.db, 'BTC', 1);
+    expect(await cancelPayout(ctx, { merchantId, payoutId: id })).toMatchObject({ status: 'failed', error: 'cancelled' });
+  });
+
+  test('release_repays: the hold that comes back repays what is owed first', async () => {
+    const payout = await waiting(BTC);
+    await owe(ctx, payout.merchantId, 30_000_000n, 'BTC');
+    await cancelPayout(ctx, payout);
+    expect(await world.balance(`asset:receivable:merchant:${payout.merchantId}:BTC`)).toBe(0n);
+    expect(await of(payout.merchantId, 'available')).toBe(70_000_000n);
+    const other = await waiting(BTC);
+    await owe(ctx, other.merchantId, 3n * BTC, 'BTC');
+    await cancelPayout(ctx, other);
+    expect(await world.balance(`asset:receivable:merchant:${other.merchantId}:BTC`)).toBe(2n * BTC);
+    expect(await of(other.merchantId, 'available')).toBe(0n);
+  });
+
+  test('is refused for a payout that is processing, and for that of another merchant as for none', async () => {
+    const merchantId = await shopWith(BTC);
+    const stranger = await shopWith(0n);
+    const made = await request(merchantId, '0.5');
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: made.id }))).toBe('payout_not_cancellable');
+    for (const payoutId of [made.id, 'payout_none']) {
+      expect(await refusedWith(cancelPayout(ctx, { merchantId: stranger, payoutId }))).toBe('payout_not_found');
+      expect(await refusedWith(checkPayoutStatus(ctx, { merchantId: stranger, payoutId }))).toBe('payout_not_found');
+    }
+  });
+
+  test('and the job that lets it go on: one of them wins, and the books follow', async () => {
+    const outcomes = new Set<string>();
+    for (let round = 0; round < 25; round++) {
+      const merchantId = await shopWith(BTC);
+      await owe(ctx, merchantId, 1n);
+      const { id: payoutId } = await request(merchantId, '0.5');
+      await owe(ctx, merchantId, -1n);
+      const going = [() => reconsiderPayout(ctx, payoutId), () => cancelPayout(ctx, { merchantId, payoutId })];
+      if (round % 2 === 0) going.reverse();
+      const [, cancelled] = await Promise.allSettled(going.map((go) => go())).then((done) =>
+        round % 2 === 0 ? done.reverse() : done,
+      );
+      const { status, step } = await row(payoutId);
+      outcomes.add(String(status));
+      if (cancelled?.status === 'fulfilled') expect([status, step]).toEqual(['failed', 'ended']);
+      else expect([status, step]).toEqual(['processing', 'queued']);
+      expect(await of(merchantId, 'held')).toBe(status === 'failed' ? 0n : BTC / 2n + FEE_MAX);
+    }
+    expect(outcomes.size).toBe(2);
+    expect(await ledgerFindings()).toEqual([]);
+  }, 60_000);
+});

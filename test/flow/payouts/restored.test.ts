@@ -1,0 +1,163 @@
+// What the signer has signed and a database does not know, because it is an older copy: each signature is written back as what it was, whatever
+// the copy's merchants did meanwhile, and one that cannot be is named until an operator has it booked.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
+import type { Context } from '../../../src/flow/context.ts';
+import { setSettings } from '../../../src/flow/merchants/settings.ts';
+import { formBatch } from '../../../src/flow/payouts/batches.ts';
+import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { progress } from '../../../src/flow/payouts/progress.ts';
+import { restoreSignature } from '../../../src/flow/payouts/restored-signatures.ts';
+import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
+import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';
+import { batchesOf, RATE } from '../../support/batches.ts';
+import { FEE_MAX, tellFee } from '../../support/funded.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+
+const AMOUNT = 200_000n;
+let service: ServiceOnDatabase;
+let ctx: Context;
+let batches: ReturnType<typeof batchesOf>;
+beforeEach(async () => {
+  service = await openServiceOnDatabase();
+  ({ ctx } = service);
+  batches = batchesOf(service);
+  await tellFee(ctx);
+});
+afterEach(() => service.drop());
+
+const sql = (text: string, ...values: unknown[]) => service.admin.query(text, values);
+/** A payout that was let go and signed; the copy that is there now knows it as waiting for its approval. */
+async function signedAndForgotten(amount = '0.002') {
+  await setSettings(ctx, {
+    merchantId: service.merchantId,
+    scopes: new Set(['payouts'] as const),
+    change: { payoutApprovalAbove: '0' },
+  });
+  const id = await batches.request(amount);
+  await sql(`update payouts set status = 'processing', step = 'queued', held_reason = null where id = $1`, id);
+  const batch = await batches.formed();
+  const signed = await batches.signed(batch);
+  await batches.forgetBatches();
+  await sql(`update payouts set status = 'pending', step = 'held', held_reason = 'approval' where id = $1`, id);
+  return { id, batch, signed };
+}
+const cancel = (payoutId: string) => cancelPayout(ctx, { merchantId: service.merchantId, payoutId });
+const owed = () => service.balance(`asset:receivable:merchant:${service.merchantId}:BTC`);
+
+test('a payout that was cancelled in the copy goes on, and its hold is taken again', async () => {
+  await batches.earn(2);
+  const before = await service.available();
+  const { id, batch, signed } = await signedAndForgotten();
+  await cancel(id);
+  expect(await service.available()).toBe(before);
+  expect(await restoreSignature(ctx, signed)).toBe('written_back');
+  expect(await restoreSignature(ctx, signed)).toBe('known');
+  expect(await batches.row(id)).toMatchObject({ status: 'processing', step: 'batched', error: null });
+  expect(await batches.held()).toBe(AMOUNT + FEE_MAX);
+  expect(await openBreakers(ctx.db)).toEqual([]);
+  expect(await service.findings()).toEqual([]);
+  await batches.mined(batch, signed);
+  expect(await progress(ctx, batch.id)).toBe('confirmed');
+  expect(await service.available()).toBe(before - AMOUNT - BigInt(signed.fee));
+  expect(await batches.row(id)).toMatchObject({ status: 'completed', error: null });
+  expect(await service.findings()).toEqual([]);
+});
+
+test('a payout that was cancelled in the copy, and whose coins are spent since, is owed by its merchant', async () => {
+  await batches.earn(2);
+  const { id, batch, signed } = await signedAndForgotten('0.0198');
+  await cancel(id);
+  // everything else of the balance leaves by another payout of the copy
+  await setSettings(ctx, {
+    merchantId: service.merchantId,
+    scopes: new Set(['payouts'] as const),
+    change: { payoutApprovalAbove: null },
+  });
+  await batches.request('all');
+  expect(await service.available()).toBe(0n);
+  expect(await restoreSignature(ctx, signed)).toBe('written_back');
+  expect(await batches.row(id)).toMatchObject({ status: 'processing', step: 'batched' });
+  expect(await owed()).toBe(1_980_000n + FEE_MAX);
+  const [open] = await openBreakers(ctx.db);
+  expect(open?.findings.join()).toContain(`${id} was cancelled after ${signed.txid} had been signed for it`);
+  expect(await service.findings()).toEqual([]);
+  await batches.mined(batch, signed, 6);
+  await progress(ctx, batch.id);
+  expect(await owed()).toBe(1_980_000n + BigInt(signed.fee));
+  expect(await service.findings()).toEqual([]);
+});
+
+test('one that goes on after a cancel and can then never be mined gives its hold back a second time', async () => {
+  await batches.earn(2);
+  const before = await service.available();
+  const { id, batch, signed } = await signedAndForgotten();
+  await cancel(id);
+  await restoreSignature(ctx, signed);
+  service.spend('ab'.repeat(32), batch.inputs);
+  await service.mine(6);
+  expect(await progress(ctx, batch.id)).toBe('failed');
+  expect(await batches.row(id)).toMatchObject({ status: 'failed', error: 'displaced' });
+  expect(await service.available()).toBe(before);
+  expect(await service.findings()).toEqual([]);
+});
+
+test('a reservation of the copy gives up the payouts and coins that a signature needs', async () => {
+  await batches.earn();
+  const id = await batches.request();
+  const batch = await batches.formed();
+  const signed = await batches.signed(batch);
+  await batches.forgetBatches();
+  const reserved = await formBatch(ctx, 'BTC', RATE);
+  if (reserved.outcome !== 'formed') throw new Error(reserved.outcome);
+  expect(await restoreSignature(ctx, signed)).toBe('written_back');
+  expect(await readBatch(ctx.db, reserved.batchId, { lock: false })).toBeNull();
+  expect((await batches.row(id)).batch_id).toBe(batch.id);
+  expect(await service.findings()).toEqual([]);
+});
+
+test('a signature for a payout that another batch has paid stops payouts by name, and throws nothing', async () => {
+  await batches.earn(2);
+  const id = await batches.request();
+  const batch = await batches.formed();
+  const forgotten = await batches.signed(batch);
+  await batches.forgetBatches();
+  const other = await batches.formed();
+  await batches.mined(other, await batches.signed(other));
+  await progress(ctx, other.id);
+  expect(await restoreSignature(ctx, forgotten)).toBe('unknown_payout');
+  expect((await openBreakers(ctx.db))[0]?.findings.join()).toContain(`for ${id}, which is completed here`);
+});
+
+test('a signature for a payout that is not here is named by the audit until it is booked, and payouts cannot go on', async () => {
+  await batches.earn();
+  await batches.request();
+  const batch = await batches.formed();
+  const signed = batches.signedOf(batch);
+  const outputs = signed.request.outputs.map((one) => ({ ...one, payoutId: 'payout_x' }));
+  const unknown = { ...signed, request: { ...signed.request, batchId: 'batch_x', outputs } };
+  expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
+  expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
+  expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'] }]);
+  const finding = `BTC: the signer has signed ${signed.txid} for payout_x, which this database does not know`;
+  expect((await service.findings()).join()).toContain(finding);
+  expect(await clearAfterAudit(ctx, await runAudit(ctx), 'test')).toBe(null);
+});
+
+test('a cancel waits for the comparison that follows a start of the database, and is refused when that takes long', async () => {
+  await batches.earn();
+  await setSettings(ctx, {
+    merchantId: service.merchantId,
+    scopes: new Set(['payouts'] as const),
+    change: { payoutApprovalAbove: '0' },
+  });
+  const id = await batches.request();
+  await saveChecked(ctx.db, 'BTC', 100);
+  await sql(`update coin_checks set checked_at = '2001-01-01'`);
+  const of = { merchantId: service.merchantId, payoutId: id };
+  await expect(cancelPayout(ctx, of, 50)).rejects.toMatchObject({ code: 'payout_not_cancellable' });
+  const cancelled = cancelPayout(ctx, of);
+  await saveChecked(ctx.db, 'BTC', 100);
+  expect(await cancelled).toMatchObject({ status: 'failed', error: 'cancelled' });
+});

@@ -1,0 +1,81 @@
+// A driver of payouts on a service's database, with a node that takes everything and a signer that keeps a journal, looks at the lease and has
+// limits, as the real one has; a test may make it silent.
+import { randomBytes } from 'node:crypto';
+import type { ChainPort } from '../../../src/core/ports.ts';
+import type { SignedTransaction, TransactionToSign } from '../../../src/core/signer-wire.ts';
+import type { Context } from '../../../src/flow/context.ts';
+import { contentHash } from '../../../src/signer/signature-index.ts';
+import { createPayoutDriver, type PayoutDriver } from '../../../src/worker/payouts/driver.ts';
+import type { ServiceOnDatabase } from '../../support/service-on-database.ts';
+
+export type Signer = {
+  /** Satoshi that one payout, and one transaction, may take. */
+  payout: bigint;
+  transaction: bigint;
+  /** `before`: no answer and no signature; `after`: it signs, and the answer is lost; a rule's name: it refuses by that. */
+  fails: 'before' | 'after' | 'intent' | 'hold' | null;
+  readonly journal: SignedTransaction[];
+  asked: number;
+};
+const failed = (fault: string, message: string) => Object.assign(new Error(message), { fault });
+const refused = (rule: string, what: string) => failed('refused', `rule ${rule} (words): ${what}`);
+
+export function openDriver({ ctx, admin }: ServiceOnDatabase): {
+  readonly driver: PayoutDriver;
+  readonly signer: Signer;
+  readonly troubles: string[];
+  readonly sent: string[];
+} {
+  const signer: Signer = { payout: 10n ** 12n, transaction: 10n ** 12n, fails: null, journal: [], asked: 0 };
+  const troubles: string[] = [];
+  const sent: string[] = [];
+  async function sign(request: TransactionToSign): Promise<SignedTransaction> {
+    signer.asked += 1;
+    if (signer.fails === 'before') throw failed('unreachable', 'no answer');
+    const before = signer.journal.find((one) => one.request.batchId === request.batchId && one.request.number === request.number);
+    if (before !== undefined && contentHash(before.request) === contentHash(request)) return before;
+    if (before !== undefined) throw refused('number', 'signed with other content');
+    const { rows } = await admin.query('select lease_epoch::text as epoch from outgoing_batches where id = $1', [
+      request.batchId,
+    ]);
+    if (rows[0]?.epoch !== request.leaseEpoch) throw refused('lease', 'another lease');
+    if (signer.fails === 'intent' || signer.fails === 'hold') throw refused(signer.fails, 'no');
+    const amounts = request.outputs.map((output) => BigInt(output.amount));
+    if (amounts.some((amount) => amount > signer.payout)) throw refused('limit', 'above the limit of one');
+    if (amounts.reduce((a, b) => a + b, 0n) > signer.transaction) throw refused('limit', 'above the limit of an hour');
+    const total = request.inputs.reduce((all, one) => all + BigInt(one.amount), 0n);
+    const paid = amounts.reduce((a, b) => a + b, BigInt(request.change?.amount ?? 0));
+    const signed = {
+      sequence: signer.journal.length + 1,
+      request,
+      txid: randomBytes(32).toString('hex'),
+      raw: randomBytes(8).toString('hex'),
+      fee: (total - paid).toString(),
+      vbytes: 200,
+      signedAtMs: ctx.ports.clock.now(),
+    };
+    signer.journal.push(signed);
+    if (signer.fails === 'after') throw failed('unreachable', 'no answer');
+    return signed;
+  }
+  const signing = {
+    sign,
+    signed: async ({ after, batchId }: { after: number; batchId?: string }) => {
+      if (signer.fails === 'before' || signer.fails === 'after') throw failed('unreachable', 'no answer');
+      const named = signer.journal.filter(
+        (one) => one.sequence > after && (batchId === undefined || one.request.batchId === batchId),
+      );
+      return { transactions: named, more: false };
+    },
+  };
+  const node = {
+    currency: 'BTC',
+    send: async (raw: Uint8Array) => {
+      sent.push(Buffer.from(raw).toString('hex'));
+      return { state: 'accepted' };
+    },
+  } as unknown as ChainPort;
+  const on: Context = { ...ctx, ports: { ...ctx.ports, chains: new Map([['BTC', node]]) } };
+  const driver = createPayoutDriver(on, 'BTC', { signing, owner: 'test', onTrouble: (what) => troubles.push(what) });
+  return { driver, signer, troubles, sent };
+}
