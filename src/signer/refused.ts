@@ -8,6 +8,7 @@ export const RULES = {
   lease: 'the request is of the worker that has the batch now',
   payout: 'a payout is paid as the database has it',
   intent: 'a payout was signed by an API that is trusted',
+  stopped: 'nothing begins to leave while payouts are stopped or its merchant owes something',
   hold: 'the amount and the highest fee are held in the ledger',
   complete: 'all payouts of a batch are paid together',
   destination: 'payees have a standard script',

@@ -168,6 +168,19 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
   if (payout.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
 }
 
+/**
+ * A request may have waited for this signer while payouts were stopped or a receivable was opened, and nobody can call it back. What follows a
+ * batch's first signature is signed all the same: one of its transactions may already be on its way. The customer's coins of a reimbursement
+ * are not kept for what its merchant owes.
+ */
+export function checkStops({ batchId }: SigningRequest, facts: SigningFacts, index: SignatureIndex): void {
+  if (index.ofBatch(batchId).length > 0) return;
+  if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
+  for (const { id, reimburses } of facts.payouts.values())
+    if (reimburses === null && facts.owing.has(id))
+      throw new SigningRefused('stopped', `the merchant of payout ${id} owes something`);
+}
+
 /** As whoever asks calculates it: the bytes may be a little fewer when they are signed. */
 function sizeOf({ currency, inputs, outputs, change }: SigningRequest): number {
   const kind = inputKind(currency);

@@ -17,6 +17,7 @@ import {
   checkFee,
   checkForm,
   checkJournal,
+  checkStops,
   repeatedSignature,
 } from './rules.ts';
 import { outpointKey } from './signature-index.ts';
@@ -104,6 +105,7 @@ async function checked(
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
   checkChange(request, index);
+  checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
   checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);

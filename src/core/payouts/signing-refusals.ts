@@ -2,15 +2,16 @@
 
 /**
  * `payout`: one of the payouts must not leave now, the others may; an operator can change that (a limit, an API that is not trusted yet).
- * `later`: it says nothing of the payouts. `wrong`: what the database says is not what it must be.
+ * `held`: it is what holds payouts everywhere, and they show it. `later`: it says nothing of the payouts. `wrong`: what the database says is not what it must be.
  */
-export type RefusalKind = 'payout' | 'later' | 'wrong';
+export type RefusalKind = 'payout' | 'held' | 'later' | 'wrong';
 
 /** By the rule that the refusal's message names; a rule that is not known is `wrong`. */
 const KINDS: ReadonlyMap<string, RefusalKind> = new Map([
   ['limit', 'payout'],
   ['intent', 'payout'],
   ['destination', 'payout'],
+  ['stopped', 'held'],
   ['keys', 'later'],
   ['batch', 'later'],
   ['lease', 'later'],

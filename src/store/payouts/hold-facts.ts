@@ -19,10 +19,11 @@ export type ScriptOwner = {
 const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
   exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
 /** @param merchant as SQL; a bare column name would mean the account's own */
-const owesOf = (merchant: string): string =>
+export const owesOf = (merchant: string): string =>
   `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
             where a.merchant_id = ${merchant} and a.kind = 'receivable' and b.amount > 0)`;
-const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
+/** Whether all payouts are stopped, as SQL. */
+export const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
 
 /** Whose an output script is. */
 export async function readScriptOwner(sql: Sql, script: Uint8Array): Promise<ScriptOwner> {

@@ -1,6 +1,7 @@
 // What the signer reads for itself before it signs: the batch, its payouts with their holds in the ledger, and the attempts that the database
 // knows. It runs under the role bursar_signer, which may read this and write nothing.
 import type { Database, Sql } from '../postgres/connect.ts';
+import { owesOf, STOPPED } from './hold-facts.ts';
 
 export type PayoutFacts = {
   readonly id: string;
@@ -40,6 +41,10 @@ export type SigningFacts = {
   readonly payouts: ReadonlyMap<string, PayoutFacts>;
   /** Attempts of the batches, and of any batch that has tried to pay one of the payouts. */
   readonly attempts: readonly { readonly batchId: string; readonly number: number; readonly txid: string }[];
+  /** All payouts are stopped. */
+  readonly isStopped: boolean;
+  /** Of the payouts that were asked for, those whose merchant owes something, in any currency. */
+  readonly owing: ReadonlySet<string>;
 };
 
 export type FactsWanted = {
@@ -58,6 +63,7 @@ export function readSigningFacts(db: Database, wanted: FactsWanted): Promise<Sig
       batches: await batchesOf(sql, batchIds),
       payouts: await payoutsOf(sql, wanted),
       attempts: await attemptsOf(sql, batchIds, wanted.payoutIds),
+      ...(await stopsOf(sql, wanted.payoutIds)),
     };
   });
 }
@@ -146,4 +152,13 @@ async function attemptsOf(
     values: [batchIds, payoutIds],
   });
   return rows.map((row) => ({ batchId: row.batch_id, number: row.number, txid: row.txid }));
+}
+
+async function stopsOf(sql: Sql, payoutIds: readonly string[]): Promise<Pick<SigningFacts, 'isStopped' | 'owing'>> {
+  const { rows } = await sql.query<{ stopped: boolean; owing: readonly string[] }>({
+    name: 'signing_stops',
+    text: `select ${STOPPED}, array(select p.id from payouts p where p.id = any ($1) and ${owesOf('p.merchant_id')}) as owing`,
+    values: [payoutIds],
+  });
+  return { isStopped: rows[0]?.stopped === true, owing: new Set(rows[0]?.owing) };
 }

@@ -5,7 +5,7 @@ import { approvePayout, cancelPayout, requestPayout } from '../../../src/flow/pa
 import { clearBreakers, openBreakers, tripBreaker } from '../../../src/store/ledger/breakers.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
-import { OUTSIDE, owe, tellFee } from '../../support/funded.ts';
+import { fund, OUTSIDE, owe, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 import { openDriver } from './signer.ts';
 
@@ -29,8 +29,8 @@ async function earn(times = 1): Promise<void> {
   await service.mine(6);
   await service.judge();
 }
-const request = async (amount = '0.002'): Promise<string> => {
-  const made = await requestPayout(ctx, { merchantId: service.merchantId, method: 'bitcoin', amount, destination: OUTSIDE });
+const request = async (amount = '0.002', merchantId = service.merchantId): Promise<string> => {
+  const made = await requestPayout(ctx, { merchantId, method: 'bitcoin', amount, destination: OUTSIDE });
   service.pass(1);
   return made.id;
 };
@@ -162,6 +162,24 @@ describe('a signer that is silent', () => {
     await passes(1);
     expect(at.signer.journal).toHaveLength(1);
     expect(await service.findings()).toEqual([]);
+  });
+
+  test('and refuses what a receivable stops that was opened while the request lay there: the others are paid at once', async () => {
+    await earn(2);
+    const other = await service.openShop('other');
+    await fund(ctx, other, 1_000_000n);
+    const [id, others] = [await request(), await request('0.002', other)];
+    at.signer.fails = 'stopped';
+    at.signer.meanwhile = () => owe(ctx, service.merchantId, 5n);
+    await passes(1);
+    Object.assign(at.signer, { fails: null, meanwhile: async () => undefined });
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    await look();
+    expect(await shown(id)).toEqual(['processing', 'held', 'receivable']);
+    await passes(1, 10_000);
+    await passes(1);
+    expect(await shown(others)).toEqual(SIGNED);
+    expect(at.signer.journal.map((one) => one.request.outputs.map(({ payoutId }) => payoutId))).toEqual([[others]]);
   });
 
   test('and had signed before it fell silent: what it signed is written back, whatever is owed since', async () => {

@@ -13,7 +13,9 @@ export type Signer = {
   payout: bigint;
   transaction: bigint;
   /** `before`: no answer and no signature; `after`: it signs, and the answer is lost; a rule's name: it refuses by that. */
-  fails: 'before' | 'after' | 'intent' | 'hold' | null;
+  fails: 'before' | 'after' | 'intent' | 'hold' | 'stopped' | null;
+  /** What happens while a request lies with it. */
+  meanwhile: () => Promise<void>;
   readonly journal: SignedTransaction[];
   asked: number;
 };
@@ -26,7 +28,7 @@ export function openDriver({ ctx, admin }: ServiceOnDatabase): {
   readonly troubles: string[];
   readonly sent: string[];
 } {
-  const signer: Signer = { payout: 10n ** 12n, transaction: 10n ** 12n, fails: null, journal: [], asked: 0 };
+  const signer: Signer = { payout: 10n ** 12n, transaction: 10n ** 12n, fails: null, meanwhile: async () => undefined, journal: [], asked: 0 };
   const troubles: string[] = [];
   const sent: string[] = [];
   async function sign(request: TransactionToSign): Promise<SignedTransaction> {
@@ -39,7 +41,8 @@ export function openDriver({ ctx, admin }: ServiceOnDatabase): {
       request.batchId,
     ]);
     if (rows[0]?.epoch !== request.leaseEpoch) throw refused('lease', 'another lease');
-    if (signer.fails === 'intent' || signer.fails === 'hold') throw refused(signer.fails, 'no');
+    await signer.meanwhile();
+    if (signer.fails !== null && signer.fails !== 'after') throw refused(signer.fails, 'no');
     const amounts = request.outputs.map((output) => BigInt(output.amount));
     if (amounts.some((amount) => amount > signer.payout)) throw refused('limit', 'above the limit of one');
     if (amounts.reduce((a, b) => a + b, 0n) > signer.transaction) throw refused('limit', 'above the limit of an hour');
