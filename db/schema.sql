@@ -149,9 +149,11 @@ create table public.ach_files (
   trouble text,
   created_at timestamp with time zone not null,
   handed_at timestamp with time zone,
+  lost units default 0 not null,
   constraint ach_files_day_modifier_key UNIQUE (day, modifier),
   constraint ach_files_sha256_key UNIQUE (sha256),
   constraint ach_files_pkey PRIMARY KEY (name),
+  constraint ach_files_lost_check CHECK (((lost)::numeric >= (0)::numeric)),
   constraint ach_files_modifier_check CHECK ((modifier ~ '^[A-Z0-9]$'::text)),
   constraint ach_files_state_check CHECK ((state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text, 'refused'::text, 'over'::text])))
 );
@@ -262,6 +264,7 @@ create table public.coin_checks (
   currency text not null,
   height integer not null,
   checked_at timestamp with time zone not null,
+  timeline text,
   constraint coin_checks_pkey PRIMARY KEY (currency)
 );
 
@@ -652,6 +655,7 @@ create table public.payouts (
   source_currency text,
   source_amount units,
   given_back units,
+  resolved boolean default false not null,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
   constraint payouts_reimburses_fkey FOREIGN KEY (reimburses) REFERENCES transactions(id),

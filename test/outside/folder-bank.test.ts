@@ -53,6 +53,19 @@ describe('a file', () => {
     expect(outgoing()).toEqual([]);
   });
 
+  test('is remembered when the bank has taken it, with its bytes; another file of its name is never handed over', async () => {
+    expect(await bank.had()).toEqual([]);
+    await bank.handOver(file);
+    take();
+    const [had, ...more] = await folderBank(folder).had();
+    expect([had?.name, Buffer.from(had?.sha256 ?? []).equals(file.sha256), more]).toEqual([file.name, true, []]);
+    expect(await bank.contentOf(file)).toEqual(bytes);
+    const other = { ...file, bytes: Buffer.from('101 other'), sha256: createHash('sha256').update('101 other').digest() };
+    await expect(bank.handOver(other)).rejects.toThrow(/another file 2026-11-23-A was handed over before/);
+    await expect(bank.ask(other)).rejects.toThrow(BankTrouble);
+    expect(outgoing()).toEqual([]);
+  });
+
   test('of two workers at once is there once', async () => {
     const said = await Promise.all([bank.handOver(file), folderBank(folder).handOver(file), bank.ask(file)]);
     expect(said.filter(({ state }) => state === 'accepted').length).toBeGreaterThanOrEqual(1);

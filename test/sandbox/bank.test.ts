@@ -78,8 +78,11 @@ describe('the bank', () => {
   test('takes a file once, pays on the next banking day, and remembers both after it ended', async () => {
     const file = fileOf();
     expect(await client.ask(file)).toEqual({ state: 'never' });
+    expect(await client.had()).toEqual([]);
     expect(await client.handOver(file)).toEqual({ state: 'accepted' });
     expect(await client.handOver(file)).toEqual({ state: 'duplicate' });
+    expect(await client.had()).toEqual([{ name: file.name, sha256: Buffer.from(file.sha256) }]);
+    expect(Buffer.from(await client.contentOf(file)).equals(file.bytes)).toBe(true);
     expect(bank.received(account)).toEqual([]);
     nowMs = Date.UTC(2026, 10, 24, 5);
     const paid = [{ trace: ENTRY.trace, cents: 99_00n }];

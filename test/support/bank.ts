@@ -26,6 +26,8 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     isSilent: false,
     /** What it said when it was asked for a file that it does not show yet: a hand-over under way lands later. */
     landsLate: null as BankFile | null,
+    /** Its list of files is its own, and was not put back with anything of ours. */
+    isWitness: true,
     /** Our folder takes no copies. */
     isDiskFull: false,
     onHandOver: async (_file: BankFile): Promise<void> => undefined,
@@ -58,6 +60,13 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     async news() {
       return state.isSilent ? trouble() : { cutOffMs: state.cutOffMs, reports };
     },
+    get isWitness() {
+      return state.isWitness;
+    },
+    async had() {
+      return state.isSilent ? trouble() : executed;
+    },
+    contentOf: async (file) => (executed.find(({ name }) => name === file.name) as BankFile).bytes,
     async acknowledge(id) {
       reports = reports.filter((report) => report.id !== id);
     },

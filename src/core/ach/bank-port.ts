@@ -28,6 +28,12 @@ export type BankPort = {
   /** Whether the bank has a file. Only asked when no call of ours that hands it over is under way. */
   ask(file: BankFile): Promise<{ readonly state: 'accepted' | 'never' } | BankVerdict>;
   news(): Promise<BankNews>;
+  /** Every file that was handed over to it, whatever we remember. */
+  had(): Promise<readonly { readonly name: string; readonly sha256: Uint8Array }[]>;
+  /** The bytes of one of them. */
+  contentOf(file: { readonly name: string; readonly sha256: Uint8Array }): Promise<Uint8Array>;
+  /** Whether `had` is the bank's own word: a list on our own disks may have been put back together with our database. */
+  readonly isWitness: boolean;
   acknowledge(reportId: string): Promise<void>;
 };
 

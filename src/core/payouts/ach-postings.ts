@@ -126,3 +126,16 @@ export function bankCapitalEntry(cents: bigint): Entry {
     parts: [],
   };
 }
+
+/** What a bank file has paid to nobody whom this database knows. */
+export function bankOutflowEntry(file: string, cents: bigint): Entry {
+  return {
+    key: `unknown:usd:${file}`,
+    kind: 'unknown_outflow',
+    postings: [
+      { account: 'expense:unknown_outflow:USD', amount: cents },
+      { account: BANK, amount: negated(cents) },
+    ],
+    parts: [],
+  };
+}

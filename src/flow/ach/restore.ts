@@ -1,18 +1,20 @@
-// A bank file that our folder has and the database does not: the database was put back to a time before the file was made. It is written back
+// A bank file that our folder or the bank has and the database does not: the database was put back to a time before the file was made. It is written back
 // with its entries, so that its payouts are neither paid by another file nor cancelled; then the bank is asked whether it has it.
 import { createHash } from 'node:crypto';
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import type { BankFile } from '../../core/ach/bank-port.ts';
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import { sum } from '../../core/money.ts';
-import { achHandOverEntry } from '../../core/payouts/ach-postings.ts';
+import { formatAmount, sum } from '../../core/money.ts';
+import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-postings.ts';
+import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { payoutsByReference } from '../../store/payouts/ach-entries.ts';
-import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces } from '../../store/payouts/ach-files.ts';
+import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces, readAchHashes } from '../../store/payouts/ach-files.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
+import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
@@ -22,16 +24,54 @@ export type RestoredFile = 'restored' | 'known' | 'contradicts';
 export function restoreAchFile(ctx: Context, { name, bytes }: Omit<BankFile, 'sha256'>): Promise<RestoredFile> {
   return ctx.db.transaction(async (sql) => {
     await lockAchFiles(sql);
-    if ((await lockAchFile(sql, name)) !== null) return 'known';
+    if (await isKnown(sql, name, bytes)) return 'known';
     const entries = entriesOf(bytes);
     const found = entries === null ? null : await match(ctx, sql, entries);
-    if (entries === null || found === null) {
-      const finding = `bank file ${name} of our folder pays what this database does not know: ask the bank, and move the file away when it is settled`;
-      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+    const isTaken = (await lockAchFile(sql, name)) !== null;
+    if (entries === null || found === null || isTaken || found.size < entries.length) {
+      const atMs = ctx.ports.clock.now();
+      const finding = `bank file ${name} pays what this database does not know: ask the bank`;
+      await recordMovements(sql, [{ currency: 'USD', txid: name, blockHash: null, finding }], atMs);
+      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs });
       return 'contradicts';
     }
     await write(ctx, sql, { name, bytes, entries, found });
     return 'restored';
+  });
+}
+
+async function isKnown(sql: Sql, name: string, bytes: Uint8Array): Promise<boolean> {
+  return (await readAchHashes(sql)).get(name) === createHash('sha256').update(bytes).digest('hex');
+}
+
+/**
+ * Books a file of which this database does not know every payout: those that it knows are paid by it, the others become a loss.
+ * @throws Refusal not_resolvable
+ */
+export function recoverAchFile(
+  ctx: Context,
+  { name, bytes, by, acceptsLoss }: Omit<BankFile, 'sha256'> & { readonly by: string; readonly acceptsLoss: boolean },
+): Promise<{ readonly payoutIds: readonly string[]; readonly lost: bigint }> {
+  return ctx.db.transaction(async (sql) => {
+    const refused = (what: string) => new Refusal('not_resolvable', { message: `Bank file ${name} ${what}.` });
+    await lockAchFiles(sql);
+    if ((await lockAchFile(sql, name)) !== null)
+      throw refused('has the name of another file here: only the bank can say what it paid');
+    const entries = entriesOf(bytes);
+    if (entries === null) throw refused('cannot be read');
+    const found = await match(ctx, sql, entries);
+    const lost = sum(entries.filter(({ trace }) => !found.has(trace)).map(({ cents }) => cents));
+    if (lost > 0n && !acceptsLoss)
+      throw refused(
+        `pays ${formatAmount(lost, 'USD')} USD to nobody that this database knows (--accept-loss books that as lost)`,
+      );
+    const atMs = ctx.ports.clock.now();
+    await write(ctx, sql, { name, bytes, entries, found });
+    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowEntry(name, lost), transactionId: null, atMs }]);
+    const text = `booked: ${found.size} payouts, ${formatAmount(lost, 'USD')} USD lost`;
+    if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
+      throw refused('was not found missing (bursar audit, OUT-3)');
+    return { payoutIds: [...found.values()].map(({ id }) => id), lost };
   });
 }
 
@@ -44,8 +84,8 @@ function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
   }
 }
 
-/** The payout of each entry, locked; null when one is missing, is another, or has ended. */
-async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow> | null> {
+/** The payout of each entry by its trace number, locked; without those that are missing, are others, or have ended. */
+async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow>> {
   const byReference = await payoutsByReference(
     sql,
     entries.map(({ id }) => id),
@@ -58,8 +98,7 @@ async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Prom
     const account = payout === undefined ? null : readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
     const isSame =
       account !== null && !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
-    if (payout === undefined || !isSame || payout.amount !== entry.cents || !['held', 'queued'].includes(payout.step))
-      return null;
+    if (payout === undefined || !isSame || payout.amount !== entry.cents || !['held', 'queued'].includes(payout.step)) continue;
     found.set(entry.trace, payout);
   }
   return found;
@@ -82,11 +121,15 @@ async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Wr
     bytes: ctx.ports.sealing.seal(bytes, name),
     sha256: createHash('sha256').update(bytes).digest(),
     credits: sum(entries.map(({ cents }) => cents)),
+    lost: sum(entries.filter(({ trace }) => !found.has(trace)).map(({ cents }) => cents)),
     state: 'unknown',
     settlesOn,
     returnsEndMs: returnsEndMs(settlesOn),
     atMs,
-    entries: entries.map(({ trace, cents }) => ({ trace, cents, payoutId: (found.get(trace) as PayoutRow).id })),
+    entries: entries.flatMap(({ trace, cents }) => {
+      const payout = found.get(trace);
+      return payout === undefined ? [] : [{ trace, cents, payoutId: payout.id }];
+    }),
   });
   await raiseTraces(sql, Math.max(...entries.map(({ trace }) => Number(trace.slice(-7)))));
   for (const payout of found.values()) {

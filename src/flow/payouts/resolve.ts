@@ -1,5 +1,6 @@
 // An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
 import type { Entry } from '../../core/judge/case.ts';
+import { achCompleteEntry, achHandOverEntry, achReleaseEntry, type PostedAchPayout } from '../../core/payouts/ach-postings.ts';
 import {
   completeEntries,
   giveBackEntries,
@@ -9,7 +10,15 @@ import {
 } from '../../core/payouts/payout-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { bookedFee, lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import {
+  bookedFee,
+  lockPayout,
+  movePayout,
+  type PayoutRow,
+  paidFrom,
+  setResolved,
+  wakeHeldJob,
+} from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import type { Context } from '../context.ts';
 
@@ -30,27 +39,40 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       const message = `The payout is ${payout.status}${waits}: only one with held_reason unknown_outcome can be resolved.`;
       throw new Refusal('not_resolvable', { message });
     }
-    if (payout.source !== null)
-      throw new Refusal('not_resolvable', { message: 'What becomes of a payout by ach is what the bank reports.' });
     const { merchantId } = payout;
     const currency = paidFrom(payout);
-    const owed = (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
+    const { source } = payout;
+    const owed =
+      (await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null })).get(currency)?.receivable ?? 0n;
     const booked = await bookedFee(sql, payoutId);
     const atMs = ctx.ports.clock.now();
     const entries =
-      outcome === 'paid'
-        ? paidEntries({ ...payout, currency }, booked, owed)
-        : failedEntries({ ...payout, currency }, booked, owed);
+      source !== null
+        ? achEntries({ ...payout, source }, outcome, owed)
+        : outcome === 'paid'
+          ? paidEntries({ ...payout, currency }, booked, owed)
+          : failedEntries({ ...payout, currency }, booked, owed);
     await postEntries(
       sql,
       entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
     );
+    await setResolved(sql, payoutId);
     await wakeHeldJob(sql);
     await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
     const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
     return outcome === 'paid'
-      ? movePayout(sql, payout, 'resolved_paid', { fee: booked ?? 0n, completedAtMs: atMs, reason, atMs })
-      : movePayout(sql, payout, 'resolved_failed', { error: evidence, reason, atMs });
+      ? movePayout(sql, payout, 'resolved_paid', {
+          ...(source === null ? { fee: booked ?? 0n } : {}),
+          completedAtMs: atMs,
+          reason,
+          atMs,
+        })
+      : movePayout(sql, payout, 'resolved_failed', {
+          error: evidence,
+          reason,
+          atMs,
+          ...(source === null ? {} : { givenBack: source.amount }),
+        });
   });
 }
 
@@ -64,4 +86,9 @@ function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint
   if (booked !== null) return giveBackEntries(payout, booked, owed);
   // the judge of its transaction says where the coins of a reimbursement belong
   return payout.reimburses === null ? [releaseEntry(payout, owed)] : [];
+}
+
+/** Nothing was handed over as far as this database knows: a file of which only the bank knew has paid it, or none. */
+function achEntries(payout: PostedAchPayout, outcome: Resolution['outcome'], owed: bigint): readonly Entry[] {
+  return outcome === 'paid' ? [achHandOverEntry(payout), achCompleteEntry(payout)] : [achReleaseEntry(payout, owed)];
 }

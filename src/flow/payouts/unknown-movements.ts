@@ -1,9 +1,11 @@
 // Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
 import type { UtxoCode } from '../../core/currency.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { unfiledAchPayouts } from '../../store/payouts/ach-files.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts } from '../../store/payouts/payouts.ts';
 import { closeUnexplained, recordMovements, type UnknownMovement } from '../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
 export type Unknown = {
@@ -16,18 +18,7 @@ export type Unknown = {
 export async function recordUnknown(ctx: Context, currency: UtxoCode, { movements, payoutIds }: Unknown): Promise<void> {
   const atMs = ctx.ports.clock.now();
   await ctx.db.transaction(async (sql) => {
-    const waiting = (await lockPayouts(sql, payoutIds)).filter(
-      ({ step, heldReason }) => step === 'queued' || (step === 'held' && heldReason !== 'unknown_outcome'),
-    );
-    const changes = waiting.map(
-      (payout): PayoutChange => ({
-        payout,
-        from: [payout.status, payout.step],
-        event: 'outcome_unknown',
-        heldReason: 'unknown_outcome',
-      }),
-    );
-    await writePayoutChanges(sql, changes, atMs);
+    await holdUnknown(sql, payoutIds, atMs);
     await recordMovements(sql, movements, atMs);
     const unexplained = movements.filter(({ txid }) => txid === null).map(({ finding }) => finding);
     await closeUnexplained(sql, currency, unexplained, atMs);
@@ -35,4 +26,29 @@ export async function recordUnknown(ctx: Context, currency: UtxoCode, { movement
     const findings = movements.map(({ finding }) => `OUT-3: ${finding}`);
     await tripBreaker(sql, { name: 'payouts', by: ['OUT-3'], findings, atMs });
   });
+}
+
+/** Payouts that may have been paid wait for that to be known; returns those that did not wait for it before. */
+export async function holdUnknown(sql: Sql, payoutIds: readonly string[], atMs: number): Promise<readonly string[]> {
+  const waiting = (await lockPayouts(sql, payoutIds)).filter(
+    ({ step, heldReason }) => step === 'queued' || (step === 'held' && heldReason !== 'unknown_outcome'),
+  );
+  const changes = waiting.map(
+    (payout): PayoutChange => ({
+      payout,
+      from: [payout.status, payout.step],
+      event: 'outcome_unknown',
+      heldReason: 'unknown_outcome',
+    }),
+  );
+  await writePayoutChanges(sql, changes, atMs);
+  return waiting.map(({ id }) => id);
+}
+
+/**
+ * No bank, and no folder, can prove that payouts by ach which were requested until then are still unpaid: they wait for an operator.
+ * @returns those that did not wait for one before
+ */
+export function holdUnprovenAch(ctx: Context, untilMs: number): Promise<readonly string[]> {
+  return ctx.db.transaction(async (sql) => holdUnknown(sql, await unfiledAchPayouts(sql, untilMs), ctx.ports.clock.now()));
 }

@@ -2,18 +2,17 @@
 import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { maskedAccount } from '../../core/ach/bank-account.ts';
-import { LEDGER_CODES, type UtxoCode } from '../../core/currency.ts';
+import { LEDGER_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/payout-states.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
 import { approvePayout } from '../../flow/payouts/life.ts';
-import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/payout-reads.ts';
-import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
-import { withBooks, withNodes } from './service-access.ts';
+import { addRecover } from './recover.ts';
+import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
@@ -31,9 +30,7 @@ export function addPayoutCommands(bursar: Command): void {
     .option('--failed', 'the money can no longer leave')
     .requiredOption('--evidence <text>', 'what shows it; stays in the history')
     .action(resolve);
-  leaf(payout, 'recover <txid>', 'Books a transaction that database and signer have both forgotten (bursar audit, OUT-3).')
-    .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
-    .action(recover);
+  addRecover(payout);
 }
 
 async function list({ json, status }: JsonOption & { status?: PayoutStatus }): Promise<void> {
@@ -193,30 +190,3 @@ async function resolve(payoutId: string, { json, paid = false, failed = false, e
   const after = await withBooks((ctx) => resolvePayout(ctx, { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text }));
   print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is ${after.status}.`]);
 }
-
-type RecoverOptions = JsonOption & { readonly acceptLoss?: boolean };
-
-async function recover(txid: string, { json, acceptLoss = false }: RecoverOptions): Promise<void> {
-  const { payoutIds, lost, fee, currency } = await withNodes((ctx) => recovered(ctx, txid, acceptLoss));
-  const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
-  print(json, { txid, currency, payout_ids: payoutIds, ...amounts }, [
-    `${txid} is booked for ${payoutIds.join(', ') || 'no payout'}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
-    'When bursar audit is green, bursar audit --clear lets payouts go on.',
-  ]);
-}
-
-async function recovered(ctx: Context, txid: string, acceptsLoss: boolean): Promise<Recovered & { currency: UtxoCode }> {
-  const found = (await openMovements(ctx.db)).find((one) => one.txid === txid);
-  if (found === undefined) throw new CommandFailed(`nothing is missing about transaction ${txid} (bursar audit, OUT-3)`);
-  const { currency, blockHash, height } = found;
-  if (blockHash === null || height === null)
-    throw new CommandFailed(`${txid} is in no block yet: wait for one, and for the next look`);
-  const port = ctx.ports.chains.get(currency);
-  const raw = port === undefined ? null : await port.rawTransaction(txid, blockHash);
-  const facts = raw === null ? null : (port?.readRaw(raw, EVERYTHING) ?? null);
-  if (raw === null || facts === null) throw new CommandFailed(`no node shows transaction ${txid}`);
-  const by = `operator ${userInfo().username}`;
-  const block = { height, hash: blockHash };
-  return { ...(await recoverTransaction(ctx, { currency, block, facts, raw, by, acceptsLoss })), currency };
-}
-const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };

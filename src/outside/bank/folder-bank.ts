@@ -1,6 +1,6 @@
 // A bank behind a folder: our files in outgoing/, from where the bank's own tools (SFTP) take them, and the bank's in incoming/. `handed/` says
 // what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BankFile, type BankPort, type BankReport, BankTrouble } from '../../core/ach/bank-port.ts';
@@ -36,7 +36,20 @@ export function folderBank(folder: string): BankPort {
     await sync(outgoing);
   }
 
+  /** A day's letter is used again by a database that has forgotten the file of that name: the bank never gets two of one name. */
+  async function refuseOther({ name, bytes }: BankFile): Promise<void> {
+    if (!(await readFile(join(handed, name))).equals(bytes))
+      throw new BankTrouble(`another file ${name} was handed over before (${join(handed, name)})`);
+  }
+
   return {
+    isWitness: false,
+    had: () =>
+      onDisk(async () => {
+        const names = (await readdir(handed)).filter((name) => NAME.test(name)).sort();
+        return Promise.all(names.map(async (name) => ({ name, sha256: sha256(await readFile(join(handed, name))) })));
+      }),
+    contentOf: ({ name }) => onDisk(() => readFile(join(handed, name))),
     handOver: (file) =>
       onDisk(async () => {
         const part = join(outgoing, `.${file.name}.${randomBytes(4).toString('hex')}${PART}`);
@@ -47,6 +60,7 @@ export function folderBank(folder: string): BankPort {
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
           await rm(part, { force: true });
+          await refuseOther(file);
           await finish(file);
           return { state: 'duplicate' };
         }
@@ -56,6 +70,7 @@ export function folderBank(folder: string): BankPort {
     ask: (file) =>
       onDisk(async () => {
         if ((await stat(join(handed, file.name)).catch(nothing)) === undefined) return { state: 'never' };
+        await refuseOther(file);
         await finish(file);
         return { state: 'accepted' };
       }),
@@ -75,6 +90,9 @@ export function folderBank(folder: string): BankPort {
     acknowledge: (reportId) => onDisk(() => rename(join(incoming, reportId), join(done, reportId))),
   };
 }
+
+const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
+const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 
 const nothing = (error: unknown): undefined => {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;

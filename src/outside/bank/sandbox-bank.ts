@@ -3,10 +3,20 @@ import { type BankFile, type BankPort, type BankReport, BankTrouble } from '../.
 
 const ANSWER_WITHIN_MS = 5_000;
 const MOST_BYTES = 16 * 1024 * 1024;
+const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
+const HASH = /^[0-9a-f]{64}$/;
 
 /** @param where the address and password of the sandbox's server, asked before each call: it may be started again elsewhere */
 export function sandboxBank(where: () => Promise<{ readonly url: string; readonly secret: string }>): BankPort {
   async function call(method: string, path: string, body?: Uint8Array): Promise<Record<string, unknown>> {
+    const text = await callText(method, path, body);
+    try {
+      return JSON.parse(text) as Record<string, unknown>;
+    } catch (error) {
+      throw new BankTrouble((error as Error).message, { cause: error });
+    }
+  }
+  async function callText(method: string, path: string, body?: Uint8Array): Promise<string> {
     try {
       const { url, secret } = await where();
       const authorization = `Basic ${Buffer.from(`bursar:${secret}`).toString('base64')}`;
@@ -20,12 +30,13 @@ export function sandboxBank(where: () => Promise<{ readonly url: string; readonl
       if (!answer.ok) throw new BankTrouble(`it answered ${answer.status}`);
       const text = await answer.text();
       if (text.length > MOST_BYTES) throw new BankTrouble('its answer is too long');
-      return JSON.parse(text) as Record<string, unknown>;
+      return text;
     } catch (error) {
       throw error instanceof BankTrouble ? error : new BankTrouble((error as Error).message, { cause: error });
     }
   }
-  const pathOf = ({ name, sha256 }: BankFile): string => `files/${name}?sha256=${Buffer.from(sha256).toString('hex')}`;
+  const pathOf = ({ name, sha256 }: Pick<BankFile, 'name' | 'sha256'>): string =>
+    `files/${name}?sha256=${Buffer.from(sha256).toString('hex')}`;
   return {
     async handOver(file) {
       const said = await call('PUT', pathOf(file), file.bytes);
@@ -42,6 +53,15 @@ export function sandboxBank(where: () => Promise<{ readonly url: string; readonl
       if ((cutOffMs !== null && typeof cutOffMs !== 'number') || !Array.isArray(reports)) throw unreadable();
       return { cutOffMs, reports: reports.map(reportOf) };
     },
+    isWitness: true,
+    async had() {
+      const { files } = await call('GET', 'files');
+      if (!Array.isArray(files)) throw unreadable();
+      return files.map(fileOf);
+    },
+    async contentOf(file) {
+      return new TextEncoder().encode(await callText('GET', `contents/${file.name}?${pathOf(file).split('?')[1]}`));
+    },
     async acknowledge(reportId) {
       await call('DELETE', `reports/${encodeURIComponent(reportId)}`);
     },
@@ -53,6 +73,12 @@ const unreadable = (): BankTrouble => new BankTrouble('its answer cannot be read
 function refused(said: Record<string, unknown>): { readonly state: 'refused'; readonly reason: string } {
   if (said.state !== 'refused' || typeof said.reason !== 'string') throw unreadable();
   return { state: 'refused', reason: said.reason.slice(0, 300) };
+}
+
+function fileOf(said: unknown): { readonly name: string; readonly sha256: Uint8Array } {
+  const { name, sha256 } = said as Record<string, unknown>;
+  if (typeof name !== 'string' || !NAME.test(name) || typeof sha256 !== 'string' || !HASH.test(sha256)) throw unreadable();
+  return { name, sha256: Buffer.from(sha256, 'hex') };
 }
 
 function reportOf(said: unknown): BankReport {

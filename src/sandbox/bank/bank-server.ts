@@ -27,7 +27,8 @@ export async function answerBank(bank: Bank, asked: Asked, response: ServerRespo
   if (fault !== null && concerned) countDown(bank);
   if (fault === 'lose_answers' && concerned) return void request.socket.destroy();
   if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
-  if (said === null) response.writeHead(404).end();
+  if (typeof said === 'string') response.writeHead(200, { 'Content-Type': 'text/plain' }).end(said);
+  else if (said === null) response.writeHead(404).end();
   else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
 }
 
@@ -39,12 +40,15 @@ function countDown(bank: Bank): void {
   bank.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
 }
 
-/** Null when there is nothing at this path. */
-function answerOf(bank: Bank, { request, path: [section, name = ''], sha256, body }: Asked): object | null {
+/** A file as it was taken is text. Null when there is nothing at this path. */
+function answerOf(bank: Bank, { request, path: [section, name = ''], sha256, body }: Asked): object | string | null {
   if (section === 'files' && NAME.test(name) && HASH.test(sha256)) {
     if (request.method === 'GET') return bank.ask(sha256);
     return request.method === 'PUT' ? bank.take(name, sha256, body) : null;
   }
+  const content = section === 'contents' && request.method === 'GET' ? bank.contentOf(sha256) : null;
+  if (content !== null) return content;
+  if (section === 'files' && name === '' && request.method === 'GET') return { files: bank.files() };
   if (section !== 'reports') return null;
   if (request.method === 'GET') return bank.news();
   if (request.method !== 'DELETE') return null;

@@ -17,6 +17,7 @@ export const SANDBOX_BANK = {
 type TakenFile = {
   readonly name: string;
   readonly sha256: string;
+  readonly content: string;
   readonly entries: readonly ReadEntry[];
   readonly settlesOn: string;
   isOver: boolean;
@@ -55,7 +56,7 @@ export function openBank(path: string, now: () => number) {
     if (line.kind === 'file') {
       const { entries } = readNachaFile(line.content);
       const settlesOn = settlementDate(easternTime(line.atMs).date);
-      files.set(line.sha256, { name: line.name, sha256: line.sha256, entries, settlesOn, isOver: false });
+      files.set(line.sha256, { name: line.name, sha256: line.sha256, content: line.content, entries, settlesOn, isOver: false });
     } else if (line.kind === 'refused') refused.set(line.sha256, line.reason);
     else if (line.kind === 'cut_off') cutOffMs = line.atMs;
     else if (line.kind === 'trouble') trouble = line.trouble;
@@ -98,6 +99,8 @@ export function openBank(path: string, now: () => number) {
       if (reason !== undefined) return { state: 'refused', reason };
       return { state: files.has(sha256) ? 'accepted' : 'never' };
     },
+    files: () => [...files.values()].map(({ name, sha256 }) => ({ name, sha256 })),
+    contentOf: (sha256: string): string | null => files.get(sha256)?.content ?? null,
     news: () => ({ cut_off_ms: cutOffMs, reports }),
     acknowledge(id: string): void {
       if (reports.some((one) => one.id === id)) write({ kind: 'read', id });

@@ -9,7 +9,7 @@ export const OF_BANK_FILES: readonly Question[] = [
     id: 'INV-20',
     says: 'every bank file is what its payouts and the ledger say, and every payout that was handed over is in one',
     text: `with files as (
-             select f.name, f.credits, f.bytes, f.sha256, sum(e.cents) as entries, sum(p.amount) as payouts, sum(l.amount) as ledger
+             select f.name, f.credits - f.lost as credits, f.bytes, f.sha256, sum(e.cents) as entries, sum(p.amount) as payouts, sum(l.amount) as ledger
                from ach_files f left join ach_entries e on e.file = f.name left join payouts p on p.id = e.payout_id
                left join lateral (
                  select sum(o.amount) as amount from ledger.entry n join ledger.posting o on o.entry_id = n.id join ledger.account a on a.id = o.account_id
@@ -17,13 +17,13 @@ export const OF_BANK_FILES: readonly Question[] = [
               group by f.name)
            select 'bank file ' || name || ' pays ' || credits || ', its entries are ' || coalesce(entries, 0) || ', its payouts ' || coalesce(payouts, 0)
                   || ', the ledger says ' || coalesce(ledger, 0) as what
-             from files where credits is distinct from entries or credits is distinct from payouts or credits is distinct from ledger
+             from files where credits is distinct from coalesce(entries, 0) or credits is distinct from coalesce(payouts, 0) or credits is distinct from coalesce(ledger, 0)
            union all
            select 'bank file ' || name || ' is not the one that was stored' from files where substring(bytes from 1 for 4) = '101 '::bytea and sha256(bytes) <> sha256
            union all
            select p.id || ' is ' || p.status || ', ' || p.step || ' and in ' || count(e.trace) || ' bank files' from payouts p
              left join ach_entries e on e.payout_id = p.id
-            where p.method = 'ach' group by p.id
+            where p.method = 'ach' and not p.resolved group by p.id
            having count(e.trace) <> 1 and (p.step = 'batched' or p.status = 'completed') or count(e.trace) <> 0 and p.step in ('held', 'queued')
            union all
            select 'trace number ' || e.trace || ' pays ' || p.id || ', which is by ' || p.method from ach_entries e join payouts p on p.id = e.payout_id
@@ -39,7 +39,8 @@ export const OF_BANK_FILES: readonly Question[] = [
            paid_in as (
              select coalesce(sum(p.amount), 0) as amount from ledger.entry e join ledger.posting p on p.entry_id = e.id
                join ledger.account a on a.id = p.account_id where e.kind = 'capital' and a.kind = 'asset_bank'),
-           paid as (select coalesce(sum(cents), 0) as amount from (${PAID}) q),
+           paid as (select coalesce(sum(cents), 0) as amount from (${PAID} union all select lost from ach_files
+                     union all select amount from payouts where method = 'ach' and resolved and status = 'completed') q),
            out as (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_bank_outbound'),
            open as (select coalesce(sum(amount), 0) as amount from payouts where method = 'ach' and step = 'batched')
            select 'the bank: ledger ' || bank.amount || ', paid in less paid out ' || paid_in.amount - paid.amount as what from bank, paid_in, paid

@@ -85,6 +85,36 @@ export async function readAchNames(sql: Sql): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => name));
 }
 
+/** The hash (hex) of each file, by name. */
+export async function readAchHashes(sql: Sql): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql.query<{ name: string; sha256: string }>({
+    name: 'ach_hashes',
+    text: `select name, encode(sha256, 'hex') as sha256 from ach_files`,
+    values: [],
+  });
+  return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
+}
+
+/** Payouts that were requested until then and are in no file. */
+export async function unfiledAchPayouts(sql: Sql, untilMs: number): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'unfiled_ach_payouts',
+    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and created_at <= $1 order by id`,
+    values: [new Date(untilMs)],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** When the last look of a driver began that it has finished; null = none has. */
+export async function lastAchLook(sql: Sql): Promise<number | null> {
+  const { rows } = await sql.query<{ looked_at: Date }>({
+    name: 'last_ach_look',
+    text: 'select looked_at from ach_looks',
+    values: [],
+  });
+  return rows[0]?.looked_at.getTime() ?? null;
+}
+
 /** The next trace numbers' last seven digits, rising. */
 export async function nextTraces(sql: Sql, count: number): Promise<readonly number[]> {
   const { rows } = await sql.query<{ n: bigint }>({
@@ -113,6 +143,8 @@ export async function insertAchFile(
     readonly bytes: Uint8Array;
     readonly sha256: Uint8Array;
     readonly credits: bigint;
+    /** Of the credits, what nobody here knows. */
+    readonly lost?: bigint;
     readonly state: 'built' | 'unknown';
     readonly settlesOn: string;
     readonly returnsEndMs: number;
@@ -123,8 +155,8 @@ export async function insertAchFile(
   await sql.query({
     name: 'insert_ach_file',
     text: `with made as (
-             insert into ach_files (name, day, modifier, bytes, sha256, credits, state, settles_on, returns_end, created_at)
-               values ($1, $2::date, $3, $4, $5, $6, $13, $7::date, $8, $9) returning name)
+             insert into ach_files (name, day, modifier, bytes, sha256, credits, state, settles_on, returns_end, created_at, lost)
+               values ($1, $2::date, $3, $4, $5, $6, $13, $7::date, $8, $9, $14) returning name)
            insert into ach_entries (trace, file, payout_id, cents)
              select t.trace, made.name, t.payout_id, t.cents from made, unnest($10::text[], $11::text[], $12::numeric[]) as t(trace, payout_id, cents)`,
     values: [
@@ -141,6 +173,7 @@ export async function insertAchFile(
       file.entries.map((entry) => entry.payoutId),
       file.entries.map((entry) => entry.cents),
       file.state,
+      file.lost ?? 0n,
     ],
   });
 }

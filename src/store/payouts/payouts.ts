@@ -245,3 +245,8 @@ export const HELD_JOB = 'held payouts';
 export async function wakeHeldJob(sql: Sql): Promise<void> {
   await sql.query({ name: 'wake_held_payouts', text: `select pg_notify('hurry', $1)`, values: [HELD_JOB] });
 }
+
+/** A person has said how it ended. */
+export async function setResolved(sql: Sql, id: string): Promise<void> {
+  await sql.query({ name: 'set_payout_resolved', text: 'update payouts set resolved = true where id = $1', values: [id] });
+}

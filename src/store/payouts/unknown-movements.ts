@@ -5,8 +5,9 @@ import type { Sql } from '../postgres/connect.ts';
 import type { SpendableCoin } from './batches.ts';
 
 export type UnknownMovement = {
-  readonly currency: UtxoCode;
-  /** Null where a coin is spent and nobody has found by what. */
+  /** USD: a bank file. */
+  readonly currency: UtxoCode | 'USD';
+  /** The file's name in the place of a txid. Null where a coin is spent and nobody has found by what. */
   readonly txid: string | null;
   /** The block that held it when it was found; null = none did. */
   readonly blockHash: string | null;
@@ -42,6 +43,16 @@ export async function recordMovements(sql: Sql, movements: readonly UnknownMovem
   }
 }
 
+/** Ends what was open of a currency under other names than these: it was moved away, or is known by now. */
+export async function closeMovements(sql: Sql, currency: 'USD', still: readonly string[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'close_movements',
+    text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'it is known, or no longer there'
+            where currency = $1 and resolved_at is null and txid <> all ($2)`,
+    values: [currency, still, new Date(atMs)],
+  });
+}
+
 /** Coins that were missing at the last look and are there again, or whose spender was found since, are no longer open by themselves. */
 export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: readonly string[], atMs: number): Promise<void> {
   await sql.query({
@@ -55,7 +66,7 @@ export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: read
 /** Ends what is open of a transaction; returns whether something was. */
 export async function resolveMovement(
   sql: Sql,
-  of: { readonly currency: UtxoCode; readonly txid: string },
+  of: { readonly currency: UtxoCode | 'USD'; readonly txid: string },
   resolution: { readonly by: string; readonly text: string; readonly atMs: number },
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
@@ -179,34 +190,39 @@ export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<numbe
   return rows[0]?.height ?? null;
 }
 
-/** @param currency USD: our folder of bank files was compared, the height is 0 */
+/** The timeline that is written to now, as SQL: a standby that takes over begins another one. */
+const TIMELINE = 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
+/** Whether a comparison is of this database as it runs now: not of a copy that was started since, nor of a standby that has taken over. */
+const IS_CURRENT = `checked_at > pg_postmaster_start_time() and timeline is not distinct from ${TIMELINE}`;
+
+/** @param currency USD: our bank files were compared with folder and bank, the height is 0 */
 export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
-    text: `insert into coin_checks (currency, height, checked_at) values ($1, $2, clock_timestamp())
-             on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at`,
+    text: `insert into coin_checks (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${TIMELINE})
+             on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at, timeline = excluded.timeline`,
     values: [currency, height],
   });
 }
 
-/** Whether coins, or bank files, were compared since PostgreSQL was started. */
+/** Whether coins, or bank files, were compared since PostgreSQL was started, or took over. */
 export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
-    text: 'select exists (select from coin_checks where currency = $1 and checked_at > pg_postmaster_start_time()) as compared',
+    text: `select exists (select from coin_checks where currency = $1 and ${IS_CURRENT}) as compared`,
     values: [currency],
   });
   return rows[0]?.compared === true;
 }
 
 /**
- * The currencies whose coins (USD: whose bank files) were compared before PostgreSQL was started, and not since: whatever is stored may be an older copy that was put
- * back.
+ * The currencies whose coins (USD: whose bank files) were compared before PostgreSQL was started, or took over, and not since: whatever is
+ * stored may be an older copy.
  */
 export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ currency: string }>({
     name: 'not_compared_since',
-    text: 'select currency from coin_checks where checked_at <= pg_postmaster_start_time()',
+    text: `select currency from coin_checks where not (${IS_CURRENT})`,
     values: [],
   });
   return new Set(rows.map(({ currency }) => currency));

@@ -9,7 +9,6 @@ import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nac
 import type { PayoutIntent } from '../../core/payouts/intent.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookNotice, bookReturn, completeFile, refuseFile } from '../../flow/ach/progress.ts';
-import { restoreAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
 import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
 import {
@@ -19,11 +18,10 @@ import {
   leaseAchFile,
   moveAchFile,
   noteAchLook,
-  readAchNames,
   setAchOver,
 } from '../../store/payouts/ach-files.ts';
-import { isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
 import type { Job } from '../loop.ts';
+import { isWhole } from './ach-comparison.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
@@ -56,31 +54,17 @@ export function achJob(ctx: Context, options: AchOptions): Job {
 }
 
 async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<void> {
-  if (!(await isWhole(ctx, options))) return;
+  const { files } = options;
+  const bookReports = async (): Promise<boolean> => {
+    for (const report of await files.reports()) if ((await bookReport(ctx, report, () => undefined)) === 'later') return false;
+    return true;
+  };
+  if (!(await isWhole(ctx, { ...options, bookReports }))) return;
   const cutOffMs = await readNews(ctx, options);
   if (cutOffMs !== null) await makeFiles(ctx, options, Math.max(cutOffMs, lastCutOff(nowMs)));
   await handOver(ctx, options);
   // only when every return that the bank had reported by then is booked
   if (cutOffMs !== null) for (const name of await endedAchFiles(ctx.db, nowMs)) await completeFile(ctx, name);
-}
-
-/**
- * Whether this database knows every file of our folder, and what the bank has said since: one that was put back may have forgotten both, and
- * gets them back. Reports are compared once after each start of PostgreSQL; before that nothing is paid, and nothing is cancelled.
- */
-async function isWhole(ctx: Context, { files, onTrouble }: AchOptions): Promise<boolean> {
-  const known = await readAchNames(ctx.db);
-  for (const name of (await files.names()).filter((one) => !known.has(one))) {
-    const how = await restoreAchFile(ctx, { name, bytes: await files.read(name) });
-    onTrouble(
-      `bank file ${name} was not in the database: ${how === 'contradicts' ? 'payouts are stopped' : 'it is written back'}`,
-    );
-    if (how === 'contradicts') return false;
-  }
-  if (await isComparedSince(ctx.db, 'USD')) return true;
-  for (const report of await files.reports()) if ((await bookReport(ctx, report, () => undefined)) === 'later') return false;
-  await saveChecked(ctx.db, 'USD', 0);
-  return true;
 }
 
 /** Books what the bank has reported. Null when that could not be read, or not all of it be booked; else when the bank asked for what waits. */

@@ -28,7 +28,14 @@ export function openDriver({ ctx, admin }: ServiceOnDatabase): {
   readonly troubles: string[];
   readonly sent: string[];
 } {
-  const signer: Signer = { payout: 10n ** 12n, transaction: 10n ** 12n, fails: null, meanwhile: async () => undefined, journal: [], asked: 0 };
+  const signer: Signer = {
+    payout: 10n ** 12n,
+    transaction: 10n ** 12n,
+    fails: null,
+    meanwhile: async () => undefined,
+    journal: [],
+    asked: 0,
+  };
   const troubles: string[] = [];
   const sent: string[] = [];
   async function sign(request: TransactionToSign): Promise<SignedTransaction> {

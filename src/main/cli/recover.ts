@@ -1,0 +1,71 @@
+// `bursar payout recover`: books what has left and what the database has forgotten: a transaction of a chain, or a file that the bank has.
+import { userInfo } from 'node:os';
+import type { Command } from 'commander';
+import type { UtxoCode } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import { recoverAchFile } from '../../flow/ach/restore.ts';
+import type { Context } from '../../flow/context.ts';
+import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
+import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
+import { bankOf } from '../wiring/bank.ts';
+import { CommandFailed, leaf, print } from './output.ts';
+import { withBooks, withNodes } from './service-access.ts';
+
+type Options = { readonly json?: boolean; readonly acceptLoss?: boolean };
+
+export function addRecover(payout: Command): void {
+  leaf(
+    payout,
+    'recover <id>',
+    'Books a transaction (its txid) or a bank file (its name) that the database has forgotten (bursar audit, OUT-3).',
+  )
+    .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
+    .action(recover);
+}
+
+const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
+const by = (): string => `operator ${userInfo().username}`;
+
+async function recover(id: string, { json, acceptLoss = false }: Options): Promise<void> {
+  const { payoutIds, lost, fee, currency } = BANK_FILE.test(id)
+    ? await recoveredFile(id, acceptLoss)
+    : await withNodes((ctx) => recovered(ctx, id, acceptLoss));
+  const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
+  print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
+    `${id} is booked for ${payoutIds.join(', ') || 'no payout'}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+    'When bursar audit is green, bursar audit --clear lets payouts go on.',
+  ]);
+}
+
+async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {
+  const found = (await openMovements(ctx.db)).find((one) => one.txid === id);
+  if (found === undefined) throw new CommandFailed(`nothing is missing about ${id} (bursar audit, OUT-3)`);
+  return found;
+}
+
+function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & { currency: 'USD' }> {
+  return withBooks(async (ctx, config) => {
+    await movementOf(ctx, name);
+    const bank = bankOf(config);
+    if (bank === null) throw new CommandFailed('no bank is configured');
+    const isKept = (await bank.files.names()).includes(name);
+    const atBank = isKept ? undefined : (await bank.bank.had()).find((file) => file.name === name);
+    if (!isKept && atBank === undefined) throw new CommandFailed(`neither our folder nor the bank has a file ${name}`);
+    const bytes = atBank === undefined ? await bank.files.read(name) : await bank.bank.contentOf(atBank);
+    return { ...(await recoverAchFile(ctx, { name, bytes, by: by(), acceptsLoss })), fee: 0n, currency: 'USD' };
+  });
+}
+
+async function recovered(ctx: Context, txid: string, acceptsLoss: boolean): Promise<Recovered & { currency: UtxoCode }> {
+  const { currency, blockHash, height } = await movementOf(ctx, txid);
+  if (currency === 'USD') throw new CommandFailed(`${txid} is no transaction`);
+  if (blockHash === null || height === null)
+    throw new CommandFailed(`${txid} is in no block yet: wait for one, and for the next look`);
+  const port = ctx.ports.chains.get(currency);
+  const raw = port === undefined ? null : await port.rawTransaction(txid, blockHash);
+  const facts = raw === null ? null : (port?.readRaw(raw, EVERYTHING) ?? null);
+  if (raw === null || facts === null) throw new CommandFailed(`no node shows transaction ${txid}`);
+  const block = { height, hash: blockHash };
+  return { ...(await recoverTransaction(ctx, { currency, block, facts, raw, by: by(), acceptsLoss })), currency };
+}
+const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };

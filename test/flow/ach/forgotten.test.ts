@@ -1,0 +1,167 @@
+// Database and our folder put back together: what the bank has of us tells what was forgotten, and where nobody can tell, a person does.
+import { createHash } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import { recoverAchFile } from '../../../src/flow/ach/restore.ts';
+import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
+import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
+import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
+import { testBank } from '../../support/bank.ts';
+import { approvalAbove, BTC, ctx, ledgerFindings, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
+
+const DAY = 86_400_000;
+let bank: ReturnType<typeof testBank>;
+beforeEach(() => {
+  bank = testBank(ctx, { dedupes: false });
+});
+
+let files = 0;
+/** @param approval USD above which it waits for its approval */
+async function requested(
+  approval: string | null = null,
+): Promise<{ readonly id: string; readonly cents: bigint; readonly merchantId: bigint }> {
+  const merchantId = await shopWith(BTC);
+  if (approval !== null) await approvalAbove(merchantId, approval);
+  const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
+  const { id, amount } = await requestAchPayout(ctx, asked);
+  return { id, cents: amount, merchantId };
+}
+/** A file that the bank has, and that neither database nor folder remembers. */
+function forgotten(payouts: readonly { readonly id: string; readonly cents: bigint }[]): string {
+  files += 1;
+  const name = `2026-05-2${files}-A`;
+  const text = writeNachaFile({
+    origin: SANDBOX_BANK,
+    date: name.slice(0, 10),
+    time: '2000',
+    modifier: 'A',
+    entryClass: 'CCD',
+    description: 'PAYOUT',
+    effective: '2026-06-01',
+    entries: payouts.map(({ id, cents }, at) => ({
+      transactionCode: 22,
+      routing: '021000021',
+      account: '123456789',
+      cents,
+      id: id.slice(-15),
+      name: 'SHOP',
+      trace: `0910000100${files}000${at}`,
+    })),
+  });
+  const bytes = new TextEncoder().encode(text);
+  bank.executed.push({ name, bytes, sha256: createHash('sha256').update(bytes).digest() });
+  return name;
+}
+/** What is stored is of before PostgreSQL was started. */
+const putBack = () => world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
+const fileOf = async (id: string) =>
+  (
+    await world.admin.query(
+      'select f.name, f.state from ach_entries e join ach_files f on f.name = e.file where payout_id = $1',
+      [id],
+    )
+  ).rows[0];
+
+describe('a file of which only the bank knows', () => {
+  test('is written back, and its payout is not paid by another one', async () => {
+    await bank.look();
+    const payout = await requested();
+    const name = forgotten([payout]);
+    await putBack();
+    bank.cutOff();
+    await bank.look();
+    expect(await fileOf(payout.id)).toEqual({ name, state: 'acked' });
+    expect(await row(payout.id)).toMatchObject({ status: 'processing', step: 'batched' });
+    await world.wait(30 * DAY);
+    await bank.look();
+    expect(bank.executed).toHaveLength(1);
+    expect((await row(payout.id)).status).toBe('completed');
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('holds back every payment and every cancel until the bank can be asked', async () => {
+    await bank.look();
+    const payout = await requested('50');
+    forgotten([payout]);
+    await putBack();
+    bank.cutOff();
+    bank.state.isSilent = true;
+    await bank.look();
+    expect(await row(payout.id)).toMatchObject({ step: 'held' });
+    expect(bank.troubles.join()).toContain('the bank cannot be asked which files it has');
+    const cancel = { merchantId: payout.merchantId, payoutId: payout.id };
+    expect(await refusedWith(cancelPayout(ctx, cancel, 0))).toBe('payout_not_cancellable');
+    bank.state.isSilent = false;
+    await bank.look();
+    expect((await fileOf(payout.id)).state).toBe('acked');
+  });
+
+  test('and that pays somebody unknown stops payouts, until it is booked: what it paid to him is a loss', async () => {
+    await bank.look();
+    const payout = await requested();
+    const name = forgotten([payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
+    await putBack();
+    bank.cutOff();
+    await bank.look();
+    await bank.look();
+    const { rows } = await world.admin.query('select tripped_by from breakers where cleared_at is null');
+    expect(rows).toEqual([{ tripped_by: ['INV-20'] }]);
+    expect((await ledgerFindings()).join()).toContain(`OUT-3: USD: bank file ${name} pays what this database does not know`);
+    const bytes = bank.executed[0]?.bytes as Uint8Array;
+    const recover = (acceptsLoss: boolean) => recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss });
+    await expect(recover(false)).rejects.toMatchObject({ code: 'not_resolvable', message: expect.stringContaining('70.00 USD') });
+    expect(await recover(true)).toEqual({ payoutIds: [payout.id], lost: 7_000n });
+    await clearBreakers(ctx.db, 'ann', world.now());
+    await bank.look();
+    expect(await fileOf(payout.id)).toEqual({ name, state: 'acked' });
+    expect(await ledgerFindings()).toEqual([]);
+    expect(bank.executed).toHaveLength(1);
+  });
+});
+
+describe('where the list of files may have been put back too', () => {
+  beforeEach(async () => {
+    bank.state.isWitness = false;
+    await bank.look();
+  });
+
+  test('payouts that a forgotten file may have paid wait for a person, who decides with evidence; later ones go on', async () => {
+    const [paid, unpaid] = [await requested(), await requested()];
+    await putBack();
+    await world.wait(4 * DAY);
+    await bank.look();
+    for (const { id } of [paid, unpaid])
+      expect(await row(id)).toMatchObject({ status: 'processing', step: 'held', held_reason: 'unknown_outcome' });
+    expect(bank.troubles.join()).toContain(`may have been paid by a bank file`);
+    expect(bank.executed).toEqual([]);
+    const before = await of(unpaid.merchantId, 'available');
+    expect(await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' })).toMatchObject({
+      status: 'completed',
+    });
+    expect(await resolvePayout(ctx, { payoutId: unpaid.id, outcome: 'failed', evidence: 'no entry' })).toMatchObject({
+      status: 'failed',
+      error: 'no entry',
+    });
+    expect(await of(unpaid.merchantId, 'available')).toBe(BTC);
+    expect(before).toBeLessThan(BTC);
+    expect(await of(paid.merchantId, 'held', 'USD')).toBe(0n);
+    const later = await requested();
+    await world.wait(4 * DAY);
+    await bank.look();
+    expect(bank.executed).toHaveLength(1);
+    expect((await fileOf(later.id)).state).toBe('acked');
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('nothing waits when no banking day has ended since the last look: no file can have been made', async () => {
+    const { id } = await requested();
+    await putBack();
+    await bank.look();
+    expect(await row(id)).toMatchObject({ step: 'queued' });
+    await world.wait(4 * DAY);
+    await bank.look();
+    expect((await fileOf(id)).state).toBe('acked');
+  });
+});
