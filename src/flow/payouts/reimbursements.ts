@@ -5,14 +5,17 @@ import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
 import { formatAmount, greatest, least, minus, plus } from '../../core/money.ts';
+import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
 import { reservedFee, usualFee } from '../../core/payouts/outgoing-fees.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { readScriptOwner } from '../../store/payouts/hold-facts.ts';
 import { insertRefund, latestRefund } from '../../store/payouts/reimbursements.ts';
+import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { decide } from '../transactions/decide.ts';
@@ -68,6 +71,8 @@ export async function reimburseTransaction(
       const refund = taken as unknown as Refund;
       const feeMax = least(minus(refund.total, dustMinor), reservedFee(currency, feeRate as bigint));
       const createdAtMs = ctx.ports.clock.now();
+      const rate = (await latestRates(sql, [currency], createdAtMs)).get(currency)?.usd;
+      const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
       const made = {
         refund,
         transactionId,
@@ -78,7 +83,14 @@ export async function reimburseTransaction(
         script,
         createdAtMs,
       };
-      await insertRefund(sql, { ...made, amountText: formatAmount(refund.total, currency), intent: signed(ctx, made) });
+      await insertRefund(sql, {
+        ...made,
+        amountText: formatAmount(refund.total, currency),
+        usdMinor,
+        // what the operator asks for needs no operator
+        needsApproval: request.merchantId !== null && isAboveLimit(usdMinor, guards.approvalAbove),
+        intent: signed(ctx, made),
+      });
     },
   });
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });

@@ -31,6 +31,8 @@ function stateOf({ status, step, held_reason: reason }: RefundRow): Refund['stat
   if (status === 'completed' || status === 'failed') return status;
   // it may have left: an operator finds out
   if (reason === 'unknown_outcome') return 'committed';
+  // its coins are final, and a person lets it go
+  if (step === 'held' && reason === 'approval') return 'ready';
   if (step === 'held') return 'waiting';
   return step === 'queued' ? 'ready' : 'committed';
 }
@@ -90,6 +92,10 @@ export type NewRefund = {
   readonly destination: string;
   readonly script: Uint8Array;
   readonly intent: { readonly keyId: string; readonly signature: Uint8Array };
+  /** Cents at the median rate; null where there is none. */
+  readonly usdMinor: bigint | null;
+  /** It waits for an operator once its coins are final. */
+  readonly needsApproval: boolean;
   readonly createdAtMs: number;
 };
 
@@ -98,12 +104,12 @@ const COINS_AT_ONCE = 5_000;
 /** Writes a reimbursement with its coins, and wakes the driver when its coins are deep enough already. */
 export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
   const { refund } = made;
-  const isReady = refund.state === 'ready';
+  const isReady = refund.state === 'ready' && !made.needsApproval;
   await sql.query({
     name: 'insert_refund',
     text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
-                                intent_key, intent, created_at, reimburses, part)
-             values ($1, $2, '${REIMBURSEMENT}', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+                                intent_key, intent, created_at, reimburses, part, usd_minor, needs_approval)
+             values ($1, $2, '${REIMBURSEMENT}', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
     values: [
       refund.id,
       made.merchantId,
@@ -115,12 +121,14 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
       made.script,
       isReady ? 'processing' : 'pending',
       isReady ? 'queued' : 'held',
-      isReady ? null : 'not_final',
+      isReady ? null : refund.state === 'ready' ? 'approval' : 'not_final',
       made.intent.keyId,
       made.intent.signature,
       new Date(made.createdAtMs),
       made.transactionId,
       refund.part,
+      made.usdMinor,
+      made.needsApproval,
     ],
   });
   await inParts([...refund.coins], COINS_AT_ONCE, async (coins) => {
@@ -144,11 +152,24 @@ export type RefundChange = { readonly id: string; readonly change: 'ready' | 'lo
 
 export async function writeRefundChanges(sql: Sql, changes: readonly RefundChange[]): Promise<void> {
   for (const { id, change, atMs } of changes) {
-    if (change === 'ready') await move(sql, id, 'hold_ended', atMs);
+    if (change === 'ready') {
+      if (!(await waitsForApproval(sql, id))) await move(sql, id, 'hold_ended', atMs);
+      await wakeDriver(sql);
+      continue;
+    }
     if (change === 'lost') await move(sql, id, 'coins_lost', atMs);
-    if (change === 'ready') await wakeDriver(sql);
-    else await sql.query({ name: 'note_refund', text: 'update payouts set noted = true where id = $1', values: [id] });
+    await sql.query({ name: 'note_refund', text: 'update payouts set noted = true where id = $1', values: [id] });
   }
+}
+
+/** Whether one whose coins are final has to wait for a person; it says so then. */
+async function waitsForApproval(sql: Sql, id: string): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'refund_waits_for_approval',
+    text: `update payouts set held_reason = 'approval' where id = $1 and needs_approval and approved_at is null and step = 'held'`,
+    values: [id],
+  });
+  return rowCount === 1;
 }
 
 async function move(sql: Sql, id: string, event: PayoutEvent, atMs: number): Promise<void> {
