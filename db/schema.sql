@@ -421,8 +421,7 @@ create table public.outgoing_attempts (
   constraint outgoing_attempts_currency_txid_key UNIQUE (currency, txid),
   constraint outgoing_attempts_pkey PRIMARY KEY (id),
   constraint outgoing_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
-  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric > (0)::numeric)),
-  constraint outgoing_attempts_lost_check CHECK (((lost)::numeric >= (0)::numeric))
+  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric >= (0)::numeric))
 );
 
 create table public.outgoing_batches (

@@ -183,6 +183,19 @@ export function unknownOutflowEntry(txid: string, currency: CurrencyCode, amount
   };
 }
 
+/** Coins of ours that no entry knew have paid for something that is booked: they were the service's. */
+export function unknownInflowEntry(txid: string, currency: CurrencyCode, amount: bigint): Entry {
+  return {
+    key: `found:${currency.toLowerCase()}:${txid}`,
+    kind: 'unknown_inflow',
+    postings: [
+      { account: `asset:chain:${currency}`, amount },
+      { account: `equity:house:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
 /** Capital of the service that arrived at an address of its own. */
 export function capitalEntry(
   currency: CurrencyCode,

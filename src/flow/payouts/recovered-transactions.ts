@@ -3,7 +3,6 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { formatAmount, least, minus, plus, sum } from '../../core/money.ts';
-import { unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { isInChain } from '../../store/chain/blocks.ts';
@@ -25,6 +24,7 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { addAttempt } from './progress.ts';
+import { bookWithoutCoins, differenceEntry, whyNotUnknown } from './unknown-coins.ts';
 
 export type Recovery = {
   readonly currency: UtxoCode;
@@ -54,20 +54,28 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
     const key = await spendingKey(sql, currency);
     if (key === null) throw refused(`cannot be booked: the signer has no key in use for ${currency}`);
     const coins = await forgottenCoins(sql, currency, facts.inputs);
-    const stranger = facts.inputs.find(({ txid, vout }) => !coins.some((coin) => coin.txid === txid && coin.vout === vout));
-    if (stranger !== undefined)
-      throw refused(`spends ${stranger.txid}:${stranger.vout}, which is no booked coin of this database`);
+    const unknown = facts.inputs.filter(({ txid, vout }) => !coins.some((coin) => coin.txid === txid && coin.vout === vout));
+    const spending = { currency, txid: facts.txid, acceptsLoss: recovery.acceptsLoss };
+    const why = await whyNotUnknown(sql, spending, unknown);
+    if (why !== null) throw refused(why);
 
     const signed = await batchOf(sql, coins);
     if (signed === 'several') throw refused('spends coins of several batches');
-    const plan = await divide(ctx, sql, { recovery, key, coins, signed });
+    const plan = await divide(ctx, sql, { recovery, key, coins, signed, hasUnknown: unknown.length > 0 });
     const foreign = `${formatAmount(plan.lost, currency)} ${currency}`;
     if (plan.lost > 0n && !recovery.acceptsLoss)
       throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
-    const batch = signed ?? (await newBatch(ctx, sql, { key, coins, plan, currency }));
-    if (plan.payouts.length < batch.payouts.length) throw refused(`does not pay every payout of batch ${batch.id}`);
-    await book(ctx, sql, { recovery, batch, plan });
-    const text = `booked as batch ${batch.id}: ${plan.payouts.length} payouts${plan.lost > 0n ? `, ${foreign} lost` : ''}`;
+    let as = 'without coins of ours';
+    if (coins.length === 0) {
+      await bookWithoutCoins(ctx, sql, { ...spending, ...plan, accountId: key.id });
+      await recordOutgoing(sql, currency, block, [{ ...facts, spends: [] }], new Set());
+    } else {
+      const batch = signed ?? (await newBatch(ctx, sql, { key, coins, plan, currency }));
+      if (plan.payouts.length < batch.payouts.length) throw refused(`does not pay every payout of batch ${batch.id}`);
+      await book(ctx, sql, { recovery, batch, plan });
+      as = `as batch ${batch.id}`;
+    }
+    const text = `booked ${as}: ${plan.payouts.length} payouts${plan.lost > 0n ? `, ${foreign} lost` : ''}`;
     const atMs = ctx.ports.clock.now();
     if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
@@ -95,6 +103,7 @@ async function batchOf(sql: Sql, coins: readonly Coin[]): Promise<Batch | null |
 type Plan = {
   readonly payouts: readonly PayoutRow[];
   readonly change: { readonly vout: number; readonly index: number; readonly amount: bigint; readonly script: string } | null;
+  /** Less than zero where coins that this database does not know have paid for some of it. */
   readonly lost: bigint;
   /** What the payouts pay of the network fee: never more than is held for them; the rest is lost. */
   readonly fee: bigint;
@@ -105,10 +114,12 @@ type Dividing = {
   readonly key: StoredKey;
   readonly coins: readonly Coin[];
   readonly signed: Batch | null;
+  /** It spends coins besides, of which this database knows nothing. */
+  readonly hasUnknown: boolean;
 };
 
 /** Which output is whose. */
-async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed }: Dividing): Promise<Plan> {
+async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed, hasUnknown }: Dividing): Promise<Plan> {
   const { currency, facts } = recovery;
   const asked =
     signed === null
@@ -136,7 +147,13 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed }: 
   const change = await changeOf(ctx, sql, key, [...left]);
   if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
   const foreign = sum([...left].map((output) => output.amountMinor));
-  const whole = minus(sum(coins.map(({ amount }) => amount)), plus(plus(paid, foreign), change?.amount ?? 0n));
+  const spent = sum(coins.map(({ amount }) => amount));
+  // nobody knows what the others held, and so what the fee was
+  if (hasUnknown) {
+    const explained = plus(sum(payouts.map(({ amount }) => amount)), change?.amount ?? 0n);
+    return { payouts, change, fee: 0n, lost: minus(spent, explained) };
+  }
+  const whole = minus(spent, plus(plus(paid, foreign), change?.amount ?? 0n));
   // each pays the same part
   const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);
   const fee = least(whole, most);
@@ -231,7 +248,10 @@ async function book(ctx: Context, sql: Sql, { recovery, batch, plan }: Booking):
     { epoch: batch.leaseEpoch, feeRate: batch.feeRate, lost: plan.lost },
   );
   const outflow = plan.payouts.length === 0 ? plus(plan.lost, plan.fee) : plan.lost;
-  if (outflow > 0n)
-    await postEntries(sql, [{ entry: unknownOutflowEntry(facts.txid, currency, outflow), transactionId: null, atMs }]);
+  const { acceptsLoss } = recovery;
+  if (outflow !== 0n)
+    await postEntries(sql, [
+      { entry: differenceEntry({ currency, txid: facts.txid, acceptsLoss }, outflow), transactionId: null, atMs },
+    ]);
   await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs }], new Set());
 }

@@ -20,6 +20,7 @@ import {
   wakeHeldJob,
 } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
 export type Resolution = {
@@ -39,41 +40,51 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       const message = `The payout is ${payout.status}${waits}: only one with held_reason unknown_outcome can be resolved.`;
       throw new Refusal('not_resolvable', { message });
     }
-    const { merchantId } = payout;
-    const currency = paidFrom(payout);
-    const { source } = payout;
-    const owed =
-      (await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null })).get(currency)?.receivable ?? 0n;
-    const booked = await bookedFee(sql, payoutId);
-    const atMs = ctx.ports.clock.now();
-    const entries =
-      source !== null
-        ? achEntries({ ...payout, source }, outcome, owed)
-        : outcome === 'paid'
-          ? paidEntries({ ...payout, currency }, booked, owed)
-          : failedEntries({ ...payout, currency }, booked, owed);
-    await postEntries(
-      sql,
-      entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
-    );
-    await setResolved(sql, payoutId);
-    await wakeHeldJob(sql);
-    await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
-    const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
-    return outcome === 'paid'
-      ? movePayout(sql, payout, 'resolved_paid', {
-          ...(source === null ? { fee: booked ?? 0n } : {}),
-          completedAtMs: atMs,
-          reason,
-          atMs,
-        })
-      : movePayout(sql, payout, 'resolved_failed', {
-          error: evidence,
-          reason,
-          atMs,
-          ...(source === null ? {} : { givenBack: source.amount }),
-        });
+    return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
+}
+
+/** The same for one whose outcome is unknown and whose row the caller has locked. */
+export async function resolveLocked(
+  ctx: Context,
+  sql: Sql,
+  payout: PayoutRow,
+  { outcome, evidence }: Omit<Resolution, 'payoutId'>,
+): Promise<PayoutRow> {
+  const { id: payoutId, merchantId } = payout;
+  const currency = paidFrom(payout);
+  const { source } = payout;
+  const owed =
+    (await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null })).get(currency)?.receivable ?? 0n;
+  const booked = await bookedFee(sql, payoutId);
+  const atMs = ctx.ports.clock.now();
+  const entries =
+    source !== null
+      ? achEntries({ ...payout, source }, outcome, owed)
+      : outcome === 'paid'
+        ? paidEntries({ ...payout, currency }, booked, owed)
+        : failedEntries({ ...payout, currency }, booked, owed);
+  await postEntries(
+    sql,
+    entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
+  );
+  await setResolved(sql, payoutId);
+  await wakeHeldJob(sql);
+  await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
+  const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
+  return outcome === 'paid'
+    ? movePayout(sql, payout, 'resolved_paid', {
+        ...(source === null ? { fee: booked ?? 0n } : {}),
+        completedAtMs: atMs,
+        reason,
+        atMs,
+      })
+    : movePayout(sql, payout, 'resolved_failed', {
+        error: evidence,
+        reason,
+        atMs,
+        ...(source === null ? {} : { givenBack: source.amount }),
+      });
 }
 
 function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {

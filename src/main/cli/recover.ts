@@ -6,12 +6,13 @@ import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
 import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
+import { heightOf } from '../../store/chain/blocks.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
 
-type Options = { readonly json?: boolean; readonly acceptLoss?: boolean };
+type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly block?: string };
 
 export function addRecover(payout: Command): void {
   leaf(
@@ -19,6 +20,7 @@ export function addRecover(payout: Command): void {
     'recover <id>',
     'Books a transaction (its txid) or a bank file (its name) that the database has forgotten (bursar audit, OUT-3).',
   )
+    .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
     .action(recover);
 }
@@ -26,10 +28,10 @@ export function addRecover(payout: Command): void {
 const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const by = (): string => `operator ${userInfo().username}`;
 
-async function recover(id: string, { json, acceptLoss = false }: Options): Promise<void> {
+async function recover(id: string, { json, acceptLoss = false, block }: Options): Promise<void> {
   const { payoutIds, lost, fee, currency } = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
-    : await withNodes((ctx) => recovered(ctx, id, acceptLoss));
+    : await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${payoutIds.join(', ') || 'no payout'}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
@@ -56,16 +58,26 @@ function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & 
   });
 }
 
-async function recovered(ctx: Context, txid: string, acceptsLoss: boolean): Promise<Recovered & { currency: UtxoCode }> {
-  const { currency, blockHash, height } = await movementOf(ctx, txid);
+type Asked = {
+  readonly acceptsLoss: boolean;
+  /** The hash of a block, as the operator has named it. */
+  readonly named: string | null;
+};
+
+async function recovered(ctx: Context, txid: string, { acceptsLoss, named }: Asked): Promise<Recovered & { currency: UtxoCode }> {
+  const { currency, ...found } = await movementOf(ctx, txid);
   if (currency === 'USD') throw new CommandFailed(`${txid} is no transaction`);
-  if (blockHash === null || height === null)
-    throw new CommandFailed(`${txid} is in no block yet: wait for one, and for the next look`);
+  const hash = named ?? found.blockHash;
+  const height = hash === null ? null : await heightOf(ctx.db, currency, hash);
+  if (hash === null || height === null)
+    throw new CommandFailed(
+      `${hash === null ? `no look has found ${txid} in a block` : `no block ${hash} was read`}: wait for one, or name the one that has it with --block (an explorer of the chain tells it)`,
+    );
   const port = ctx.ports.chains.get(currency);
-  const raw = port === undefined ? null : await port.rawTransaction(txid, blockHash);
+  const raw = port === undefined ? null : await port.rawTransaction(txid, hash);
   const facts = raw === null ? null : (port?.readRaw(raw, EVERYTHING) ?? null);
-  if (raw === null || facts === null) throw new CommandFailed(`no node shows transaction ${txid}`);
-  const block = { height, hash: blockHash };
+  if (raw === null || facts === null) throw new CommandFailed(`no node shows transaction ${txid} in block ${hash}`);
+  const block = { height, hash };
   return { ...(await recoverTransaction(ctx, { currency, block, facts, raw, by: by(), acceptsLoss })), currency };
 }
 const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };

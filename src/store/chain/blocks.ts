@@ -227,3 +227,13 @@ export async function isInChain(
   });
   return rows.length > 0;
 }
+
+/** The height of a block of the best chain; null when no such block was read. */
+export async function heightOf(sql: Sql, currency: UtxoCode, hash: string): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number }>({
+    name: 'height_of_block',
+    text: 'select height from blocks where currency = $1 and hash = $2',
+    values: [currency, hash],
+  });
+  return rows[0]?.height ?? null;
+}

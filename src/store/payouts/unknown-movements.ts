@@ -1,6 +1,7 @@
 // Money that has left without this database knowing why, the coins that it believes unspent, and up to which block all of them were compared
 // with the chain.
 import type { UtxoCode } from '../../core/currency.ts';
+import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { SpendableCoin } from './batches.ts';
 
@@ -124,6 +125,18 @@ export async function forgottenCoins(
     values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
   });
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
+}
+
+/** One of the outputs that is a payment which is not booked yet; null = none is. */
+export async function unbookedCoin(sql: Sql, currency: UtxoCode, outpoints: readonly Outpoint[]): Promise<Outpoint | null> {
+  const { rows } = await sql.query<Outpoint>({
+    name: 'unbooked_coin',
+    text: `select p.txid, p.vout from unnest($2::text[], $3::int[]) as a(txid, vout)
+             join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout
+            where p.deposit_key is null order by 1, 2 limit 1`,
+    values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
+  });
+  return rows[0] ?? null;
 }
 
 /** A payout that nothing was signed for. */

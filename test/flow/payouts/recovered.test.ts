@@ -1,0 +1,139 @@
+// A forgotten transaction that spends coins of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TransactionFacts } from '../../../src/core/ports.ts';
+import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
+import type { Context } from '../../../src/flow/context.ts';
+import { bookCapital } from '../../../src/flow/payouts/own-coins.ts';
+import { progress } from '../../../src/flow/payouts/progress.ts';
+import { recoverTransaction } from '../../../src/flow/payouts/recovered-transactions.ts';
+import { recordUnknown } from '../../../src/flow/payouts/unknown-movements.ts';
+import { spendingKey } from '../../../src/store/chain/xpubs.ts';
+import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { nextOwnIndex } from '../../../src/store/payouts/batches.ts';
+import { batchesOf } from '../../support/batches.ts';
+import { tellFee } from '../../support/funded.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+
+let service: ServiceOnDatabase;
+let ctx: Context;
+let batches: ReturnType<typeof batchesOf>;
+beforeEach(async () => {
+  service = await openServiceOnDatabase();
+  ({ ctx } = service);
+  batches = batchesOf(service);
+  await tellFee(ctx);
+});
+afterEach(() => service.drop());
+
+type Coin = { readonly txid: string; readonly vout: number };
+const unknownCoin = (): Coin => ({ txid: randomBytes(32).toString('hex'), vout: 0 });
+async function knownCoin(): Promise<Coin> {
+  const { rows } = await service.admin.query(
+    'select txid, vout from payments where deposit_key is not null and not spent limit 1',
+  );
+  return rows[0];
+}
+/** The next address of our own, which this database has not given out. */
+async function nextOwn(): Promise<string> {
+  const key = (await spendingKey(ctx.db, 'BTC')) as NonNullable<Awaited<ReturnType<typeof spendingKey>>>;
+  const index = await nextOwnIndex(ctx.db, key.id);
+  return Buffer.from(ctx.ports.addresses.ownOf('BTC', key.xpub).derive(index).script).toString('hex');
+}
+async function scriptOf(payoutId: string): Promise<string> {
+  return (await batches.row(payoutId)).script.toString('hex');
+}
+/** A transaction in a block that nobody here has signed, as a look finds it. */
+async function found(
+  inputs: readonly Coin[],
+  outputs: readonly { script: string; amountMinor: bigint }[],
+  payoutIds: readonly string[],
+) {
+  const txid = randomBytes(32).toString('hex');
+  const facts: TransactionFacts = {
+    txid,
+    coinbase: false,
+    inputs,
+    spends: [],
+    outputs: outputs.map((one, vout) => ({ vout, ...one })),
+  };
+  await service.mine(1);
+  const { rows } = await service.admin.query(
+    `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
+  );
+  const block = rows[0] as { height: number; hash: string };
+  const finding = `transaction ${txid} was not signed here`;
+  await recordUnknown(ctx, 'BTC', { movements: [{ currency: 'BTC', txid, blockHash: block.hash, finding }], payoutIds });
+  return {
+    txid,
+    recover: (acceptsLoss = true) =>
+      recoverTransaction(ctx, { currency: 'BTC', block, facts, raw: new Uint8Array(100), by: 'ann', acceptsLoss }),
+  };
+}
+async function goesOn(): Promise<void> {
+  expect(await openBreakers(ctx.db)).toHaveLength(1);
+  expect(await service.findings()).toEqual([]);
+  expect(await clearAfterAudit(ctx, await runAudit(ctx), 'ann')).toBe(1);
+}
+
+test('one that spends a coin of ours and one that nobody knows: payout and change are booked, the rest is found', async () => {
+  await batches.earn(2);
+  const id = await batches.request('0.011');
+  const pays = [
+    { script: await scriptOf(id), amountMinor: 1_100_000n },
+    { script: await nextOwn(), amountMinor: 400_000n },
+  ];
+  const strange = unknownCoin();
+  const { txid, recover } = await found([await knownCoin(), strange], pays, [id]);
+  await expect(recover(false)).rejects.toMatchObject({
+    message: expect.stringContaining(`spends ${strange.txid}:0, which this database does not know`),
+  });
+  expect(await recover()).toMatchObject({ payoutIds: [id], fee: 0n });
+  const { batch_id: batchId } = await batches.row(id);
+  await service.mine(6);
+  await progress(ctx, batchId);
+  await progress(ctx, batchId);
+  expect(await batches.row(id)).toMatchObject({ status: 'completed', fee: '0' });
+  expect(await service.balance('asset:chain:BTC')).toBe(1_400_000n);
+  expect(await batches.held()).toBe(0n);
+  expect((await service.admin.query('select txid from outgoing_attempts')).rows).toEqual([{ txid }]);
+  await goesOn();
+});
+
+test('one of whose coins none is known: its payouts are paid, and its change is capital once it is final', async () => {
+  await batches.earn(1);
+  const id = await batches.request();
+  const own = await nextOwn();
+  const pays = [
+    { script: await scriptOf(id), amountMinor: 200_000n },
+    { script: own, amountMinor: 50_000n },
+  ];
+  const { recover } = await found([unknownCoin()], pays, [id]);
+  expect(await batches.row(id)).toMatchObject({ held_reason: 'unknown_outcome' });
+  expect(await recover()).toMatchObject({ payoutIds: [id] });
+  expect(await batches.row(id)).toMatchObject({ status: 'completed' });
+  await service.mine(6);
+  await bookCapital(ctx, 'BTC');
+  expect(await service.balance('equity:house:BTC')).toBe(250_000n);
+  expect(await service.balance('asset:chain:BTC')).toBe(1_050_000n);
+  await goesOn();
+});
+
+test('one that concerns nobody here is closed, and payouts go on', async () => {
+  await batches.earn(1);
+  const { recover } = await found([unknownCoin()], [{ script: '0014', amountMinor: 5n }], []);
+  expect(await recover()).toMatchObject({ payoutIds: [], lost: 0n });
+  await goesOn();
+});
+
+test('one that spends an output of another forgotten one, or a payment that is not booked yet, must wait for that', async () => {
+  await batches.earn(1);
+  const first = await found([await knownCoin()], [{ script: await nextOwn(), amountMinor: 900_000n }], []);
+  const second = await found([{ txid: first.txid, vout: 0 }], [{ script: '0014', amountMinor: 5n }], []);
+  await expect(second.recover()).rejects.toMatchObject({ message: expect.stringContaining('recover that one first') });
+  const { transactionId } = await service.create(1_000_00n);
+  const sent = await service.pay(transactionId, 1_000_000n);
+  const third = await found([{ txid: sent.facts.txid, vout: 0 }], [{ script: '0014', amountMinor: 5n }], []);
+  await expect(third.recover()).rejects.toMatchObject({ message: expect.stringContaining('not booked yet') });
+  await first.recover();
+});
