@@ -55,7 +55,7 @@ async function openDust(db: Database) {
     db: { ...db, transaction: <T>(work: (sql: Sql) => Promise<T>) => timed(db, longest, work) },
     ports: portsFor('regtest', { ...systemClock, now }),
     network: 'regtest',
-    coins: ['BTC'],
+    currencies: ['BTC'],
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 100_000_00n,

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 
 /** Everything that can be measured, by the name that --only accepts. */
 const PARTS = {
-  scan: 'blocks parsed and matched, five coins',
+  scan: 'blocks parsed and matched, five currencies',
   replaced: 'the judge on outputs that were replaced again and again',
   flood: 'scripts that somebody has made to collide',
   start: 'npm start to ready, and the memory of all processes at rest',

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { migrate } from '../src/store/postgres/migrate.ts';
 import { catchUp, firstReading } from './catch-up.ts';
-import { scanCoins } from './coins.ts';
+import { scanCurrencies } from './currencies.ts';
 import { measureDust } from './dust.ts';
 import { collectFlood } from './flood.ts';
 import { fillTransactions } from './growth.ts';
@@ -207,7 +207,7 @@ async function withoutInstance(): Promise<Figure[]> {
   const figures: Figure[] = [];
   if (wanted('scan')) {
     say('block scan');
-    figures.push(...(await scanBlock(SIZE.watched)), ...scanCoins({ quick }));
+    figures.push(...(await scanBlock(SIZE.watched)), ...scanCurrencies({ quick }));
   }
   if (wanted('replaced')) figures.push(judgeReplaced());
   if (wanted('flood')) figures.push(collectFlood(quick ? 2_000 : undefined));

@@ -59,7 +59,7 @@ SpentByUnknown == \E t \in Tx \cup {"X"} : t \notin attempts /\ (depth[t] > 0 \/
 (* ----- before a batch ----- *)
 \* one database transaction: the payout still waits, no batch has it, nothing stops payouts
 Form == /\ coin = "-" /\ (status = "processing" \/ ~On("form_locks_payout")) /\ ~stopped
-        /\ (On("coins_compared") => compared)
+        /\ (On("outputs_compared") => compared)
         /\ coin' \in (IF restores > 0 THEN {"u1", "u2"} ELSE {"u1"})
         /\ UNCHANGED <<status, epoch, attempts, worker, journal, compared, chain, ledger, counts, stopped>>
 Cancel == /\ status = "processing" /\ (coin = "-" \/ ~On("committed_when_formed"))

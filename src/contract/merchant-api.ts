@@ -167,7 +167,7 @@ export const MERCHANT_API = {
       action: field.choice('What to do.', ['accept', 'decline', 'reimburse']),
       destination: field.optional(payout.destination('Where a reimbursement goes; required for `reimburse`.')),
       part: field.optional(field.choice('Only what came in above the amount due.', ['excess'])),
-      currency: field.optional(money.balanceCurrency("The coin of a reimbursement; the transaction's when it is left out.")),
+      currency: field.optional(money.balanceCurrency("The currency of a reimbursement; the transaction's when it is left out.")),
     },
     alsoRequired: (body) => (body.action === 'reimburse' ? ['destination'] : []),
     reply: reply.resolvedTransaction,

@@ -39,7 +39,7 @@ export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIG
 /** A currency of Bitcoin's family with its parameters; throws for any other currency. */
 export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameters } {
   const row = CURRENCIES[code];
-  if (row.utxo === null) throw new Error(`${code} is not a UTXO coin`);
+  if (row.utxo === null) throw new Error(`${code} is not a UTXO currency`);
   return row as CurrencyRow & { utxo: UtxoParameters };
 }
 

@@ -9,7 +9,7 @@ const RATE_DECIMALS = 8;
 const RATE_UNIT = 10n ** 8n;
 const CENTS_PER_USD = 100n;
 /** Of each currency: how many units of amount times rate are one USD. */
-const COIN_UNITS = Object.fromEntries(
+const MINOR_PER_WHOLE = Object.fromEntries(
   CURRENCY_CODES.map((code) => [code, RATE_UNIT * 10n ** BigInt(CURRENCIES[code].decimals)]),
 ) as Readonly<Record<CurrencyCode, bigint>>;
 
@@ -45,12 +45,12 @@ export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate:
 
 /** What an amount is worth in cents, rounded down. */
 export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
-  return mulDivDown(minor * CENTS_PER_USD, rate, COIN_UNITS[currency]);
+  return mulDivDown(minor * CENTS_PER_USD, rate, MINOR_PER_WHOLE[currency]);
 }
 
 /** What an amount is worth in cents, rounded up. */
 export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
-  return mulDivUp(minor * CENTS_PER_USD, rate, COIN_UNITS[currency]);
+  return mulDivUp(minor * CENTS_PER_USD, rate, MINOR_PER_WHOLE[currency]);
 }
 
 /** An amount and the rate at which it is valued. */
@@ -59,7 +59,7 @@ export type Valued = { readonly minor: bigint; readonly rate: Rate };
 /** What amounts of one currency are worth together in cents, rounded up once. */
 export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode): bigint {
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
-  return mulDivUp(worth, CENTS_PER_USD, COIN_UNITS[currency]);
+  return mulDivUp(worth, CENTS_PER_USD, MINOR_PER_WHOLE[currency]);
 }
 
 /**
@@ -72,7 +72,7 @@ export function isWorth(
   least: Valued | { readonly usdMinor: bigint },
   lessUsd: bigint,
 ): boolean {
-  const cent = COIN_UNITS[currency] / CENTS_PER_USD;
+  const cent = MINOR_PER_WHOLE[currency] / CENTS_PER_USD;
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
   const wanted = 'usdMinor' in least ? least.usdMinor * cent : least.minor * least.rate;
   return worth >= wanted - (lessUsd * cent) / 10_000n;

@@ -37,7 +37,7 @@ export type TransactionToSign = {
     readonly index: number;
   }[];
   /**
-   * In the order of the transaction; the change comes after them. `total` for a reimbursement only: what it takes of our coins, which is its
+   * In the order of the transaction; the change comes after them. `total` for a reimbursement only: what it takes of our outputs, which is its
    * amount and its share of the fee.
    */
   readonly outputs: readonly {

@@ -91,7 +91,7 @@ export const TRANSITIONS: readonly Transition[] = [
     ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined', 'review'],
     'other_coin',
     'review',
-    'another coin arrived at the address',
+    'another currency arrived at the address',
   ),
   ...each(19, ['succeeded'], 'final', 'settled', 'final'),
   ...each(20, ['started', 'pending'], 'cancelled_by_merchant', 'cancelled', 'cancelled by the merchant'),

@@ -10,7 +10,7 @@ export type Context = {
   readonly ports: Ports;
   readonly network: Network;
   /** The currencies that have a node in this configuration. */
-  readonly coins: readonly UtxoCode[];
+  readonly currencies: readonly UtxoCode[];
   /** The service's own fee in basis points (BURSAR_FEE_BPS). */
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */

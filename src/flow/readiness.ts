@@ -42,7 +42,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
   const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, undecided, replaced, unknown] =
     await Promise.all([
       readChainStatus(ctx.db),
-      readAbandoned(ctx.db, ctx.coins),
+      readAbandoned(ctx.db, ctx.currencies),
       openBreakers(ctx.db),
       getRates(ctx),
       readRateSources(ctx.db),

@@ -24,7 +24,7 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   async function find(): Promise<string | Refusal> {
     try {
       if (isBusy) await delay(BUSY_PAUSE_MS);
-      return readyAnswer(await readReadiness(context.ctx, context.ctx.coins));
+      return readyAnswer(await readReadiness(context.ctx, context.ctx.currencies));
     } finally {
       isBusy = sharing > MOST_SHARING;
       sharing = 0;

@@ -70,7 +70,7 @@ export type SandboxOptions = {
 };
 
 export type Sandbox = {
-  /** `http://127.0.0.1:PORT`: the nodes below /node/<coin>, the price sources below /rates/<source>, the controls below /control/<name>. */
+  /** `http://127.0.0.1:PORT`: the nodes below /node/<currency>, the price sources below /rates/<source>, the controls below /control/<name>. */
   readonly url: string;
   /** The password of the nodes (user `bursar`). */
   readonly secret: string;

@@ -96,7 +96,7 @@ export function checkConflicts(request: SigningRequest, index: SignatureIndex, o
   }
 }
 
-/** A wallet that looks for our coins by the seed alone looks this many addresses further. */
+/** A wallet that looks for our outputs by the seed alone looks this many addresses further. */
 const CHANGE_AHEAD = 100_000;
 
 /** Whoever asks chooses the address of ours that change goes to: not one that nobody would look at. */
@@ -170,7 +170,7 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
 
 /**
  * A request may have waited for this signer while payouts were stopped or a receivable was opened, and nobody can call it back. What follows a
- * batch's first signature is signed all the same: one of its transactions may already be on its way. The customer's coins of a reimbursement
+ * batch's first signature is signed all the same: one of its transactions may already be on its way. The customer's payments of a reimbursement
  * are not kept for what its merchant owes.
  */
 export function checkStops({ batchId }: SigningRequest, facts: SigningFacts, index: SignatureIndex): void {

@@ -2,7 +2,7 @@
 import type { UtxoCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
-import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-coins.ts';
+import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
@@ -112,8 +112,8 @@ function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, report
   return async (hurried = false) => {
     const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
     if (blocksRead > 0) {
-      for (const coin of await takeUnreported(ctx.db, currency, ctx.ports.clock.now()))
-        report(`chain ${currency}`, new Alarm(describeUnprotected(coin)));
+      for (const payment of await takeUnreported(ctx.db, currency, ctx.ports.clock.now()))
+        report(`chain ${currency}`, new Alarm(describeUnprotected(payment)));
     }
     alarm([...(reason === null ? [] : [`the node is ${state}: ${reason}`]), ...alarms].join('; '));
     return more;

@@ -121,7 +121,7 @@ describe('the demo', () => {
 });
 
 describe('decisions', () => {
-  it('take late coins out of suspense, or leave them there', async () => {
+  it('take late payments out of suspense, or leave them there', async () => {
     const { access_token } = await call<{ access_token: string }>('/auth', { username: 'demo', password: 'demo-demo-demo' });
     await call('/set_settings', { access_token, late_payments: 'review' });
     const late = [await create('BTC'), await create('BTC')];
@@ -161,7 +161,7 @@ describe('keys beside the running service', () => {
     expect(await runCli(['signer'], here)).toMatchObject({ code: 1, err: expect.stringMatching(/a signer already runs on/) });
   });
 
-  it('kept elsewhere receive from then on: coins that come there are credited', async () => {
+  it('kept elsewhere receive from then on: payments that come there are credited', async () => {
     const xpub = account('LTC', 'sandbox').publicExtendedKey;
     const imported = await askCli<{ first_address: string }>(['keys', 'import-xpub', '--currency', 'LTC', '--xpub', xpub], here);
     await vi.waitFor(async () => expect((await create('LTC')).wallet_address).toBe(imported.first_address), {
@@ -206,7 +206,7 @@ describe('the chains and the books', () => {
     await call('/sandbox/node', { currency: 'LTC', down: false });
   });
 
-  it('late coins on an address older than thirty days have found their owner when an audit is through', async () => {
+  it('late payments on an address older than thirty days have found their owner when an audit is through', async () => {
     const { transaction_id } = await create('DOGE');
     await call('/sandbox/clock', { advance_seconds: 31 * 86_400 });
     await call('/sandbox/pay', { transaction_id });

@@ -53,13 +53,13 @@ describe('the table of currencies', () => {
   });
 
   it('distinguishes the networks of a currency by genesis, and the currencies by their SLIP-44 number', () => {
-    const coins = CURRENCY_CODES.flatMap((code) => (CURRENCIES[code].utxo === null ? [] : [utxoRow(code)]));
-    expect(new Set(coins.map((row) => row.utxo.slip44)).size).toBe(coins.length);
-    for (const row of coins) expect(new Set(Object.values(row.utxo.genesis)).size).toBe(3);
+    const currencies = CURRENCY_CODES.flatMap((code) => (CURRENCIES[code].utxo === null ? [] : [utxoRow(code)]));
+    expect(new Set(currencies.map((row) => row.utxo.slip44)).size).toBe(currencies.length);
+    for (const row of currencies) expect(new Set(Object.values(row.utxo.genesis)).size).toBe(3);
   });
 
   it('refuses parameters for a currency that is not of the family', () => {
-    expect(() => utxoRow('ETH')).toThrow('ETH is not a UTXO coin');
+    expect(() => utxoRow('ETH')).toThrow('ETH is not a UTXO currency');
     for (const code of WATCHED_CODES) expect(utxoRow(code).code).toBe(code);
   });
 

@@ -1,10 +1,10 @@
-// Payouts without a database: the table of their life, the entries of every way through it, what a transaction costs, and which coins it
+// Payouts without a database: the table of their life, the entries of every way through it, what a transaction costs, and which outputs it
 // spends.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/core/judge/case.ts';
 import { greatest, least } from '../../src/core/money.ts';
-import { completed, type SelectionWanted, selectCoins } from '../../src/core/payouts/coin-selection.ts';
+import { completed, type SelectionWanted, selectOutputs } from '../../src/core/payouts/coin-selection.ts';
 import { boundedRate, feeOf, replacementRate, reservedFee, shares, virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
 import {
   completeEntries,
@@ -190,7 +190,7 @@ describe('what a transaction costs', () => {
   });
 });
 
-describe('which coins are spent', () => {
+describe('which outputs are spent', () => {
   const wanted: SelectionWanted = {
     kind: 'p2wpkh',
     amount: 100_000n,
@@ -202,7 +202,7 @@ describe('which coins are spent', () => {
     gatherUpTo: 5_000n,
     mostInputs: 200,
   };
-  const coin = (amount: bigint, n: number) => ({ txid: n.toString(16).padStart(64, '0'), vout: 0, amount });
+  const output = (amount: bigint, n: number) => ({ txid: n.toString(16).padStart(64, '0'), vout: 0, amount });
 
   test('inputs are exactly payees, change and fee; change is never dust; the fee pays the rate', () => {
     fc.assert(
@@ -212,7 +212,7 @@ describe('which coins are spent', () => {
         fc.bigInt(1_000n, 200_000n),
         (values, amount, ratePerKvb) => {
           const asked = { ...wanted, amount, ratePerKvb };
-          const chosen = selectCoins(values.map(coin), asked);
+          const chosen = selectOutputs(values.map(output), asked);
           if (chosen === null) return;
           const total = chosen.inputs.reduce((sum, one) => sum + one.amount, 0n);
           expect(total).toBe(amount + chosen.change + chosen.fee);
@@ -235,7 +235,7 @@ describe('which coins are spent', () => {
         fc.bigInt(1_000n, 200_000n),
         (values, amount, ratePerKvb) => {
           const asked = { ...wanted, amount, ratePerKvb, isFeeInside: true, gatherUpTo: null };
-          const chosen = selectCoins(values.map(coin), asked);
+          const chosen = selectOutputs(values.map(output), asked);
           if (chosen === null) return;
           expect(chosen.inputs.reduce((sum, one) => sum + one.amount, 0n)).toBe(amount + chosen.change);
           expect(chosen.change === 0n || chosen.change >= 546n).toBe(true);
@@ -244,23 +244,25 @@ describe('which coins are spent', () => {
         },
       ),
     );
-    // one unit is no output: another coin is taken along
+    // one unit is no output: another output is taken along
     const inside = { ...wanted, amount: 999n, isFeeInside: true };
-    expect(selectCoins([coin(1_000n, 1), coin(2_000n, 2)], { ...inside, ratePerKvb: 1_000n })).toMatchObject({ change: 2_001n });
-    expect(selectCoins([coin(1_000n, 1)], { ...inside, ratePerKvb: 1_000n })).toBeNull();
+    expect(selectOutputs([output(1_000n, 1), output(2_000n, 2)], { ...inside, ratePerKvb: 1_000n })).toMatchObject({
+      change: 2_001n,
+    });
+    expect(selectOutputs([output(1_000n, 1)], { ...inside, ratePerKvb: 1_000n })).toBeNull();
   });
 
   test('what is not enough by one unit is refused, and what is just enough is spent without change', () => {
     const fee = feeOf(virtualBytes(['p2wpkh'], [22]), 10_000n);
-    expect(selectCoins([coin(100_000n + fee - 1n, 1)], wanted)).toBeNull();
-    expect(selectCoins([coin(100_000n + fee, 1)], wanted)).toMatchObject({ fee, change: 0n });
+    expect(selectOutputs([output(100_000n + fee - 1n, 1)], wanted)).toBeNull();
+    expect(selectOutputs([output(100_000n + fee, 1)], wanted)).toMatchObject({ fee, change: 0n });
   });
 
-  test('coins that cost more than they are worth are not spent, and small ones are gathered while fees are low and many are left', () => {
-    const dust = Array.from({ length: 50 }, (_, n) => coin(600n, n + 10));
-    expect(selectCoins([...dust, coin(10n ** 6n, 1)], wanted)?.inputs).toHaveLength(1);
-    expect(selectCoins([coin(10n ** 6n, 1), ...dust], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(1);
-    const more = Array.from({ length: 57 }, (_, n) => coin(600n, n + 10));
-    expect(selectCoins([coin(10n ** 6n, 1), ...more], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(8);
+  test('outputs that cost more than they are worth are not spent, and small ones are gathered while fees are low and many are left', () => {
+    const dust = Array.from({ length: 50 }, (_, n) => output(600n, n + 10));
+    expect(selectOutputs([...dust, output(10n ** 6n, 1)], wanted)?.inputs).toHaveLength(1);
+    expect(selectOutputs([output(10n ** 6n, 1), ...dust], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(1);
+    const more = Array.from({ length: 57 }, (_, n) => output(600n, n + 10));
+    expect(selectOutputs([output(10n ** 6n, 1), ...more], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(8);
   });
 });

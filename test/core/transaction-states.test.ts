@@ -81,7 +81,7 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
     judged.resend(tx);
     return judged;
   },
-  'the other coin, in every status': () => {
+  'the other currency, in every status': () => {
     for (const status of ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined']) {
       const judged = STATUS_HISTORIES[status]!();
       judged.pay({ currency: 'LTC', amount: 1n });
@@ -89,7 +89,7 @@ const STORIES: Record<string, () => JudgedTransaction | undefined> = {
     }
     return undefined;
   },
-  'the other coin, then the right one': () => {
+  'the other currency, then the right one': () => {
     const judged = judgedTransaction();
     judged.pay({ currency: 'LTC', amount: 1n });
     judged.pay();

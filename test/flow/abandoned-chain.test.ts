@@ -1,4 +1,4 @@
-// A coin whose node was taken out of the configuration while its transactions were open: nobody sees their payments, and the operator is told so.
+// A currency whose node was taken out of the configuration while its transactions were open: nobody sees their payments, and the operator is told so.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => service.drop());
 
 const problems = async (): Promise<readonly string[]> =>
-  (await readReadiness({ ...service.ctx, coins: ['LTC'] }, ['LTC'])).problems;
+  (await readReadiness({ ...service.ctx, currencies: ['LTC'] }, ['LTC'])).problems;
 
 test('it is a problem from the first open transaction until the last one is settled', async () => {
   expect(await problems()).not.toContain(TOLD);
@@ -33,9 +33,9 @@ test('it is a problem from the first open transaction until the last one is sett
   expect(await problems()).not.toContain(TOLD);
 });
 
-test('a coin that has its node back is none, and neither is one that nobody pays with', async () => {
+test('a currency that has its node back is none, and neither is one that nobody pays with', async () => {
   await service.create();
-  expect((await readReadiness(service.ctx, service.ctx.coins)).problems).not.toContain(TOLD);
+  expect((await readReadiness(service.ctx, service.ctx.currencies)).problems).not.toContain(TOLD);
   expect(await problems()).toContain(TOLD);
   expect((await problems()).filter((one) => one.startsWith('LTC'))).toEqual([]);
 });

@@ -61,7 +61,7 @@ async function context(network: Network, now: () => number) {
     db,
     ports,
     network,
-    coins: ['BTC', 'LTC'],
+    currencies: ['BTC', 'LTC'],
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -97,7 +97,7 @@ test('a currency whose node no worker looks at is refused within a minute, with 
   expect((await create()).status).toBe(200);
 });
 
-test('neither a jump of the service’s clock nor a database clock that was set back makes a watched coin unavailable', async () => {
+test('neither a jump of the service’s clock nor a database clock that was set back makes a watched currency unavailable', async () => {
   api.advance(30 * 86_400);
   api.tokens.clear(); // they have expired
   await price(BTC_RATE);
@@ -108,7 +108,7 @@ test('neither a jump of the service’s clock nor a database clock that was set 
   expect((await create()).status).toBe(200);
 });
 
-test('a coin without a node in this configuration is refused, whatever was written about it before', async () => {
+test('a currency without a node in this configuration is refused, whatever was written about it before', async () => {
   const usd = parseRate('0.25')!;
   const used = [{ source: 'kraken', usd, atMs: api.now() }];
   await saveRates(api.ctx.db, [{ currency: 'DOGE', usd, used, leftOut: [] }] as never, api.now());

@@ -77,8 +77,8 @@ describe('reading an account key', () => {
   });
 
   it('says of an account that is not hardened that this is what is wrong', () => {
-    const coin = HDKey.fromMasterSeed(new Uint8Array(32).fill(7)).derive("m/84'/0'");
-    const { fault, message } = problemOf('BTC', 'mainnet', coin.deriveChild(5).publicExtendedKey);
+    const account = HDKey.fromMasterSeed(new Uint8Array(32).fill(7)).derive("m/84'/0'");
+    const { fault, message } = problemOf('BTC', 'mainnet', account.deriveChild(5).publicExtendedKey);
     expect(fault).toBe('wrong-depth');
     expect(message).toBe(
       "xpub is of account 5, which is not hardened: accepted is the key of a hardened account (m/84'/coin'/5')",

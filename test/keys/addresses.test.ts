@@ -209,7 +209,7 @@ describe('CashAddr', () => {
 
 describe('our own addresses', () => {
   it.each(CODES.flatMap((currency) => NETWORKS.map((network) => ({ currency, network }))))(
-    'decode to their own script and to no other coin: $currency on $network',
+    'decode to their own script and to no other currency: $currency on $network',
     ({ currency, network }) => {
       const encode = addressEncoder(currency, network);
       fc.assert(
@@ -218,8 +218,8 @@ describe('our own addresses', () => {
           expect(scriptOf(currency, network, address)).toBe(hex(script));
           if (currency !== 'BCH') {
             const p = utxoRow(currency).utxo.address[chainNetwork(network)];
-            const coin = { bech32: p.bech32 ?? 'none', pubKeyHash: p.pubKeyHash, scriptHash: p.scriptHash, wif: p.wif };
-            expect(hex(OutScript.encode(Address(coin).decode(address)))).toBe(hex(script));
+            const parameters = { bech32: p.bech32 ?? 'none', pubKeyHash: p.pubKeyHash, scriptHash: p.scriptHash, wif: p.wif };
+            expect(hex(OutScript.encode(Address(parameters).decode(address)))).toBe(hex(script));
           }
         }),
         { numRuns: 20 },

@@ -101,7 +101,7 @@ test('a litecoind derives ours of LTC', async () => {
   }
 });
 
-test('coins are watched with the import list, and spent with the words alone', async () => {
+test('payments are watched with the import list, and spent with the words alone', async () => {
   const [given] = await give('BTC', 1);
   await bitcoind.pay(given!.address, '1.5');
   await bitcoind.mine(1);

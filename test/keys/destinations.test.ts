@@ -108,7 +108,7 @@ describe('lightning', () => {
     }
     expect(fits('sandbox', 'lightning', bech32.encode('lnbcrt', [1, 2, 3], false))).toBe(false);
   });
-  test('an LNURL that holds an https URL; plain http only where coins are worth nothing, or to an onion host', () => {
+  test('an LNURL that holds an https URL; plain http only where payments are worth nothing, or to an onion host', () => {
     const lnurl = (url: string) => bech32.encode('lnurl', bech32.toWords(new TextEncoder().encode(url)), false);
     const long = lnurl(`https://pay.example.com/lnurl?${'q'.repeat(300)}`);
     for (const text of [long, long.toUpperCase(), lnurl('http://abc.onion/pay')]) {

@@ -50,9 +50,9 @@ describe('an address is given once', () => {
     for (const index of lost) expect(index).toBeLessThan(skipped[0]!.endIndex);
     const passedOver = /^BTC: address indexes \d+ to \d+ are passed over: they were given out/;
     expect(again.reported).toEqual([expect.stringMatching(passedOver)]);
-    // what is wrong with the service is told of the coins that it has a node of
-    const problems = async (coins: UtxoCode[]) =>
-      (await readReadiness({ ...keyContext(restored, 'regtest'), network: 'regtest' } as Context, coins)).problems;
+    // what is wrong with the service is told of the currencies that it has a node of
+    const problems = async (currencies: UtxoCode[]) =>
+      (await readReadiness({ ...keyContext(restored, 'regtest'), network: 'regtest' } as Context, currencies)).problems;
     expect(await problems(['BTC'])).toContainEqual(expect.stringMatching(passedOver));
     expect(await problems([])).not.toContainEqual(expect.stringMatching(passedOver));
   });

@@ -90,7 +90,7 @@ describe.each([
   });
 });
 
-test('where no node can be asked and coins are worth something, the first index must be said', async () => {
+test('where no node can be asked and payments are worth something, the first index must be said', async () => {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
   const here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'mainnet' };

@@ -24,28 +24,28 @@ describe('a bitcoind that forgets its mempool', () => {
   afterEach(() => chain?.close());
 
   async function craft(
-    coin: { txid: string; vout: number; amount: number },
+    output: { txid: string; vout: number; amount: number },
     outputs: Record<string, string>,
     fee: number,
   ): Promise<string> {
     const sent = Object.values(outputs).reduce((total, value) => total + Number(value), 0);
-    const change = (coin.amount - sent - fee).toFixed(8);
-    const raw = await daemon.rpc('createrawtransaction', [{ txid: coin.txid, vout: coin.vout, sequence: 0xfffffffd }], {
+    const change = (output.amount - sent - fee).toFixed(8);
+    const raw = await daemon.rpc('createrawtransaction', [{ txid: output.txid, vout: output.vout, sequence: 0xfffffffd }], {
       ...outputs,
       [await daemon.address()]: change,
     });
     return (await daemon.rpc<{ hex: string }>('signrawtransactionwithwallet', raw)).hex;
   }
-  const coin = async () =>
+  const output = async () =>
     (await daemon.rpc<{ txid: string; vout: number; amount: number }[]>('listunspent'))[0] as {
       txid: string;
       vout: number;
       amount: number;
     };
 
-  test('the payment is gone, comes back as the same payment, and is gone again without its coin being lost from sight', async () => {
+  test('the payment is gone, comes back as the same payment, and is gone again without its output being lost from sight', async () => {
     const owed = await chain.owe();
-    const hex = await craft(await coin(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002);
+    const hex = await craft(await output(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002);
     const txid = await daemon.rpc<string>('sendrawtransaction', hex);
     await chain.catchUp();
     await daemon.stop();
@@ -62,7 +62,7 @@ describe('a bitcoind that forgets its mempool', () => {
 
   test('a rival that leaves the mempool no longer conflicts', async () => {
     const owed = await chain.owe();
-    const from = await coin();
+    const from = await output();
     const hex = await craft(from, { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002);
     const txid = await daemon.rpc<string>('sendrawtransaction', hex);
     await chain.catchUp();
@@ -90,7 +90,7 @@ describe('a bitcoind that forgets its mempool', () => {
     await expect.poll(blocks, { timeout: 10_000, interval: 200 }).toBeGreaterThan(0);
     await chain.catchUp();
     hints = 0;
-    await daemon.rpc('sendrawtransaction', await craft(await coin(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002));
+    await daemon.rpc('sendrawtransaction', await craft(await output(), { [segwitAddress('bcrt', owed.script)]: '0.5' }, 0.0002));
     await expect.poll(() => hints, { timeout: 5_000 }).toBeGreaterThan(0);
     await chain.watcher.pass();
     await expect.poll(async () => (await chain.facts(owed))[0]?.state, { timeout: 5_000 }).toBe('mempool');
@@ -134,7 +134,7 @@ describe('a litecoind with MWEB', () => {
     expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mined', amount: 150_000_000n }]);
   });
 
-  test('coins that leave the extension to our address (peg-out) are a payment from the mempool on, whatever block holds them', async () => {
+  test('outputs that leave the extension to our address (peg-out) are a payment from the mempool on, whatever block holds them', async () => {
     const owed = await chain.owe();
     const txid = await wallet('m', 'sendtoaddress', segwitAddress('rltc', owed.script), 2.5);
     await chain.catchUp();

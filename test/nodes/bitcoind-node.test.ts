@@ -15,7 +15,7 @@ describe('a real bitcoind', () => {
   });
   afterAll(() => daemon?.remove());
 
-  test('another password is unauthorized, another coin is the wrong network', async () => {
+  test('another password is unauthorized, another currency is the wrong network', async () => {
     const guarded = createUtxoNode({ currency: 'BTC', url: daemon.url.replace('user:', 'thief:'), network: 'regtest', clock });
     expect(await guarded.condition()).toMatchObject({ state: 'unauthorized' });
     const litecoin = createUtxoNode({ currency: 'LTC', url: daemon.url, network: 'regtest', clock });

@@ -179,7 +179,7 @@ describe('what a lying node could try', () => {
     ['BCH', 21_000_000n],
     ['DASH', 21_000_000n],
     ['DOGE', 10_000_000_000n],
-  ])('%s: more than all money in one output: refused', (currency, coins) => {
+  ])('%s: more than all money in one output: refused', (currency, whole) => {
     const paying = (minor: bigint): Buffer => {
       const amount = Buffer.alloc(8);
       amount.writeBigUInt64LE(BigInt.asUintN(64, minor));
@@ -187,7 +187,7 @@ describe('what a lying node could try', () => {
       const output = Buffer.concat([Buffer.from([1]), amount, Buffer.from('0151', 'hex')]);
       return Buffer.concat([Buffer.from('01000000', 'hex'), input, output, Buffer.alloc(4)]);
     };
-    const most = coins * 100_000_000n;
+    const most = whole * 100_000_000n;
     const read = (minor: bigint) => readTransactionBytes(paying(minor), null, featuresOf(currency), everything);
     expect(read(most)?.unprotectedOutputs).toEqual([{ vout: 0, script: '51', amountMinor: most }]);
     for (const minor of [most + 1n, most * 2n, 9_000_000_000_000_000_000n])

@@ -47,7 +47,7 @@ export async function openBursar(
     db,
     ports,
     network: 'regtest',
-    coins: [currency],
+    currencies: [currency],
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
@@ -89,7 +89,7 @@ export async function openBursar(
       }
     },
     judge,
-    /** A payment request; the coin costs 50,000 dollars. */
+    /** A payment request; the currency costs 50,000 dollars. */
     owe: (usdMinor: bigint) =>
       createTransaction(ctx, { merchantId: bursar.merchantId, usdMinor, method: currency, label: null, email: null }),
     async scriptOf(id: string): Promise<Buffer> {

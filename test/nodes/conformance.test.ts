@@ -81,7 +81,7 @@ for (const { title, currency, start } of ENGINES) {
       }
     });
 
-    test('a coin at the address of another currency is recorded under the chain it came on', async () => {
+    test('a payment at the address of another currency is recorded under the chain it came on', async () => {
       const owed = await chain.owe({ currency: NEIGHBOUR[engine.currency] });
       await engine.pay([{ script: owed.script, minor: units(40_000n) }]);
       await engine.mine(1);
@@ -174,7 +174,7 @@ for (const { title, currency, start } of ENGINES) {
       expect((await chain.facts(owed)).map((fact) => fact.state)).toEqual(['conflicted', 'mined']);
     });
 
-    test('a double spend that pays us nothing is noticed by the coin it spends', async ({ skip }) => {
+    test('a double spend that pays us nothing is noticed by the payment it spends', async ({ skip }) => {
       skip(engine.replaces === false, NO_RIVALS);
       const owed = await chain.owe();
       const first = await engine.pay([{ script: owed.script, minor: units(100_000n) }]);

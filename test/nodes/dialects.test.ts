@@ -17,18 +17,18 @@ const refusal = (call: Promise<unknown>): Promise<string> =>
   );
 
 describe.each([
-  { coin: 'DOGE', maturity: 240, fee: 2_000_000n, code: (n: number) => `${n}: `, dust: 100_000n },
-  { coin: 'DASH', maturity: 100, fee: 2_000n, code: () => '', dust: 546n },
-] as const)('$coin', ({ coin, maturity, fee, code, dust }) => {
+  { currency: 'DOGE', maturity: 240, fee: 2_000_000n, code: (n: number) => `${n}: `, dust: 100_000n },
+  { currency: 'DASH', maturity: 100, fee: 2_000n, code: () => '', dust: 546n },
+] as const)('$currency', ({ currency, maturity, fee, code, dust }) => {
   let node: DialectNode;
-  const parameters = utxoRow(coin).utxo.address.regtest;
+  const parameters = utxoRow(currency).utxo.address.regtest;
   const network = { bech32: 'none', pubKeyHash: parameters.pubKeyHash, scriptHash: parameters.scriptHash, wif: parameters.wif };
   const key = HDKey.fromMasterSeed(new Uint8Array(32).fill(9));
   const mine = scure.p2pkh(key.publicKey as Uint8Array, network);
-  let nextCoin = 1;
+  let nextCurrency = 1;
 
   type Spend = { outputs: readonly [Uint8Array, bigint][]; height?: number; sequence?: number };
-  async function spend({ outputs, height = nextCoin++, sequence = 0xffffffff }: Spend): Promise<string> {
+  async function spend({ outputs, height = nextCurrency++, sequence = 0xffffffff }: Spend): Promise<string> {
     const block = await node.rpc<{ tx: string[] }>('getblock', await node.rpc('getblockhash', height), true);
     const source = await node.rpc<string>('getrawtransaction', block.tx[0]);
     const tx = new scure.Transaction({ version: 1, allowUnknownOutputs: true, disableScriptCheck: true });
@@ -42,7 +42,7 @@ describe.each([
   const whole = 50_0000_0000n;
 
   beforeAll(async () => {
-    node = await startDialect(coin);
+    node = await startDialect(currency);
     await node.rpc('generatetoaddress', 30, mine.address);
     await node.rpc('generatetoaddress', maturity, await node.rpc('getnewaddress'));
   });
@@ -84,13 +84,13 @@ describe.each([
     );
   });
 
-  test('lets a rival in as the coin does', async () => {
-    const height = nextCoin++;
+  test('lets a rival in as the currency does', async () => {
+    const height = nextCurrency++;
     const first = await spend({ outputs: [[mine.script, whole - fee]], height, sequence: 0xfffffffd });
     const rival = await spend({ outputs: [[mine.script, whole - 20n * fee]], height });
     await send(first);
     const answer = await send(rival).catch((error: Error) => error.message);
-    if (coin === 'DOGE') {
+    if (currency === 'DOGE') {
       expect(answer).toMatch(/^[0-9a-f]{64}$/);
       expect(await refusal(send(first))).toBe('sendrawtransaction: 18: txn-mempool-conflict (-26)');
       return;
@@ -102,23 +102,25 @@ describe.each([
   });
 
   test('says what was mined already, and what is spent', async () => {
-    const height = nextCoin++;
+    const height = nextCurrency++;
     const one = await spend({ outputs: [[mine.script, whole - fee]], height });
     await send(one);
     await node.mine(1);
     const other = await spend({ outputs: [[mine.script, whole - 2n * fee]], height });
     expect(await refusal(send(one))).toMatch(/ransaction already in block chain \(-27\)$/);
     expect(await refusal(send(other))).toBe(
-      coin === 'DOGE' ? 'sendrawtransaction: Missing inputs (-25)' : 'sendrawtransaction: bad-txns-inputs-missingorspent (-25)',
+      currency === 'DOGE'
+        ? 'sendrawtransaction: Missing inputs (-25)'
+        : 'sendrawtransaction: bad-txns-inputs-missingorspent (-25)',
     );
   });
 
-  test('names its blocks as the coin does, from its own genesis on', async () => {
-    expect(await node.rpc('getblockhash', 0)).toBe(utxoRow(coin).utxo.genesis.regtest);
+  test('names its blocks as the currency does, from its own genesis on', async () => {
+    expect(await node.rpc('getblockhash', 0)).toBe(utxoRow(currency).utxo.genesis.regtest);
     const hash = await node.rpc<string>('getblockhash', 5);
     const block = await node.rpc<{ previousblockhash: string; tx: string[] }>('getblock', hash, true);
     expect(block.previousblockhash).toBe(await node.rpc('getblockhash', 4));
-    const port = createUtxoNode({ currency: coin, url: node.url, network: 'regtest', clock });
+    const port = createUtxoNode({ currency: currency, url: node.url, network: 'regtest', clock });
     expect(await port.readBlock(hash, nothing)).toMatchObject({ hash, previousHash: block.previousblockhash });
     await port.close();
   });
@@ -132,14 +134,14 @@ describe.each([
     const { tx } = ((await answer.json()) as { result: { tx: string[] } }).result;
     const raw = JSON.stringify(await node.rpc('getrawtransaction', tx[0], 1));
     expect(raw).toContain(mine.address as string);
-    expect(raw.includes('valueSat')).toBe(coin === 'DASH');
-    expect(raw.includes('"address":')).toBe(coin === 'DASH');
+    expect(raw.includes('valueSat')).toBe(currency === 'DASH');
+    expect(raw.includes('"address":')).toBe(currency === 'DASH');
   });
 
   test('has the methods of its node and no others', async () => {
-    const absent = coin === 'DOGE' ? ['getblockstats', 'createwallet', 'getzmqnotifications'] : ['bumpfee', 'submitpackage'];
+    const absent = currency === 'DOGE' ? ['getblockstats', 'createwallet', 'getzmqnotifications'] : ['bumpfee', 'submitpackage'];
     for (const method of absent) expect(await refusal(node.rpc(method))).toContain('(-32601)');
-    if (coin === 'DOGE') {
+    if (currency === 'DOGE') {
       const hash = await node.rpc('getblockhash', 1);
       expect(await refusal(node.rpc('getblock', hash, 2))).toBe('getblock: JSON value is not a boolean as expected (-1)');
       expect(await node.rpc('estimatesmartfee', 6)).toEqual({ feerate: -1, blocks: 6 });

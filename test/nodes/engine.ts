@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { bech32, createBase58check } from '@scure/base';
 import type { UtxoCode } from '../../src/core/currency.ts';
-import type { Coin } from '../support/cash-wallet.ts';
+import type { UnspentOutput } from '../support/cash-wallet.ts';
 
 export type Paid = { readonly script: Buffer; readonly minor: bigint };
 
@@ -16,13 +16,13 @@ export type Engine = {
   readonly unit: bigint;
   /** One transaction into the mempool with these outputs (and change). */
   pay(outputs: readonly Paid[]): Promise<string>;
-  /** Replaces an unconfirmed transaction made by `pay` by one that spends the same coin to these outputs instead. */
+  /** Replaces an unconfirmed transaction made by `pay` by one that spends the same output to these outputs instead. */
   replace(txid: string, outputs: readonly Paid[]): Promise<string>;
   /** Mines the mempool; the hashes. */
   mine(blocks: number): Promise<void>;
   /** Takes the top blocks away and puts nothing in their place. */
   rewind(depth: number): Promise<void>;
-  /** Replaces the top blocks by one more, empty ones; `drop`: these spend the coins of what was paid there to somebody else. */
+  /** Replaces the top blocks by one more, empty ones; `drop`: these spend the unspent of what was paid there to somebody else. */
   reorg(depth: number, options?: { readonly drop?: boolean }): Promise<void>;
   height(): Promise<number>;
   /** DASH: what the quorums do. */
@@ -36,13 +36,16 @@ export type Engine = {
   remove(): Promise<void>;
 };
 
-/** Coins in decimal, as the daemons take amounts. */
+/** Outputs in decimal, as the daemons take amounts. */
 export const decimal = (minor: bigint): string => `${minor / 100_000_000n}.${(minor % 100_000_000n).toString().padStart(8, '0')}`;
 
-/** A coin worth at least ten out of what a wallet lists as unspent; `used` keeps those that were given out, and takes this one. */
-export function freeCoin(unspent: readonly { txid: string; vout: number; amount: number }[], used: Set<string>): Coin {
+/** An output worth at least ten out of what a wallet lists as unspent; `used` keeps those that were given out, and takes this one. */
+export function freeUnspentOutput(
+  unspent: readonly { txid: string; vout: number; amount: number }[],
+  used: Set<string>,
+): UnspentOutput {
   const free = unspent.find((one) => !used.has(`${one.txid}:${one.vout}`) && one.amount >= 10);
-  if (free === undefined) throw new Error('the wallet has no coin left');
+  if (free === undefined) throw new Error('the wallet has no output left');
   used.add(`${free.txid}:${free.vout}`);
   return { txid: free.txid, vout: free.vout, minor: BigInt(Math.round(free.amount * 1e8)) };
 }

@@ -4,10 +4,10 @@ import type { UtxoCode } from '../../src/core/currency.ts';
 import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
 import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
-import type { Coin } from '../support/cash-wallet.ts';
+import type { UnspentOutput } from '../support/cash-wallet.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { startLitecoind } from '../support/litecoind.ts';
-import { decimal, type Engine, freeCoin, type Paid, segwitAddress } from './engine.ts';
+import { decimal, type Engine, freeUnspentOutput, type Paid, segwitAddress } from './engine.ts';
 import { bchdEngine, dialectEngine } from './legacy-engines.ts';
 import { remoteEngines } from './remote-engine.ts';
 
@@ -28,16 +28,16 @@ export const ENGINES: readonly { readonly title: string; readonly currency: Utxo
 
 const FEE = 20_000n;
 
-/** A real daemon: coins of its wallet, transactions made by hand so that they can be replaced. */
+/** A real daemon: unspent of its wallet, transactions made by hand so that they can be replaced. */
 async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon): Promise<Engine> {
   await daemon.mine(130);
-  const spent = new Map<string, Coin>();
+  const spent = new Map<string, UnspentOutput>();
   const used = new Set<string>();
 
-  async function coin(): Promise<Coin> {
-    return freeCoin(await daemon.rpc('listunspent', 1), used);
+  async function output(): Promise<UnspentOutput> {
+    return freeUnspentOutput(await daemon.rpc('listunspent', 1), used);
   }
-  async function craft(from: Coin, outputs: readonly Paid[], fee: bigint): Promise<string> {
+  async function craft(from: UnspentOutput, outputs: readonly Paid[], fee: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;
     const to = [
       ...outputs.map((one) => ({ [segwitAddress(prefix, one.script)]: decimal(one.minor) })),
@@ -59,13 +59,13 @@ async function coreEngine(currency: UtxoCode, prefix: string, daemon: CoreDaemon
     url: daemon.url,
     unit: 1n,
     async pay(outputs) {
-      const from = await coin();
+      const from = await output();
       const txid = await daemon.rpc<string>('sendrawtransaction', await craft(from, outputs, FEE));
       spent.set(txid, from);
       return txid;
     },
     async replace(txid, outputs) {
-      const from = spent.get(txid) as Coin;
+      const from = spent.get(txid) as UnspentOutput;
       const rival = await daemon.rpc<string>('sendrawtransaction', await craft(from, outputs, FEE * 5n));
       spent.set(rival, from);
       return rival;

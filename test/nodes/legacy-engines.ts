@@ -2,9 +2,9 @@
 // whatever real dogecoind or dashd the environment names. Where a chain has no replacement, a rival gets into the mempool the only way it
 // can: the node forgets its mempool in a restart and sees the rival first.
 import { type Bchd, payFrom, startBchd } from '../support/bchd.ts';
-import type { Coin } from '../support/cash-wallet.ts';
+import type { UnspentOutput } from '../support/cash-wallet.ts';
 import { type DialectNode, startDialect } from '../support/dialect/dialect.ts';
-import { decimal, type Engine, freeCoin, keyHashAddress, type Paid } from './engine.ts';
+import { decimal, type Engine, freeUnspentOutput, keyHashAddress, type Paid } from './engine.ts';
 
 const BCHD_FEE = 20_000n;
 
@@ -15,13 +15,13 @@ export async function dialectEngine(currency: 'DOGE' | 'DASH'): Promise<Engine> 
   const maturity = doge ? 240 : 100;
   const fee = doge ? 2_000_000n : 20_000n;
   await node.mine(maturity + 40);
-  const spent = new Map<string, Coin>();
+  const spent = new Map<string, UnspentOutput>();
   const used = new Set<string>();
 
-  async function coin(): Promise<Coin> {
-    return freeCoin(await node.rpc('listunspent', maturity), used);
+  async function output(): Promise<UnspentOutput> {
+    return freeUnspentOutput(await node.rpc('listunspent', maturity), used);
   }
-  async function craft(from: Coin, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
+  async function craft(from: UnspentOutput, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - feeMinor;
     const to: Record<string, string> = { [await node.rpc<string>('getnewaddress')]: decimal(change) };
     for (const one of outputs) to[keyHashAddress(currency, one.script)] = decimal(one.minor);
@@ -33,7 +33,7 @@ export async function dialectEngine(currency: 'DOGE' | 'DASH'): Promise<Engine> 
     if (!signed.complete) throw new Error('the wallet could not sign');
     return signed.hex;
   }
-  async function send(from: Coin, hex: string): Promise<string> {
+  async function send(from: UnspentOutput, hex: string): Promise<string> {
     const txid = await node.rpc<string>('sendrawtransaction', hex);
     spent.set(txid, from);
     return txid;
@@ -52,11 +52,11 @@ export async function dialectEngine(currency: 'DOGE' | 'DASH'): Promise<Engine> 
     url: node.url,
     unit: doge ? 100n : 1n,
     async pay(outputs) {
-      const from = await coin();
+      const from = await output();
       return send(from, await craft(from, outputs, fee));
     },
     async replace(txid, outputs) {
-      const from = spent.get(txid) as Coin;
+      const from = spent.get(txid) as UnspentOutput;
       const rival = await craft(from, outputs, fee * 5n);
       if (!doge) await restart(node);
       return send(from, rival);
@@ -95,10 +95,10 @@ async function restart(node: { stop(): Promise<void>; start(): Promise<void> }):
 export async function bchdEngine(): Promise<Engine> {
   const node: Bchd = await startBchd();
   await node.rpc('generate', 160);
-  const spent = new Map<string, Coin>();
+  const spent = new Map<string, UnspentOutput>();
   let next = 1;
 
-  async function send(from: Coin, outputs: readonly Paid[], fee: bigint): Promise<string> {
+  async function send(from: UnspentOutput, outputs: readonly Paid[], fee: bigint): Promise<string> {
     const { hex, txid } = payFrom(node, from, outputs, fee);
     await node.rpc('sendrawtransaction', hex);
     spent.set(txid, from);
@@ -114,7 +114,7 @@ export async function bchdEngine(): Promise<Engine> {
     pay: async (outputs) => send(await node.coinbaseOf(next++), outputs, BCHD_FEE),
     async replace(txid, outputs) {
       await restart(node);
-      return send(spent.get(txid) as Coin, outputs, BCHD_FEE * 5n);
+      return send(spent.get(txid) as UnspentOutput, outputs, BCHD_FEE * 5n);
     },
     async mine(blocks) {
       await node.rpc('generate', blocks);

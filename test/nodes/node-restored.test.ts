@@ -45,7 +45,7 @@ test('an empty mempool, an old copy, and far ahead', async () => {
     }
     expect(await bursar.story(booked.transactionId)).toEqual(done);
     await daemon.rpc('reconsiderblock', lost);
-    // a coin that is not mature on the shorter chain took its transaction out of the mempool
+    // a currency that is not mature on the shorter chain took its transaction out of the mempool
     await daemon.rpc('sendrawtransaction', raw).catch(() => undefined);
     await bursar.settle(worker);
     expect(await bursar.story(booked.transactionId)).toEqual(done);

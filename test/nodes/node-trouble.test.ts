@@ -130,7 +130,7 @@ describe('the node as a whole', () => {
     expect(await own.condition()).toMatchObject({ state: 'ready' });
   });
 
-  test('a coin’s usual gaps are no trouble: of a healthy chain, at two thirds of its pace, less than one alarm in ten years', async () => {
+  test('a currency’s usual gaps are no trouble: of a healthy chain, at two thirds of its pace, less than one alarm in ten years', async () => {
     const late = { ...sound, getblockhash: blocks(mainGenesis), getblockheader: { time: Math.floor(Date.now() / 1000) - 6_001 } };
     expect(await (await badNode(fromTable(late), 'mainnet')).condition()).toMatchObject({ state: 'ready' });
     for (const blockSeconds of [60, 150, 157.5, 600]) {

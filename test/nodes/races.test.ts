@@ -277,7 +277,7 @@ test('whatever happens in whatever order, the watcher ends with what is true', a
         const facts = (await chain.facts(one)).filter((fact) => fact.state === 'mined' || fact.state === 'mempool');
         const expected = node
           .received(one.script.toString('hex'))
-          .map((coin) => `${coin.txid} ${coin.minor} ${coin.confirmations > 0}`);
+          .map((payment) => `${payment.txid} ${payment.minor} ${payment.confirmations > 0}`);
         expect(facts.map((fact) => `${fact.txid} ${fact.amount} ${fact.state === 'mined'}`).sort()).toEqual(expected.sort());
       }
     }),

@@ -123,7 +123,7 @@ describe('the second reading', () => {
     expect(invented).toEqual([expect.stringContaining(`${'ab'.repeat(32)}:0 of 5 is said to be in block ${one.height}`)]);
   });
 
-  test('a coin that deep which is not booked', async () => {
+  test('a payment that deep which is not booked', async () => {
     const one = await paid(6);
     await bursar.settle(worker);
     await readOn();

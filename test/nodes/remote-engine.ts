@@ -1,9 +1,9 @@
 // A real dogecoind or dashd on regtest that the environment names (DOGE_RPC_URL, DASH_RPC_URL, with user and password): the conformance suite
-// runs on it as on the others. It must have a wallet with some 40 mature coins, or be new: then they are mined. It is never stopped, so the
+// runs on it as on the others. It must have a wallet with some 40 mature unspent, or be new: then they are mined. It is never stopped, so the
 // cases that need a restart are left out.
-import type { Coin } from '../support/cash-wallet.ts';
+import type { UnspentOutput } from '../support/cash-wallet.ts';
 import { callDaemon } from '../support/daemon-rpc.ts';
-import { decimal, type Engine, freeCoin, keyHashAddress, type Paid } from './engine.ts';
+import { decimal, type Engine, freeUnspentOutput, keyHashAddress, type Paid } from './engine.ts';
 
 type Remote = { readonly title: string; readonly currency: 'DOGE' | 'DASH'; start(): Promise<Engine> };
 
@@ -35,12 +35,12 @@ async function remoteEngine(currency: 'DOGE' | 'DASH', url: string): Promise<Eng
   if (missing > 0) await mine(missing);
   const { subversion } = await rpc<{ subversion: string }>('getnetworkinfo');
 
-  const spent = new Map<string, Coin>();
+  const spent = new Map<string, UnspentOutput>();
   const used = new Set<string>();
-  async function coin(): Promise<Coin> {
-    return freeCoin(await rpc('listunspent', MATURITY[currency]), used);
+  async function output(): Promise<UnspentOutput> {
+    return freeUnspentOutput(await rpc('listunspent', MATURITY[currency]), used);
   }
-  async function send(from: Coin, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
+  async function send(from: UnspentOutput, outputs: readonly Paid[], feeMinor: bigint): Promise<string> {
     const change = from.minor - outputs.reduce((total, one) => total + one.minor, 0n) - feeMinor;
     const to: Record<string, string> = { [await address()]: decimal(change) };
     for (const one of outputs) to[keyHashAddress(currency, one.script)] = decimal(one.minor);
@@ -66,15 +66,15 @@ async function remoteEngine(currency: 'DOGE' | 'DASH', url: string): Promise<Eng
     unit: doge ? 100n : 1n,
     foreign: true,
     replaces: doge,
-    pay: async (outputs) => send(await coin(), outputs, fee),
-    replace: (txid, outputs) => send(spent.get(txid) as Coin, outputs, fee * 5n),
+    pay: async (outputs) => send(await output(), outputs, fee),
+    replace: (txid, outputs) => send(spent.get(txid) as UnspentOutput, outputs, fee * 5n),
     mine,
     rewind,
     async reorg(depth, options = {}) {
       await rewind(depth);
       const back = await rpc<string[]>('getrawmempool');
       if (options.drop) {
-        for (const txid of back) if (spent.has(txid)) await send(spent.get(txid) as Coin, [], fee * 10n);
+        for (const txid of back) if (spent.has(txid)) await send(spent.get(txid) as UnspentOutput, [], fee * 10n);
         return mine(depth + 1);
       }
       await weigh(back, HEAVY_MALUS);

@@ -20,7 +20,7 @@ afterEach(async () => {
   await engine?.remove();
 });
 
-test('a coin on an address of forty days ago is not in the watch list, and found by the deep scan', async () => {
+test('a payment on an address of forty days ago is not in the watch list, and found by the deep scan', async () => {
   const old = await chain.owe({ ageDays: 40 });
   const txid = await engine.pay([{ script: old.script, minor: 5_000n }]);
   await engine.mine(3);
@@ -168,7 +168,7 @@ test('a look-up waits for the watcher where the node’s chain is another one', 
   expect(await lookUpAgain(chain.ctx, 'BTC', { fromHeight, scripts: [owed.script], memory })).toBe(true);
 });
 
-test('many blocks are read deeply in several batches, each coin found in its block', async () => {
+test('many blocks are read deeply in several batches, each payment found in its block', async () => {
   const olds = [await chain.owe({ ageDays: 40 }), await chain.owe({ ageDays: 50 }), await chain.owe({ ageDays: 60 })];
   const heights: number[] = [];
   for (const old of olds) {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { finalDepth } from '../../src/core/confirmations.ts';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
-import { readUnprotected, takeUnreported } from '../../src/store/chain/unprotected-coins.ts';
+import { readUnprotected, takeUnreported } from '../../src/store/chain/unprotected-payments.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan/rescan.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
@@ -66,13 +66,13 @@ describe.each(['BCH', 'DASH', 'DOGE'] as const)('%s at the script of a BTC addre
     await chain.catchUp();
     expect(await noted()).toEqual([]);
     expect(await lookUpAgain(chain.ctx, currency, { fromHeight: tip, scripts: [old.script] })).toBe(true);
-    expect((await readUnprotected(chain.db, 100)).map((coin) => coin.outpoint).sort()).toEqual(
+    expect((await readUnprotected(chain.db, 100)).map((payment) => payment.outpoint).sort()).toEqual(
       [`${mined}:0`, `${waiting}:0`].sort(),
     );
     expect(await deepScan(chain.ctx, currency)).toBeGreaterThan(0);
     await chain.db.query({ text: 'delete from unprotected_coins' });
     expect(await rescan(chain.ctx, currency, { fromHeight: tip + 1 })).toMatchObject({ found: [], lost: [] });
-    expect((await readUnprotected(chain.db, 100)).map((coin) => coin.outpoint)).toEqual([`${mined}:0`]);
+    expect((await readUnprotected(chain.db, 100)).map((payment) => payment.outpoint)).toEqual([`${mined}:0`]);
     expect(await reconcile(chain.ctx, currency)).toMatchObject({ trouble: null, blocksRead: 2 });
     expect([await receipts(), await chain.facts(old)]).toEqual([0, []]);
   });

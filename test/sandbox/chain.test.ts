@@ -29,14 +29,14 @@ describe('a simulated chain', () => {
     expect(amounts(node, 1)).toEqual([[1000n, 4]]);
   });
 
-  it('pays more than one of its coins holds, and says so when it has not so much', () => {
+  it('pays more than one of its outputs holds, and says so when it has not so much', () => {
     const node = fresh();
     const paid = node.pay([{ minor: 25_000_0000_0000n, script: script(1) }]);
     expect(paid?.inputs).toHaveLength(3);
     expect(node.pay([{ minor: 21_000_000_0000_0000n, script: script(1) }])).toBeNull();
   });
 
-  it('never runs dry of confirmed coins by paying many times between two blocks', () => {
+  it('never runs dry of confirmed outputs by paying many times between two blocks', () => {
     const node = fresh();
     for (let i = 0; i < 1100; i++) expect(node.pay([{ minor: 1000n, script: script(1) }])).not.toBeNull();
     expect(node.mine(1).transactions).toHaveLength(1101);
@@ -54,7 +54,7 @@ describe('a simulated chain', () => {
     expect(amounts(node, 1)).toEqual([[777n, 0]]);
   });
 
-  it('replaces by more than the replaced coins hold', () => {
+  it('replaces by more than the replaced outputs hold', () => {
     const node = fresh();
     const first = node.pay([{ minor: 1000n, script: script(1) }]);
     const second = first && node.replace(first, [{ minor: 15_000_0000_0000n, script: script(1) }]);
@@ -173,7 +173,7 @@ function picture(state: ChainState): unknown {
     denied: [...state.denied],
     trouble: state.trouble,
     addresses: state.addressesGiven,
-    coins: [...state.faucetCoins].map(String).sort(),
+    outputs: [...state.faucetOutputs].map(String).sort(),
   };
 }
 
@@ -196,7 +196,7 @@ function checkSound(state: ChainState): void {
     seen.add(txid);
   }
   expect(state.spenders.size).toBe(spent.size);
-  for (const key of state.faucetCoins.keys()) expect(spent.has(key)).toBe(false);
+  for (const key of state.faucetOutputs.keys()) expect(spent.has(key)).toBe(false);
 }
 
 const step = fc.oneof(

@@ -8,11 +8,11 @@ import { post, rpc } from './support/table-service.ts';
 withSandbox();
 
 type Seen = { confirmations?: number; vout: { n: number; value: number; scriptPubKey: { hex: string } }[] };
-const seen = async (coin: string, txid: unknown): Promise<Seen> =>
-  (await rpc(sandbox, coin, 'getrawtransaction', txid, 1)) as Seen;
+const seen = async (currency: string, txid: unknown): Promise<Seen> =>
+  (await rpc(sandbox, currency, 'getrawtransaction', txid, 1)) as Seen;
 /** Amounts of the outputs to the script of byte n. */
-const paidTo = async (coin: string, txid: unknown, n: number): Promise<number[]> =>
-  (await seen(coin, txid)).vout
+const paidTo = async (currency: string, txid: unknown, n: number): Promise<number[]> =>
+  (await seen(currency, txid)).vout
     .filter((output) => output.scriptPubKey.hex.startsWith(`0014${n.toString(16).padStart(2, '0').repeat(2)}`))
     .map((output) => output.value);
 
@@ -33,7 +33,7 @@ describe('pay', () => {
     expect(calls.read).toEqual(['BTC', 'LTC']);
   });
 
-  it('pays in another coin to the same script', async () => {
+  it('pays in another currency to the same script', async () => {
     const { txid } = await ask('pay', { transaction_id: 'txn_btc_3', currency: 'ltc', amount: '2.5' });
     expect(await paidTo('ltc', txid, 3)).toEqual([2.5]);
   });
@@ -44,18 +44,22 @@ describe('pay', () => {
   });
 
   it('replaces with another amount, until the payment is mined', async () => {
-    for (const coin of ['btc', 'ltc']) {
-      const { txid: first } = await ask('pay', { transaction_id: `txn_${coin}_5` });
-      const { txid: second } = await ask('pay', { transaction_id: `txn_${coin}_5`, replace: first, amount: '0.00000700' });
-      expect(await paidTo(coin, second, 5)).toEqual([0.000007]);
-      await expect(seen(coin, first)).rejects.toThrow('No such mempool');
-      await ask('mine', { currency: coin, blocks: 1 });
-      expect(await refused('pay', { transaction_id: `txn_${coin}_5`, replace: second })).toEqual([
+    for (const currency of ['btc', 'ltc']) {
+      const { txid: first } = await ask('pay', { transaction_id: `txn_${currency}_5` });
+      const { txid: second } = await ask('pay', { transaction_id: `txn_${currency}_5`, replace: first, amount: '0.00000700' });
+      expect(await paidTo(currency, second, 5)).toEqual([0.000007]);
+      await expect(seen(currency, first)).rejects.toThrow('No such mempool');
+      await ask('mine', { currency: currency, blocks: 1 });
+      expect(await refused('pay', { transaction_id: `txn_${currency}_5`, replace: second })).toEqual([
         409,
         'not_possible',
         undefined,
       ]);
-      expect(await refused('pay', { transaction_id: `txn_${coin}_5`, replace: first })).toEqual([409, 'not_possible', undefined]);
+      expect(await refused('pay', { transaction_id: `txn_${currency}_5`, replace: first })).toEqual([
+        409,
+        'not_possible',
+        undefined,
+      ]);
     }
     const { txid } = await ask('pay', { transaction_id: 'txn_btc_6' });
     expect((await refused('pay', { transaction_id: 'txn_btc_5', replace: txid }))[0]).toBe(409);
@@ -136,7 +140,7 @@ describe('mine, reorg, double_spend', () => {
     expect((await ask('evict', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);
     await expect(seen('btc', txid)).rejects.toThrow('No such mempool');
     expect(await refused('evict', { transaction_id: 'txn_btc_22' })).toEqual([409, 'not_possible', undefined]);
-    // the coins that it spends wait for it
+    // the currencies that it spends wait for it
     const { txid: next } = await ask('pay', { transaction_id: 'txn_btc_23' });
     await ask('mine', { currency: 'BTC', blocks: 1 });
     expect((await ask('return', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);

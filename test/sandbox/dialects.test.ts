@@ -194,8 +194,8 @@ describe('Bitcoin Cash', () => {
   it('takes a Schnorr signature of another library, and not a spoiled one', async () => {
     const { node, rpc } = cash.it;
     const source = node.pay([{ minor: 1_000_000n, script: key.script }]);
-    const coin = { txid: source?.txid as string, vout: 0, minor: 1_000_000n };
-    const { hex, txid } = signedPayment(key, [coin], [{ script: key.script, minor: 999_000n }]);
+    const output = { txid: source?.txid as string, vout: 0, minor: 1_000_000n };
+    const { hex, txid } = signedPayment(key, [output], [{ script: key.script, minor: 999_000n }]);
     const bad = Buffer.from(hex, 'hex');
     bad[70] = (bad[70] as number) ^ 1;
     expect((await refusal(rpc.call('sendrawtransaction', [bad.toString('hex')])))[1]).toMatch(/script-verify-flag.* \(code 16\)/);
@@ -205,19 +205,19 @@ describe('Bitcoin Cash', () => {
   it('does not let a rival replace what is in its mempool', async () => {
     const { node, rpc } = cash.it;
     const source = node.pay([{ minor: 1_000_000n, script: key.script }]);
-    const coin = { txid: source?.txid as string, vout: 0, minor: 1_000_000n };
-    await rpc.call('sendrawtransaction', [signedPayment(key, [coin], [{ script: key.script, minor: 999_000n }]).hex]);
-    const rival = signedPayment(key, [coin], [{ script: key.script, minor: 900_000n }]);
+    const output = { txid: source?.txid as string, vout: 0, minor: 1_000_000n };
+    await rpc.call('sendrawtransaction', [signedPayment(key, [output], [{ script: key.script, minor: 999_000n }]).hex]);
+    const rival = signedPayment(key, [output], [{ script: key.script, minor: 900_000n }]);
     expect(await refusal(rpc.call('sendrawtransaction', [rival.hex]))).toEqual([-26, 'txn-mempool-conflict (code 18)']);
   });
 
   it('orders a block by ids, and gives it back to the mempool with parents before their children', async () => {
     const { node, port } = cash.it;
-    let coin = { txid: node.pay([{ minor: 10_000_000n, script: key.script }])?.txid as string, vout: 0, minor: 10_000_000n };
+    let output = { txid: node.pay([{ minor: 10_000_000n, script: key.script }])?.txid as string, vout: 0, minor: 10_000_000n };
     for (let i = 0; i < 12; i++) {
-      const next = signedPayment(key, [coin], [{ script: key.script, minor: coin.minor - 1_000n }]);
+      const next = signedPayment(key, [output], [{ script: key.script, minor: output.minor - 1_000n }]);
       await cash.it.rpc.call('sendrawtransaction', [next.hex]);
-      coin = { txid: next.txid, vout: 0, minor: coin.minor - 1_000n };
+      output = { txid: next.txid, vout: 0, minor: output.minor - 1_000n };
     }
     const block = node.mine(1);
     const ids = block.transactions.slice(1).map((one) => one.txid);

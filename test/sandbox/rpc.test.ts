@@ -44,7 +44,7 @@ const refusal = async (node: ServedNode, method: string, ...params: unknown[]): 
   return [status, error?.code ?? 0, error?.message ?? ''];
 };
 
-/** A transaction of one's own key, signed by another library, from a coin that the faucet paid and a block holds. */
+/** A transaction of one's own key, signed by another library, from an output that the faucet paid and a block holds. */
 function fundOwn(node: ServedNode, minor: bigint): { txid: string; spend(outputMinor: bigint, sequence?: number): string } {
   const paid = node.pay([{ minor, script: Buffer.from(OWN.script) }]);
   node.mine(1);

@@ -59,7 +59,7 @@ describe.each([...DIALECTS.values()])('$code', (dialect) => {
     expect(readTransaction(paid.raw.toString('hex'))).toEqual(paid);
   });
 
-  it.runIf(dialect.segwit)('signs the faucet coins as BIP143 asks', () => {
+  it.runIf(dialect.segwit)('signs the faucet outputs as BIP143 asks', () => {
     const other = ScureTransaction.fromRaw(paid.raw, { allowUnknownOutputs: true, disableScriptCheck: true });
     const spent = node.state.alive.get(paid.inputs[0]?.txid as string)?.transaction.outputs[paid.inputs[0]?.vout as number];
     const [der, key] = (paid.inputs[0]?.witness ?? []) as [Buffer, Buffer];
@@ -68,7 +68,7 @@ describe.each([...DIALECTS.values()])('$code', (dialect) => {
     expect(secp256k1.verify(der.subarray(0, -1), digest, key, { prehash: false, format: 'der' })).toBe(true);
   });
 
-  it.runIf(!dialect.segwit)('signs the faucet coins as the coin asks, by the rules of another library', () => {
+  it.runIf(!dialect.segwit)('signs the faucet outputs as the output asks, by the rules of another library', () => {
     const [input] = paid.inputs;
     const source = node.state.alive.get(input?.txid as string)?.transaction.outputs[input?.vout as number];
     if (input === undefined || source === undefined) throw new Error('a payment without a source');

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { utxoRow, WATCHED_CODES } from '../../src/core/currency.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import type { Signing } from '../../src/signer/signing.ts';
-import { COIN, isLegacy, openTestSigner, requestFor, type TestSigner } from './setup.ts';
+import { isLegacy, openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => at.close());
 
 type Input = TransactionToSign['inputs'][number];
-const coin = (...given: Parameters<TestSigner['madeCoin']>) => at.madeCoin(...given);
+const output = (...given: Parameters<TestSigner['madeOutput']>) => at.madeOutput(...given);
 
 describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover amounts', (currency) => {
   async function request(change: (one: { input: Input; previous: string }) => { input: Input; previous: string }) {
     const payout = await at.payout({ batchId: await at.batch({ currency }), currency });
-    const { input, previous } = change(coin(currency, COIN, { chain: 0, index: 4 }));
+    const { input, previous } = change(output(currency, WHOLE, { chain: 0, index: 4 }));
     return requestFor([payout], [input], { previous: [previous] });
   }
   const rule = { name: 'SigningRefused', rule: 'amounts' };
@@ -29,7 +29,7 @@ describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover
     const { previous: _, ...without } = await request((one) => one);
     await expect(signing.sign(without)).rejects.toMatchObject(rule);
     await expect(
-      signing.sign(await request((one) => ({ ...one, previous: coin(currency, COIN, { chain: 0, index: 4 }).previous }))),
+      signing.sign(await request((one) => ({ ...one, previous: output(currency, WHOLE, { chain: 0, index: 4 }).previous }))),
     ).rejects.toMatchObject(rule);
     await expect(signing.sign(await request((one) => ({ ...one, previous: one.previous.slice(0, -2) })))).rejects.toMatchObject(
       rule,
@@ -38,7 +38,7 @@ describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover
   });
 
   it('refuses an input that is said to hold less, so that the rest would be a fee', async () => {
-    const less = await request(({ input, previous }) => ({ input: { ...input, amount: (COIN / 2n).toString() }, previous }));
+    const less = await request(({ input, previous }) => ({ input: { ...input, amount: (WHOLE / 2n).toString() }, previous }));
     await expect(signing.sign(less)).rejects.toMatchObject({
       ...rule,
       message: expect.stringContaining('another amount or script'),
@@ -50,8 +50,8 @@ describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover
   });
 
   it('pays at most the highest rate for the size of P2PKH', async () => {
-    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: 9n * COIN });
-    const { input, previous } = coin(currency, 10n * COIN, { chain: 0, index: 6 });
+    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: 9n * WHOLE });
+    const { input, previous } = output(currency, 10n * WHOLE, { chain: 0, index: 6 });
     // frame, input, two P2PKH outputs
     const most = (utxoRow(currency).utxo.feeRates.highest / 1_000n) * BigInt(11 + 149 + 34 + 34);
     const asked = (fee: bigint) => requestFor([payout], [input], { fee, previous: [previous] });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
-import { COIN, newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -22,7 +22,7 @@ describe("whoever has the database owner's password", () => {
     const wanted: Wanted = {
       id: newId('po'),
       currency: 'BTC',
-      amount: COIN,
+      amount: WHOLE,
       feeMax: 50_000n,
       script: payeeScript(),
       merchantId: 66n,
@@ -45,7 +45,7 @@ describe("whoever has the database owner's password", () => {
     const wanted = await forged(batchId);
     const own = await openIntentKey(`${at.folder}/thief`);
     await at.insertPayout(wanted, own.sign(intentBytes(at.intentOf(wanted))));
-    const request = requestFor([wanted], [at.input(2n * COIN)]);
+    const request = requestFor([wanted], [at.input(2n * WHOLE)]);
     await expect(signing.sign(request)).rejects.toMatchObject(rule('intent'));
     // under the name of the API's key, with its own signature, another's, or any bytes
     const { keyId } = at.intents.sign(new Uint8Array());
@@ -75,27 +75,27 @@ describe("whoever has the database owner's password", () => {
       Buffer.from(script, 'hex'),
       'mine',
     ]);
-    await expect(signing.sign(requestFor([{ ...payout, script }], [at.input(COIN)]))).rejects.toMatchObject(rule('intent'));
-    await expect(signing.sign(requestFor([payout], [at.input(COIN)]))).rejects.toMatchObject(rule('payout'));
+    await expect(signing.sign(requestFor([{ ...payout, script }], [at.input(WHOLE)]))).rejects.toMatchObject(rule('intent'));
+    await expect(signing.sign(requestFor([payout], [at.input(WHOLE)]))).rejects.toMatchObject(rule('payout'));
     await nothingWasSigned();
   });
 
   it("pays a merchant's payout a second time, under its id and under another: nothing more is signed", async () => {
     const signing = await at.start();
     const payout = await at.payout({ batchId: await at.batch() });
-    await signing.sign(requestFor([payout], [at.input(COIN)]));
+    await signing.sign(requestFor([payout], [at.input(WHOLE)]));
     const batchId = await at.batch();
     await at.owner.query('update payouts set batch_id = $2 where id = $1', [payout.id, batchId]);
-    await expect(signing.sign(requestFor([{ ...payout, batchId }], [at.input(COIN)]))).rejects.toMatchObject(rule('conflict'));
+    await expect(signing.sign(requestFor([{ ...payout, batchId }], [at.input(WHOLE)]))).rejects.toMatchObject(rule('conflict'));
     const copy = await forged(batchId, { ...payout, id: newId('po'), batchId: await at.batch() });
     await at.insertPayout(copy, at.intents.sign(intentBytes(at.intentOf(payout))));
-    await expect(signing.sign(requestFor([copy], [at.input(COIN)]))).rejects.toMatchObject(rule('intent'));
+    await expect(signing.sign(requestFor([copy], [at.input(WHOLE)]))).rejects.toMatchObject(rule('intent'));
   });
 
   it('takes the rest of an input as change of its own, or lets it be a fee: the change is ours, and fees are bounded', async () => {
     const signing = await at.start();
     const payout = await at.payout({ batchId: await at.batch(), feeMax: 20_000n });
-    const request = requestFor([payout], [at.input(COIN)]);
+    const request = requestFor([payout], [at.input(WHOLE)]);
     await expect(signing.sign({ ...request, change: null })).rejects.toMatchObject(rule('fee'));
     // an output without a payout has no place in a request
     const thiefs = { payoutId: 'po_thief', script: payeeScript(), amount: '1000' };
@@ -108,8 +108,8 @@ describe("whoever has the database owner's password", () => {
   it('says in two requests two different amounts of two inputs, to join the signatures: the second is refused', async () => {
     const signing = await at.start();
     const payout = await at.payout({ batchId: await at.batch() });
-    const [a, b] = [at.input(COIN), at.input(COIN)];
-    const less = (input: typeof a) => ({ ...input, amount: (COIN / 2n).toString() });
+    const [a, b] = [at.input(WHOLE), at.input(WHOLE)];
+    const less = (input: typeof a) => ({ ...input, amount: (WHOLE / 2n).toString() });
     await signing.sign(requestFor([payout], [a, less(b)]));
     const second = requestFor([payout], [less(a), b], { number: 2, fee: 2_000n });
     await expect(signing.sign(second)).rejects.toMatchObject(rule('amounts'));
@@ -129,7 +129,7 @@ describe("whoever has the database owner's password", () => {
 });
 
 describe('whoever has taken over an API process', () => {
-  const limits: SignerLimits = { BTC: { payout: COIN, hour: 3n * COIN, day: 5n * COIN } };
+  const limits: SignerLimits = { BTC: { payout: WHOLE, hour: 3n * WHOLE, day: 5n * WHOLE } };
   const most = 20_000n;
   /** One payout after the other, each with everything that an API can make, until all are refused. */
   async function steal(amount: bigint, times: number): Promise<bigint> {
@@ -137,7 +137,7 @@ describe('whoever has taken over an API process', () => {
     let left = 0n;
     for (let n = 0; n < times; n++) {
       const payout = await at.payout({ batchId: await at.batch(), amount, feeMax: most, merchantId: 9n });
-      const request = requestFor([payout], [at.input(2n * COIN)]);
+      const request = requestFor([payout], [at.input(2n * WHOLE)]);
       const outcome = await signing.sign(request).catch((error: unknown) => error);
       if (outcome instanceof Error) expect(outcome).toMatchObject(rule('limit'));
       else left += amount + 1_000n;
@@ -146,32 +146,32 @@ describe('whoever has taken over an API process', () => {
   }
 
   it('gets no payout above the limit of one, its share of the fee included', async () => {
-    expect(await steal(COIN, 1)).toBe(0n);
-    expect(await steal(COIN - 999n, 1)).toBe(0n);
-    expect(await steal(COIN - 1_000n, 1)).toBe(COIN);
+    expect(await steal(WHOLE, 1)).toBe(0n);
+    expect(await steal(WHOLE - 999n, 1)).toBe(0n);
+    expect(await steal(WHOLE - 1_000n, 1)).toBe(WHOLE);
   });
 
   it('gets the limit of an hour, then of a day, and no more, over restarts and with a clock that is set back', async () => {
-    expect(await steal(COIN - 1_000n, 8)).toBe(3n * COIN);
+    expect(await steal(WHOLE - 1_000n, 8)).toBe(3n * WHOLE);
     at.clock.nowMs -= 7_200_000;
-    expect(await steal(COIN / 2n, 2)).toBe(0n);
+    expect(await steal(WHOLE / 2n, 2)).toBe(0n);
     at.clock.nowMs += 7_200_000 + 3_600_000 - 1;
     expect(await steal(1_000_000n, 2)).toBe(0n);
     at.clock.nowMs += 1;
-    expect(await steal(COIN - 1_000n, 8)).toBe(2n * COIN);
+    expect(await steal(WHOLE - 1_000n, 8)).toBe(2n * WHOLE);
     at.clock.nowMs += 20 * 3_600_000;
     expect(await steal(1_000_000n, 2)).toBe(0n);
     at.clock.nowMs += 3 * 3_600_000;
-    expect(await steal(COIN - 1_000n, 8)).toBe(3n * COIN);
+    expect(await steal(WHOLE - 1_000n, 8)).toBe(3n * WHOLE);
   });
 
   it('gets no more by many payouts in one transaction, nor by replacing it: a replacement counts what it adds', async () => {
     const signing = await at.start(limits);
     const batchId = await at.batch();
     const payouts: Wanted[] = [];
-    for (let n = 0; n < 4; n++) payouts.push(await at.payout({ batchId, amount: COIN - most, feeMax: most }));
+    for (let n = 0; n < 4; n++) payouts.push(await at.payout({ batchId, amount: WHOLE - most, feeMax: most }));
     const three = payouts.slice(0, 3);
-    const input = at.input(5n * COIN);
+    const input = at.input(5n * WHOLE);
     await expect(signing.sign(requestFor(payouts, [input]))).rejects.toMatchObject(rule('limit'));
     await at.owner.query("update payouts set batch_id = null, step = 'queued' where id = $1", [payouts[3]!.id]);
     const replaced = (number: number, fee: bigint) => requestFor(three, [input], { number, fee });
@@ -183,18 +183,18 @@ describe('whoever has taken over an API process', () => {
     // the limit is reached to the last unit: what adds nothing is still signed
     await signing.sign(replaced(5, 59_999n));
     const last = await at.payout({ batchId: await at.batch(), amount: 1_000n });
-    await expect(signing.sign(requestFor([last], [at.input(COIN)], { fee: 0n }))).rejects.toMatchObject(rule('limit'));
+    await expect(signing.sign(requestFor([last], [at.input(WHOLE)], { fee: 0n }))).rejects.toMatchObject(rule('limit'));
   });
 
   it('is bounded in each currency by itself', async () => {
     const signing = await at.start({ BTC: limits.BTC!, LTC: { payout: null, hour: null, day: 1_000n } });
     const payout = await at.payout({ batchId: await at.batch({ currency: 'LTC' }), currency: 'LTC', amount: 1_001n });
-    const request = requestFor([payout], [at.input(COIN, { currency: 'LTC' })], { fee: 0n });
+    const request = requestFor([payout], [at.input(WHOLE, { currency: 'LTC' })], { fee: 0n });
     await expect(signing.sign(request)).rejects.toMatchObject({
       ...rule('limit'),
       message: expect.stringContaining('0.00001001 LTC would leave in a day, and the limit is 0.00001000 LTC'),
     });
-    expect(await steal(COIN - 1_000n, 1)).toBe(COIN);
+    expect(await steal(WHOLE - 1_000n, 1)).toBe(WHOLE);
   });
 
   it('cannot make another network trust it, nor sign for a key that is no longer trusted', async () => {
@@ -203,7 +203,7 @@ describe('whoever has taken over an API process', () => {
     await changeTrust(at.signerFolder, 'distrust', keyId);
     const signing = await at.start();
     const payout = await at.payout({ batchId: await at.batch() });
-    await expect(signing.sign(requestFor([payout], [at.input(COIN)]))).rejects.toMatchObject(rule('intent'));
+    await expect(signing.sign(requestFor([payout], [at.input(WHOLE)]))).rejects.toMatchObject(rule('intent'));
   });
 });
 
@@ -212,12 +212,12 @@ describe('limits', () => {
     const main = await openTestSigner({ network: 'mainnet' });
     try {
       const payout = await main.payout({ batchId: await main.batch() });
-      const request = requestFor([payout], [main.input(COIN)]);
+      const request = requestFor([payout], [main.input(WHOLE)]);
       await expect((await main.start()).sign(request)).rejects.toMatchObject({
         ...rule('limit'),
         message: expect.stringContaining('BURSAR_SIGNER_LIMITS names no limits for BTC'),
       });
-      await (await main.start({ BTC: { payout: null, hour: null, day: COIN } })).sign(request);
+      await (await main.start({ BTC: { payout: null, hour: null, day: WHOLE } })).sign(request);
     } finally {
       await main.close();
     }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import { readTransaction, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import type { Signing } from '../../src/signer/signing.ts';
-import { COIN, openTestSigner, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { openTestSigner, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 let at: TestSigner;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => at.close());
 
 const PAYOUTS = 4;
-const COINS = 4;
+const OUTPUTS = 4;
 const BATCHES = 3;
 /** One move of whoever controls worker and database: a request, or a change of what the database says. */
 const move = fc.oneof(
@@ -30,7 +30,7 @@ const move = fc.oneof(
         { weight: 5, arbitrary: fc.constant(null) },
         { weight: 1, arbitrary: fc.uniqueArray(fc.nat(PAYOUTS - 1), { minLength: 1 }) },
       ),
-      coins: fc.uniqueArray(fc.nat(COINS - 1), { minLength: 1 }),
+      outputs: fc.uniqueArray(fc.nat(OUTPUTS - 1), { minLength: 1 }),
       fee: fc.bigInt({ min: 0n, max: 10_000n }),
     }),
   },
@@ -59,7 +59,7 @@ it('all transactions that were signed for one payout conflict pairwise, and pay 
       const payouts: Wanted[] = [];
       for (let n = 0; n < PAYOUTS; n++) payouts.push(await at.payout({ batchId: batches[n % 2] as string, merchantId: 3n }));
       const where = payouts.map((_, n) => n % 2);
-      const coins = Array.from({ length: COINS }, () => at.input(2n * COIN));
+      const outputs = Array.from({ length: OUTPUTS }, () => at.input(2n * WHOLE));
       const signed = new Map<number, SignedTransaction>();
       const counts = batches.map(() => 0);
       for (const one of moves) {
@@ -80,7 +80,7 @@ it('all transactions that were signed for one payout conflict pairwise, and pay 
         const number = one.number ?? (counts[one.batch] ?? 0) + 1;
         const request = requestFor(
           paid,
-          one.coins.map((n) => coins[n] as (typeof coins)[number]),
+          one.outputs.map((n) => outputs[n] as (typeof outputs)[number]),
           { number, fee: one.fee },
         );
         const outcome = await signing.sign(request).catch((error: { name: string }) => {

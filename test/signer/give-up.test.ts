@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Signing } from '../../src/signer/signing.ts';
 import { raiseLease } from '../../src/store/payouts/batch-rows.ts';
 import { giveUpBatch } from '../../src/store/payouts/batches.ts';
-import { COIN, openTestSigner, requestFor, type TestSigner } from './setup.ts';
+import { openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -24,7 +24,7 @@ async function reserved() {
     );
     return [rows[0].state, rows[0].step, rows[0].batch_id];
   };
-  return { batchId, payout, request: requestFor([payout], [at.input(COIN)]), read };
+  return { batchId, payout, request: requestFor([payout], [at.input(WHOLE)]), read };
 }
 
 it('a raised lease ends every signature under the one before', async () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { asking } from './asking.ts';
-import { COIN, newId, openTestSigner, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { newId, openTestSigner, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -21,7 +21,7 @@ const { refused } = asking(
   () => signing,
 );
 
-const TOTAL = COIN / 10n;
+const TOTAL = WHOLE / 10n;
 const FEE = 1_000n;
 const reimbursement = async (given: Partial<Wanted> = {}): Promise<Wanted> =>
   at.payout({ batchId: await at.batch(), amount: TOTAL, feeMax: 20_000n, reimburses: newId('txn'), ...given });
@@ -29,7 +29,7 @@ const reimbursement = async (given: Partial<Wanted> = {}): Promise<Wanted> =>
 /** One input, one reimbursement, and the fee out of its amount. */
 function asked(wanted: Wanted, fee = FEE, given: Partial<TransactionToSign> = {}): TransactionToSign {
   const output = { payoutId: wanted.id, script: wanted.script, amount: (TOTAL - fee).toString(), total: TOTAL.toString() };
-  const request = requestFor([wanted], [at.input(COIN)], { fee: 0n, ...given });
+  const request = requestFor([wanted], [at.input(WHOLE)], { fee: 0n, ...given });
   return { ...request, outputs: [output], ...given };
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Signing } from '../../src/signer/signing.ts';
 import { asking } from './asking.ts';
-import { COIN, openTestSigner, requestFor, type TestSigner } from './setup.ts';
+import { openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -45,7 +45,7 @@ describe('what was signed before', () => {
   it('is replaced only by what shares an input with each of them and pays the same', async () => {
     const batchId = await at.batch();
     const payouts = [await at.payout({ batchId }), await at.payout({ batchId })];
-    const [a, b, c] = [at.input(COIN), at.input(COIN), at.input(COIN)];
+    const [a, b, c] = [at.input(WHOLE), at.input(WHOLE), at.input(WHOLE)];
     await signing.sign(requestFor(payouts, [a]));
     await refused(requestFor(payouts, [b], { number: 2 }), 'conflict', /transaction 1 of batch \S+ shares no input/);
     await signing.sign(requestFor(payouts, [a, b], { number: 2, fee: 2_000n }));
@@ -61,7 +61,7 @@ describe('what was signed before', () => {
     await signing.sign(request);
     const batchId = await at.batch();
     await at.owner.query('update payouts set batch_id = $2 where id = $1', [payout.id, batchId]);
-    await refused(requestFor([{ ...payout, batchId }], [at.input(COIN)]), 'conflict', /was signed in batch/);
+    await refused(requestFor([{ ...payout, batchId }], [at.input(WHOLE)]), 'conflict', /was signed in batch/);
     await refused(requestFor([{ ...payout, batchId }], request.inputs), 'conflict', /was signed in batch/);
   });
 

@@ -7,7 +7,7 @@ import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { asking } from './asking.ts';
-import { COIN, newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -27,7 +27,7 @@ describe('a request that keeps every rule', () => {
   it('is signed, for several payouts and with change to a key of the signer', async () => {
     const batchId = await at.batch();
     const payouts = [await at.payout({ batchId }), await at.payout({ batchId, merchantId: 2n })];
-    const signed = await signing.sign(requestFor(payouts, [at.input(COIN), at.input(COIN, { chain: 1, index: 9 })]));
+    const signed = await signing.sign(requestFor(payouts, [at.input(WHOLE), at.input(WHOLE, { chain: 1, index: 9 })]));
     expect(signed).toMatchObject({ fee: '1000', request: { batchId, number: 1 } });
     expect(signed.raw).toContain(`160014${at.script('BTC', 1, 7).slice(4)}`);
   });
@@ -89,7 +89,7 @@ describe('a payout', () => {
 
 describe('an intent', () => {
   it.each([
-    ['amount', { amount: COIN / 2n }],
+    ['amount', { amount: WHOLE / 2n }],
     ['fee_max', { feeMax: 90_000n }],
     ['script', { script: payeeScript() }],
     ['merchant', { merchantId: 77n }],
@@ -99,7 +99,7 @@ describe('an intent', () => {
       ...{
         id: newId('po'),
         currency: 'BTC',
-        amount: COIN / 10n,
+        amount: WHOLE / 10n,
         feeMax: 20_000n,
         script: payeeScript(),
         merchantId: 1n,
@@ -111,20 +111,20 @@ describe('an intent', () => {
     await at.fund(changed.merchantId, 'BTC', changed.amount + changed.feeMax);
     await at.hold(changed);
     await at.insertPayout(changed, at.intents.sign(intentBytes(at.intentOf(before))));
-    await refused(requestFor([changed], [at.input(COIN)]), 'intent', /not what its API has signed/);
+    await refused(requestFor([changed], [at.input(WHOLE)]), 'intent', /not what its API has signed/);
   });
 
   it('is of this network, and of a key that is trusted', async () => {
     const batchId = await at.batch();
     const wanted = (await ready()).payout;
     const foreign: Wanted = { ...wanted, id: newId('po'), batchId };
-    await at.fund(1n, 'BTC', COIN);
+    await at.fund(1n, 'BTC', WHOLE);
     await at.hold(foreign);
     await at.insertPayout(foreign, at.intents.sign(intentBytes({ ...at.intentOf(foreign), network: 'mainnet' })));
-    await refused(requestFor([foreign], [at.input(COIN)]), 'intent', /not what its API has signed/);
+    await refused(requestFor([foreign], [at.input(WHOLE)]), 'intent', /not what its API has signed/);
     const stranger = await openIntentKey(`${at.folder}/other`);
     const payout = await at.payout({ batchId: await at.batch() }, stranger);
-    await refused(requestFor([payout], [at.input(COIN)]), 'intent', /an API that is not trusted/);
+    await refused(requestFor([payout], [at.input(WHOLE)]), 'intent', /an API that is not trusted/);
   });
 });
 
@@ -132,23 +132,23 @@ describe('a hold', () => {
   async function without(held: bigint | null): Promise<TransactionToSign> {
     const wanted = { ...(await ready()).payout, id: newId('po'), batchId: await at.batch() };
     if (held !== null) {
-      await at.fund(1n, 'BTC', COIN);
+      await at.fund(1n, 'BTC', WHOLE);
       await at.hold({ ...wanted, amount: held });
     }
     await at.insertPayout(wanted, at.intents.sign(intentBytes(at.intentOf(wanted))));
-    return requestFor([wanted], [at.input(COIN)]);
+    return requestFor([wanted], [at.input(WHOLE)]);
   }
   it('exists', async () => refused(await without(null), 'hold', /has no hold/));
   it('is of the amount and the highest fee', async () => {
-    await refused(await without(COIN / 10n - 1n), 'hold', /has no hold/);
-    await refused(await without(COIN / 10n + 1n), 'hold', /has no hold/);
+    await refused(await without(WHOLE / 10n - 1n), 'hold', /has no hold/);
+    await refused(await without(WHOLE / 10n + 1n), 'hold', /has no hold/);
   });
   it('is of the merchant and the currency', async () => {
     const wanted = { ...(await ready()).payout, id: newId('po'), batchId: await at.batch() };
-    await at.fund(5n, 'BTC', COIN);
+    await at.fund(5n, 'BTC', WHOLE);
     await at.hold({ ...wanted, merchantId: 5n });
     await at.insertPayout(wanted, at.intents.sign(intentBytes(at.intentOf(wanted))));
-    await refused(requestFor([wanted], [at.input(COIN)]), 'hold', /has no hold/);
+    await refused(requestFor([wanted], [at.input(WHOLE)]), 'hold', /has no hold/);
   });
   it('was neither released nor paid out', async () => {
     const { payout, request } = await ready();
@@ -178,7 +178,7 @@ describe('a batch', () => {
     const { request } = await ready();
     await refused({ ...request, batchId: 'batch_none' }, 'batch', /there is no batch/);
     const payout = await at.payout({ batchId: await at.batch({ currency: 'LTC' }) });
-    await refused(requestFor([payout], [at.input(COIN)]), 'batch', /of BTC/);
+    await refused(requestFor([payout], [at.input(WHOLE)]), 'batch', /of BTC/);
   });
   it.each(['0', '2'])('signs for the worker that has its lease: not for epoch %s', async (leaseEpoch) => {
     const { request } = await ready();
@@ -189,9 +189,9 @@ describe('a batch', () => {
 describe('an input', () => {
   it('stands once, and is of our own account of that currency', async () => {
     const { payout } = await ready();
-    const input = at.input(COIN);
+    const input = at.input(WHOLE);
     await refused(requestFor([payout], [input, input]), 'keys', /stands twice/);
-    const foreign = { ...at.input(COIN), xpub: at.xpubOf('LTC') };
+    const foreign = { ...at.input(WHOLE), xpub: at.xpubOf('LTC') };
     await refused(requestFor([payout], [foreign]), 'keys', /not the signer's account/);
     await refused(requestFor([payout], [input, foreign]), 'keys', /not the signer's account/);
   });
@@ -201,8 +201,8 @@ describe('an input', () => {
     await signing.sign(request);
     const [input] = request.inputs;
     const again = (change: Partial<typeof input>) =>
-      requestFor([payout], [{ ...input!, ...change }, at.input(COIN)], { number: 2, fee: 2_000n });
-    await refused(again({ amount: (2n * COIN).toString() }), 'amounts', /another amount or key/);
+      requestFor([payout], [{ ...input!, ...change }, at.input(WHOLE)], { number: 2, fee: 2_000n });
+    await refused(again({ amount: (2n * WHOLE).toString() }), 'amounts', /another amount or key/);
     await refused(again({ index: 4 }), 'amounts', /another amount or key/);
     await refused(again({ chain: 1 }), 'amounts', /another amount or key/);
     await signing.sign(again({}));
@@ -224,15 +224,15 @@ describe('a fee', () => {
   it('is divided among the payouts, and none pays more than its most', async () => {
     const batchId = await at.batch();
     const payouts = [await at.payout({ batchId, feeMax: 10_000n }), await at.payout({ batchId, feeMax: 9_999n })];
-    const input = at.input(COIN);
+    const input = at.input(WHOLE);
     await refused(requestFor(payouts, [input], { fee: 20_000n }), 'fee', /would pay 10000 of the fee, and 9999 is its most/);
     await signing.sign(requestFor(payouts, [input], { fee: 19_999n }));
   });
   it('is at most 500 minor units a virtual byte', async () => {
-    const payout = await at.payout({ batchId: await at.batch(), feeMax: COIN });
+    const payout = await at.payout({ batchId: await at.batch(), feeMax: WHOLE });
     // one P2WPKH input, two P2WPKH outputs
     const most = 500n * 141n;
-    const next = (fee: bigint) => requestFor([payout], [at.input(COIN)], { fee });
+    const next = (fee: bigint) => requestFor([payout], [at.input(WHOLE)], { fee });
     await refused(next(most + 1n), 'fee', /is above 70500, which is the highest rate/);
     await signing.sign(next(most));
   });

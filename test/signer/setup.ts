@@ -24,7 +24,7 @@ import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { rawTransaction } from '../support/raw-blocks.ts';
 
-export const COIN = 100_000_000n;
+export const WHOLE = 100_000_000n;
 export type Wanted = {
   readonly id: string;
   readonly currency: UtxoCode;
@@ -33,7 +33,7 @@ export type Wanted = {
   readonly script: string;
   readonly batchId: string;
   readonly merchantId: bigint;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose outputs go back; null for a payout. */
   readonly reimburses: string | null;
 };
 export type TestSigner = Awaited<ReturnType<typeof openTestSigner>>;
@@ -159,7 +159,7 @@ export async function openTestSigner(options: { readonly network?: Network; read
     /** The script of one of the signer's keys, hex. */
     script: (currency: UtxoCode, chain: 0 | 1, index: number) =>
       Buffer.from((scripts.get(currency) as ReturnType<typeof scriptsOf>)(chain, index)).toString('hex'),
-    /** A coin of the signer's that nobody has spent. */
+    /** An output of the signer's that nobody has spent. */
     input: (amount: bigint, given: Partial<Input> & { readonly currency?: UtxoCode } = {}): Input => {
       const { currency = 'BTC', ...rest } = given;
       return {
@@ -172,8 +172,8 @@ export async function openTestSigner(options: { readonly network?: Network; read
         ...rest,
       };
     },
-    /** A coin that another transaction made, and that transaction. */
-    madeCoin(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }): { input: Input; previous: string } {
+    /** An output that another transaction made, and that transaction. */
+    madeOutput(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }): { input: Input; previous: string } {
       const script = (scripts.get(currency) as ReturnType<typeof scriptsOf>)(key.chain, key.index);
       const made = rawTransaction({
         inputs: [{ txid: randomBytes(32).toString('hex'), vout: 1, script: randomBytes(107) }],
@@ -190,7 +190,7 @@ export async function openTestSigner(options: { readonly network?: Network; read
       const wanted: Wanted = {
         id: newId('po'),
         currency: 'BTC',
-        amount: COIN / 10n,
+        amount: WHOLE / 10n,
         feeMax: 20_000n,
         script: payeeScript(given.currency),
         merchantId: 1n,

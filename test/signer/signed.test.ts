@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
-import { COIN, signatureOf as content, openTestSigner, requestFor } from './setup.ts';
+import { signatureOf as content, openTestSigner, requestFor, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -17,7 +17,7 @@ describe('what was signed, page by page', () => {
       for (let n = 0; n < 3; n++) {
         const batchId = await at.batch();
         const payout = await at.payout({ batchId });
-        const input = at.input(COIN);
+        const input = at.input(WHOLE);
         for (const number of [1, 2])
           made.push(await signing.sign(requestFor([payout], [input], { number, fee: BigInt(number) * 500n })));
       }
@@ -61,7 +61,7 @@ describe('what was signed, page by page', () => {
     try {
       const signing = await at.start();
       const batchId = await at.batch();
-      const request = requestFor([await at.payout({ batchId })], [at.input(COIN)]);
+      const request = requestFor([await at.payout({ batchId })], [at.input(WHOLE)]);
       const signed = signing.sign(request);
       expect((await signing.signed(0, batchId)).transactions).toEqual([await signed]);
     } finally {
@@ -77,7 +77,7 @@ describe('a signer that is killed', () => {
       await (await at.start()).signed(0, null);
       const batchId = await at.batch();
       const payout = await at.payout({ batchId });
-      const request = requestFor([payout], [at.input(COIN)]);
+      const request = requestFor([payout], [at.input(WHOLE)]);
       const child = spawn(process.execPath, [
         fileURLToPath(new URL('support/killed-signer.ts', import.meta.url)),
         at.folder,
@@ -92,7 +92,7 @@ describe('a signer that is killed', () => {
       const signing = await at.start();
       const { transactions } = await signing.signed(0, batchId);
       expect(transactions).toHaveLength(1);
-      await expect(signing.sign({ ...requestFor([payout], [at.input(COIN)]) })).rejects.toMatchObject({ rule: 'number' });
+      await expect(signing.sign({ ...requestFor([payout], [at.input(WHOLE)]) })).rejects.toMatchObject({ rule: 'number' });
       expect(await signing.sign(request)).toEqual(transactions[0]);
     } finally {
       await at.close();

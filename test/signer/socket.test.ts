@@ -28,7 +28,7 @@ import { type Ran, startCli } from '../cli/run.ts';
 import { canonicalVersions } from '../keys/vectors.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
-import { COIN, openTestSigner, requestFor, type TestSigner } from './setup.ts';
+import { openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 const closers: (() => unknown)[] = [];
@@ -63,7 +63,7 @@ describe('the worker at the socket', () => {
 
   it('gets signatures, pages of them, and refusals that name the rule, which are logged too', async () => {
     const payout = await at.payout({ batchId: await at.batch() });
-    const request = requestFor([payout], [at.input(COIN)]);
+    const request = requestFor([payout], [at.input(WHOLE)]);
     const signed = await client.ask({ op: 'sign', ...request });
     expect(signed).toMatchObject({ sequence: 1, request });
     expect(await client.ask({ op: 'signed', after: 0 })).toEqual({ transactions: [signed], more: false });
@@ -78,7 +78,7 @@ describe('the worker at the socket', () => {
 
   it('is told which field of a request is not accepted, and what is', async () => {
     const payout = await at.payout({ batchId: await at.batch() });
-    const good = requestFor([payout], [at.input(COIN)]);
+    const good = requestFor([payout], [at.input(WHOLE)]);
     const [input] = good.inputs;
     const [output] = good.outputs;
     const wrong: [object, RegExp][] = [
@@ -144,7 +144,7 @@ describe('the worker at the socket', () => {
     const said: string[] = [];
     try {
       const payout = await at.payout({ batchId: await at.batch() });
-      const request = requestFor([payout], [at.input(COIN)]);
+      const request = requestFor([payout], [at.input(WHOLE)]);
       said.push(JSON.stringify(await client.ask({ op: 'sign', ...request })));
       for (const change of [{ number: 7 }, { change: null }, { leaseEpoch: '9', number: 2 }])
         said.push(
@@ -216,13 +216,13 @@ describe("the signer's process", () => {
         {
           id: 'po_1',
           currency: 'BTC',
-          amount: COIN,
+          amount: WHOLE,
           feeMax: 1n,
           script: `0014${'ab'.repeat(20)}`,
           ...{ batchId: 'batch_1', merchantId: 1n, reimburses: null },
         },
       ],
-      [{ txid: 'cd'.repeat(32), vout: 0, amount: (2n * COIN).toString(), xpub, chain: 0, index: 0 }],
+      [{ txid: 'cd'.repeat(32), vout: 0, amount: (2n * WHOLE).toString(), xpub, chain: 0, index: 0 }],
     );
     await expect(one.client.ask({ op: 'sign', ...request })).rejects.toMatchObject({
       fault: 'refused',

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Signing } from '../../src/signer/signing.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { asking } from './asking.ts';
-import { COIN, newId, openTestSigner, requestFor, type TestSigner } from './setup.ts';
+import { newId, openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 let at: TestSigner;
@@ -11,7 +11,7 @@ let signing: Signing;
 beforeEach(async () => {
   at = await openTestSigner();
   signing = await at.start();
-  await at.fund(1n, 'LTC', COIN);
+  await at.fund(1n, 'LTC', WHOLE);
 }, 120_000);
 afterEach(() => at.close());
 const { ready, refused } = asking(
@@ -36,11 +36,11 @@ const trip = () =>
 it('signs no first transaction for a merchant who owes something in any currency, alone or in a batch, until that is repaid', async () => {
   const batchId = await at.batch();
   const payouts = [await at.payout({ batchId, merchantId: 2n }), await at.payout({ batchId, merchantId: 1n })];
-  const request = requestFor(payouts, [at.input(COIN)]);
+  const request = requestFor(payouts, [at.input(WHOLE)]);
   await owe(1n, 5n);
   await refused(request, 'stopped', new RegExp(`the merchant of payout ${payouts[1]?.id} owes something`));
   const other = await at.payout({ batchId: await at.batch(), merchantId: 2n });
-  await signing.sign(requestFor([other], [at.input(COIN)]));
+  await signing.sign(requestFor([other], [at.input(WHOLE)]));
   await owe(1n, -5n);
   await signing.sign(request);
 });
@@ -62,12 +62,12 @@ it('gives what was signed again, and replaces it: one of them may be on its way'
   expect(await signing.sign(requestFor([payout], request.inputs, { number: 2, fee: 2_000n }))).toMatchObject({ fee: '2000' });
 });
 
-it("sends a customer's coins back whatever his merchant owes, but not while payouts are stopped", async () => {
+it("sends a customer's payments back whatever his merchant owes, but not while payouts are stopped", async () => {
   await at.owner.query('alter table payouts drop constraint payouts_reimburses_fkey');
   const back = await at.payout({ batchId: await at.batch(), reimburses: newId('txn') });
   const total = back.amount.toString();
   const output = { payoutId: back.id, script: back.script, amount: (back.amount - 1_000n).toString(), total };
-  const request = { ...requestFor([back], [at.input(COIN)], { fee: 0n }), outputs: [output] };
+  const request = { ...requestFor([back], [at.input(WHOLE)], { fee: 0n }), outputs: [output] };
   await owe(1n, 5n);
   await trip();
   await refused(request, 'stopped', /payouts are stopped/);

@@ -11,7 +11,7 @@ import type { Signing } from '../../src/signer/signing.ts';
 import { payFrom, startBchd } from '../support/bchd.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
-import { COIN, openTestSigner, publicKeyOf, requestFor, type TestSigner, type Wanted } from './setup.ts';
+import { openTestSigner, publicKeyOf, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 let at: TestSigner;
@@ -24,7 +24,7 @@ afterAll(() => at.close());
 
 type Input = TransactionToSign['inputs'][number];
 
-const coin = (...given: Parameters<TestSigner['madeCoin']>) => at.madeCoin(...given);
+const output = (...given: Parameters<TestSigner['madeOutput']>) => at.madeOutput(...given);
 const keyHashOf = (script: string): Buffer =>
   Buffer.from(script, 'hex')
     .subarray(script.startsWith('0014') ? 2 : 3)
@@ -48,11 +48,14 @@ describe.each(WATCHED_CODES)('a transaction in %s', (currency) => {
       await at.payout({ batchId, currency, script }),
       await at.payout({ batchId, currency, script, merchantId: 2n }),
     ];
-    const coins = [coin(currency, COIN, { chain: 0, index: 0 }), coin(currency, COIN / 3n, { chain: 1, index: 2_000_000_000 })];
-    const inputs = coins.map((one) => one.input);
-    const previous = coins.map((one) => one.previous);
+    const outputs = [
+      output(currency, WHOLE, { chain: 0, index: 0 }),
+      output(currency, WHOLE / 3n, { chain: 1, index: 2_000_000_000 }),
+    ];
+    const inputs = outputs.map((one) => one.input);
+    const previous = outputs.map((one) => one.previous);
     const request = requestFor(payouts, inputs, { fee: 3_000n, change: null, previous });
-    const left = COIN + COIN / 3n - COIN / 5n - 3_000n;
+    const left = WHOLE + WHOLE / 3n - WHOLE / 5n - 3_000n;
     const signed = await signing.sign({ ...request, change: { index: 12, amount: left.toString() } });
     const made = readTransaction(signed.raw) as Transaction;
     expect(made).toMatchObject({ txid: signed.txid, vsize: signed.vbytes, version: 2, lockTime: 0 });
@@ -60,8 +63,8 @@ describe.each(WATCHED_CODES)('a transaction in %s', (currency) => {
       inputs.map((input) => [input.txid, input.vout, RBF_SEQUENCE]),
     );
     expect(made.outputs.map((output) => [output.script.toString('hex'), output.minor])).toEqual([
-      [script, COIN / 10n],
-      [script, COIN / 10n],
+      [script, WHOLE / 10n],
+      [script, WHOLE / 10n],
       [at.script(currency, 1, 12), left],
     ]);
     expectSigned(dialect, made, inputs, currency);
@@ -81,11 +84,11 @@ describe.each(WATCHED_CODES)('a transaction in %s', (currency) => {
   it('has the same bytes however often it is made, with low R and low S', async () => {
     const batchId = await at.batch({ currency });
     const payout = await at.payout({ batchId, currency });
-    const coins = Array.from({ length: 12 }, (_, index) => coin(currency, COIN, { chain: 0, index }));
+    const outputs = Array.from({ length: 12 }, (_, index) => output(currency, WHOLE, { chain: 0, index }));
     const request = requestFor(
       [payout],
-      coins.map((one) => one.input),
-      { previous: coins.map((one) => one.previous) },
+      outputs.map((one) => one.input),
+      { previous: outputs.map((one) => one.previous) },
     );
     const first = await signing.sign(request);
     // DER: 30 len 02 20 R 02 20 S, never 21: neither is above half of its range
@@ -110,7 +113,7 @@ describe('a real bitcoind', () => {
   });
   afterAll(() => daemon?.remove());
 
-  /** A coin of one of the signer's keys on the node's chain. */
+  /** An output of one of the signer's keys on the node's chain. */
   async function mined(currency: UtxoCode, key: { chain: 0 | 1; index: number }): Promise<{ input: Input; previous: string }> {
     const script = at.script(currency, key.chain, key.index);
     const { address } = await daemon.rpc<{ address: string }>('decodescript', script);
@@ -119,7 +122,7 @@ describe('a real bitcoind', () => {
     const { vout } = await daemon.rpc<{ vout: { n: number; scriptPubKey: { hex: string } }[] }>('decoderawtransaction', previous);
     await daemon.mine(1);
     return {
-      input: at.input(COIN, { currency, txid, vout: vout.find((one) => one.scriptPubKey.hex === script)?.n ?? -1, ...key }),
+      input: at.input(WHOLE, { currency, txid, vout: vout.find((one) => one.scriptPubKey.hex === script)?.n ?? -1, ...key }),
       previous,
     };
   }
@@ -129,8 +132,8 @@ describe('a real bitcoind', () => {
     const batchId = await at.batch({ currency });
     const payouts: Wanted[] = [];
     for (let i = 0; i < 3; i++) payouts.push(await at.payout({ batchId, currency }));
-    const coins = [await mined(currency, { chain: 0, index: 21 }), await mined(currency, { chain: 1, index: 22 })];
-    const inputs = coins.map((one) => one.input);
+    const outputs = [await mined(currency, { chain: 0, index: 21 }), await mined(currency, { chain: 1, index: 22 })];
+    const inputs = outputs.map((one) => one.input);
     const first = await signing.sign(requestFor(payouts, inputs, { fee: 1_000n }));
     expect(await daemon.rpc('sendrawtransaction', first.raw)).toBe(first.txid);
     const second = await signing.sign(requestFor(payouts, inputs, { number: 2, fee: 9_000n }));
@@ -146,10 +149,10 @@ describe('a real bitcoind', () => {
   it.each(['DASH', 'DOGE'] as const)('takes P2PKH as %s signs it, and its replacement', async (currency) => {
     const batchId = await at.batch({ currency });
     const payouts = [await at.payout({ batchId, currency }), await at.payout({ batchId, currency })];
-    const coins = [await mined(currency, { chain: 0, index: 31 }), await mined(currency, { chain: 1, index: 32 })];
+    const outputs = [await mined(currency, { chain: 0, index: 31 }), await mined(currency, { chain: 1, index: 32 })];
     // without their witnesses, which neither currency has
-    const previous = coins.map((one) => stripped(readTransaction(one.previous) as Transaction));
-    const inputs = coins.map((one) => one.input);
+    const previous = outputs.map((one) => stripped(readTransaction(one.previous) as Transaction));
+    const inputs = outputs.map((one) => one.input);
     const first = await signing.sign(requestFor(payouts, inputs, { fee: 1_000n, previous }));
     expect(await daemon.rpc('sendrawtransaction', first.raw)).toBe(first.txid);
     const second = await signing.sign(requestFor(payouts, inputs, { number: 2, fee: 9_000n, previous }));
@@ -174,7 +177,7 @@ describe('a real bchd', () => {
     try {
       await node.rpc('generate', 101);
       const script = Buffer.from(at.script('BCH', 0, 41), 'hex');
-      const paid = payFrom(node, await node.coinbaseOf(1), [{ script, minor: COIN }], 10_000n);
+      const paid = payFrom(node, await node.coinbaseOf(1), [{ script, minor: WHOLE }], 10_000n);
       await node.rpc('sendrawtransaction', paid.hex);
       await node.rpc('generate', 1);
       const payout = await at.payout({
@@ -182,7 +185,7 @@ describe('a real bchd', () => {
         currency: 'BCH',
         script: `76a914${'ab'.repeat(20)}88ac`,
       });
-      const input = at.input(COIN, { currency: 'BCH', txid: paid.txid, vout: 0, chain: 0, index: 41 });
+      const input = at.input(WHOLE, { currency: 'BCH', txid: paid.txid, vout: 0, chain: 0, index: 41 });
       const signed = await signing.sign(requestFor([payout], [input]));
       expect(await node.rpc('sendrawtransaction', signed.raw)).toBe(signed.txid);
       await node.rpc('generate', 1);

@@ -1,8 +1,8 @@
 // The numbers and the table of statuses of behaviour §3, written a second time for the simulation's model: nothing here is taken from the
 // product, so that a mistake there is not repeated here.
 
-export const COINS = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const;
-export type Coin = (typeof COINS)[number];
+export const CODES = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const;
+export type Code = (typeof CODES)[number];
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -11,7 +11,7 @@ export const DAY = 24 * HOUR;
 export const WINDOW = 15 * MINUTE;
 
 type Depths = readonly [under100: number, under1000: number, under10000: number, above: number, final: number];
-const DEPTHS: Record<Coin, Depths> = {
+const DEPTHS: Record<Code, Depths> = {
   BTC: [1, 2, 3, 6, 6],
   LTC: [2, 3, 6, 12, 12],
   BCH: [1, 3, 6, 10, 10],
@@ -20,20 +20,20 @@ const DEPTHS: Record<Coin, Depths> = {
 };
 /** Which lock of our own node does instead, by the same steps. */
 const DASH_LOCKS = ['instantsend', 'instantsend', 'chainlock', 'chainlock', 'chainlock'] as const;
-const MATURITY: Record<Coin, number> = { BTC: 100, LTC: 100, BCH: 100, DASH: 100, DOGE: 240 };
+const MATURITY: Record<Code, number> = { BTC: 100, LTC: 100, BCH: 100, DASH: 100, DOGE: 240 };
 
 export type Seen = { readonly confirmations: number; readonly instant: boolean; readonly chain: boolean };
 
 const stepOf = (cents: bigint): number => (cents < 100_00n ? 0 : cents < 1_000_00n ? 1 : cents < 10_000_00n ? 2 : 3);
-export const finalDepthOf = (coin: Coin): number => DEPTHS[coin][4];
-export const maturityOf = (coin: Coin): number => MATURITY[coin];
+export const finalDepthOf = (currency: Code): number => DEPTHS[currency][4];
+export const maturityOf = (currency: Code): number => MATURITY[currency];
 
 /** Whether a payment worth so many cents may be booked when our node showed this of it. */
-export function deepEnough(coin: Coin, cents: bigint, seen: Seen, coinbase: boolean): boolean {
+export function deepEnough(currency: Code, cents: bigint, seen: Seen, coinbase: boolean): boolean {
   const step = stepOf(cents);
-  if (coinbase) return seen.confirmations >= Math.max(MATURITY[coin], DEPTHS[coin][step] as number);
-  if (seen.confirmations >= (DEPTHS[coin][step] as number)) return true;
-  if (coin !== 'DASH') return false;
+  if (coinbase) return seen.confirmations >= Math.max(MATURITY[currency], DEPTHS[currency][step] as number);
+  if (seen.confirmations >= (DEPTHS[currency][step] as number)) return true;
+  if (currency !== 'DASH') return false;
   return DASH_LOCKS[step] === 'instantsend' ? seen.instant || seen.chain : seen.chain;
 }
 
@@ -90,5 +90,5 @@ export const AT_REST: ReadonlySet<string> = new Set([
   'reimbursed',
 ]);
 
-/** Cents for base units of a coin (8 decimals) at a price in cents for one coin, rounded up. */
+/** Cents for base units of a currency (8 decimals) at a price in cents for one currency, rounded up. */
 export const centsUp = (minor: bigint, price: bigint): bigint => -((-minor * price) / 10n ** 8n);

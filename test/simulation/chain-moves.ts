@@ -1,7 +1,7 @@
 // What can happen on a chain of the simulation: payments of every kind, replacements, twins, double spends, blocks, reorganisations, and a
 // node that forgets or is away. Each move picks its own details by chance and tells the model what it did; false = nothing to do it with.
 import { outpointKey, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { type Coin, maturityOf } from './behaviour.ts';
+import { type Code, maturityOf } from './behaviour.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 import type { Random } from './random.ts';
 import type { SimulatedService } from './simulated-service.ts';
@@ -10,7 +10,7 @@ export type ChainMoveContext = {
   readonly service: SimulatedService;
   readonly model: Model;
   readonly random: Random;
-  readonly coin: Coin;
+  readonly currency: Code;
   /** What a move may say of itself, for the story of a failing seed. */
   readonly note: (text: string) => void;
 };
@@ -18,31 +18,32 @@ type Output = { readonly minor: bigint; readonly script: Buffer };
 type Move = (context: ChainMoveContext) => boolean;
 
 const short = (tx: { readonly txid: string }): string => tx.txid.slice(0, 6);
-const blockStart = new WeakMap<SimulatedService, Map<Coin, number>>();
+const blockStart = new WeakMap<SimulatedService, Map<Code, number>>();
 
 /** From here on blocks may be taken back: nothing deeper belongs to this round. */
-export function markStart(service: SimulatedService, coin: Coin): void {
-  const grounds = blockStart.get(service) ?? new Map<Coin, number>();
+export function markStart(service: SimulatedService, currency: Code): void {
+  const grounds = blockStart.get(service) ?? new Map<Code, number>();
   blockStart.set(service, grounds);
-  grounds.set(coin, service.node(coin).state.active.length);
+  grounds.set(currency, service.node(currency).state.active.length);
 }
-function ownBlocks({ service, coin }: ChainMoveContext): number {
-  return service.node(coin).state.active.length - (blockStart.get(service)?.get(coin) ?? 0);
+function ownBlocks({ service, currency }: ChainMoveContext): number {
+  return service.node(currency).state.active.length - (blockStart.get(service)?.get(currency) ?? 0);
 }
 
-/** Whom to pay: mostly an own purchase of this chain, now and then one of another coin. */
-function payee({ model, random, coin }: ChainMoveContext): Purchase | null {
-  const own = model.purchases.filter((one) => one.coin === coin);
-  const others = model.purchases.filter((one) => one.coin !== coin);
+/** Whom to pay: mostly an own purchase of this chain, now and then one of another currency. */
+function payee({ model, random, currency }: ChainMoveContext): Purchase | null {
+  const own = model.purchases.filter((one) => one.currency === currency);
+  const others = model.purchases.filter((one) => one.currency !== currency);
   if (others.length > 0 && random.percent(10)) return random.one(others);
   return own.length === 0 ? null : random.one(own.slice(-4));
 }
 
-function amountFor({ service, model, random, coin }: ChainMoveContext, to: Purchase): bigint {
-  // a coin of another chain: about the same worth
-  const amountDue = to.coin === coin ? to.amountDue : (to.cents * 10n ** 8n) / (service.prices.get(coin) as bigint) + 1n;
+function amountFor({ service, model, random, currency }: ChainMoveContext, to: Purchase): bigint {
+  // a currency of another chain: about the same worth
+  const amountDue =
+    to.currency === currency ? to.amountDue : (to.cents * 10n ** 8n) / (service.prices.get(currency) as bigint) + 1n;
   const paid = model.sent
-    .filter((one) => one.coin === coin && ['pool', 'chain'].includes(model.placeOf(one).where))
+    .filter((one) => one.currency === currency && ['pool', 'chain'].includes(model.placeOf(one).where))
     .flatMap((one) => one.outputs.filter(({ purchase }) => purchase === to).map(({ amount }) => amount))
     .reduce((sum, amount) => sum + amount, 0n);
   const rest = amountDue > paid ? amountDue - paid : amountDue;
@@ -75,11 +76,11 @@ function outputsOf(context: ChainMoveContext): { readonly list: readonly Output[
 }
 
 const pay: Move = (context) => {
-  const { service, model, coin, note } = context;
+  const { service, model, currency, note } = context;
   const outputs = outputsOf(context);
-  const tx = outputs && service.node(coin).pay(outputs.list);
+  const tx = outputs && service.node(currency).pay(outputs.list);
   if (!tx || !outputs) return false;
-  model.send(coin, tx, outputs.owed);
+  model.send(currency, tx, outputs.owed);
   note(`${short(tx)} ${outputs.owed.map(({ purchase, amount }) => `${amount} to ${purchase.id.slice(-6)}`).join(', ')}`);
   return true;
 };
@@ -87,20 +88,20 @@ const pay: Move = (context) => {
 const payInBlock: Move = (context) => pay(context) && mine(context);
 
 const payByCoinbase: Move = (context) => {
-  const { service, model, coin } = context;
+  const { service, model, currency } = context;
   const to = payee(context);
   if (to === null) return false;
   const amount = amountFor(context, to);
-  const block = service.node(coin).mine(1, { outputs: [{ minor: amount, script: to.script }], transactions: [] });
-  model.send(coin, block.transactions[0] as Transaction, [{ purchase: to, amount }], { coinbase: true });
-  if (context.random.percent(50)) mineBlocks(context, maturityOf(coin) - context.random.whole(0, 3));
+  const block = service.node(currency).mine(1, { outputs: [{ minor: amount, script: to.script }], transactions: [] });
+  model.send(currency, block.transactions[0] as Transaction, [{ purchase: to, amount }], { coinbase: true });
+  if (context.random.percent(50)) mineBlocks(context, maturityOf(currency) - context.random.whole(0, 3));
   return true;
 };
 
 /** A fee replacement: the same amount, another one, to somebody else, or to nobody of ours. */
 const replace: Move = (context) => {
-  const { service, model, random, coin, note } = context;
-  const waiting = model.on(coin, 'pool');
+  const { service, model, random, currency, note } = context;
+  const waiting = model.on(currency, 'pool');
   if (waiting.length === 0) return false;
   const old = random.one(waiting);
   const kind = random.weighted({ same: 45, less: 15, more: 15, other: 15, none: 10 });
@@ -112,19 +113,19 @@ const replace: Move = (context) => {
         ? (outputsOf(context)?.owed ?? [])
         : old.outputs.map(({ purchase, amount }) => ({ purchase, amount: (amount * factor) / 100n + 1n }));
   const outputs = owed.map(({ purchase, amount }) => ({ minor: amount, script: purchase.script }));
-  const tx = service.node(coin).replace(old.tx, outputs);
+  const tx = service.node(currency).replace(old.tx, outputs);
   if (tx === null) return false;
   note(`${short(old.tx)} by ${short(tx)} ${kind}`);
-  if (owed.length > 0) model.send(coin, tx, owed, { replaces: old });
-  model.moved(coin);
+  if (owed.length > 0) model.send(currency, tx, owed, { replaces: old });
+  model.moved(currency);
   return true;
 };
 
 /** The same inputs and outputs under another id; sometimes the outputs in another order. */
 const malleate: Move = (context) => {
-  const { service, model, random, coin, note } = context;
-  const node = service.node(coin);
-  const waiting = model.on(coin, 'pool', 'hidden').filter((one) => !one.coinbase && !hasChildren(context, one));
+  const { service, model, random, currency, note } = context;
+  const node = service.node(currency);
+  const waiting = model.on(currency, 'pool', 'hidden').filter((one) => !one.coinbase && !hasChildren(context, one));
   if (waiting.length === 0) return false;
   const one = random.one(waiting);
   const { tx } = one;
@@ -137,24 +138,24 @@ const malleate: Move = (context) => {
   return true;
 };
 
-function hasChildren({ service, coin }: ChainMoveContext, one: Sent): boolean {
-  const { spenders } = service.node(coin).state;
+function hasChildren({ service, currency }: ChainMoveContext, one: Sent): boolean {
+  const { spenders } = service.node(currency).state;
   return one.tx.outputs.some((_, vout) => spenders.has(outpointKey({ txid: one.tx.txid, vout })));
 }
 
-const doubleSpend: Move = ({ service, model, random, coin, note }) => {
-  const waiting = model.on(coin, 'pool', 'hidden');
+const doubleSpend: Move = ({ service, model, random, currency, note }) => {
+  const waiting = model.on(currency, 'pool', 'hidden');
   if (waiting.length === 0) return false;
   const one = random.one(waiting);
   note(short(one.tx));
-  const made = service.node(coin).doubleSpend([one.tx]);
-  model.moved(coin);
+  const made = service.node(currency).doubleSpend([one.tx]);
+  model.moved(currency);
   return made.length > 0;
 };
 
 /** What a miner would take: nothing that the node denies, nor what spends it. */
-function minable({ service, coin }: ChainMoveContext, take: (tx: Transaction) => boolean): Transaction[] {
-  const { state } = service.node(coin);
+function minable({ service, currency }: ChainMoveContext, take: (tx: Transaction) => boolean): Transaction[] {
+  const { state } = service.node(currency);
   const left = new Set<string>();
   const chosen: Transaction[] = [];
   for (const { transaction } of state.mempool.values()) {
@@ -166,9 +167,9 @@ function minable({ service, coin }: ChainMoveContext, take: (tx: Transaction) =>
 }
 
 export function mineBlocks(context: ChainMoveContext, blocks: number, take: (tx: Transaction) => boolean = () => true): void {
-  const node = context.service.node(context.coin);
+  const node = context.service.node(context.currency);
   for (let n = 0; n < blocks; n++) node.mine(1, { transactions: minable(context, take) });
-  context.model.moved(context.coin);
+  context.model.moved(context.currency);
 }
 
 const mine: Move = (context) => {
@@ -190,12 +191,12 @@ const deepReorg: Move = (context) => {
   mineBlocks(context, Math.max(0, depth - ownBlocks(context)));
   return reorganise(context, depth);
 };
-function reorganise({ service, model, random, coin, note }: ChainMoveContext, depth: number): boolean {
+function reorganise({ service, model, random, currency, note }: ChainMoveContext, depth: number): boolean {
   if (depth < 1) return false;
   const drop = random.percent(35);
   note(`${depth}${drop ? ' drop' : ''}`);
-  service.node(coin).reorg(depth, { drop });
-  model.moved(coin);
+  service.node(currency).reorg(depth, { drop });
+  model.moved(currency);
   return true;
 }
 /** Blocks are replaced; what they held comes back under another id, or paying another amount. */
@@ -204,8 +205,8 @@ const inReorg =
   (context) => {
     const depth = Math.min(context.random.whole(1, 4), ownBlocks(context));
     if (depth < 1) return false;
-    context.service.node(context.coin).reorg(depth, { drop: false });
-    context.model.moved(context.coin);
+    context.service.node(context.currency).reorg(depth, { drop: false });
+    context.model.moved(context.currency);
     const changed = change(context);
     if (context.random.percent(60)) mineBlocks(context, 1);
     return changed;
@@ -213,39 +214,39 @@ const inReorg =
 const rewind: Move = (context) => {
   const depth = Math.min(context.random.whole(1, 3), ownBlocks(context));
   if (depth < 1) return false;
-  context.service.node(context.coin).rewind(depth);
-  context.model.moved(context.coin);
+  context.service.node(context.currency).rewind(depth);
+  context.model.moved(context.currency);
   return true;
 };
 
-const hide: Move = ({ service, model, random, coin, note }) => {
-  const waiting = model.on(coin, 'pool');
+const hide: Move = ({ service, model, random, currency, note }) => {
+  const waiting = model.on(currency, 'pool');
   if (waiting.length === 0) return false;
   const gone = random.percent(25) ? waiting : [random.one(waiting)]; // a restarted node has an empty mempool
-  for (const one of gone) service.node(coin).deny(one.tx, true);
+  for (const one of gone) service.node(currency).deny(one.tx, true);
   note(gone.map((one) => short(one.tx)).join(' '));
-  model.moved(coin);
+  model.moved(currency);
   return true;
 };
-const show: Move = ({ service, model, random, coin, note }) => {
-  const hidden = model.on(coin, 'hidden');
+const show: Move = ({ service, model, random, currency, note }) => {
+  const hidden = model.on(currency, 'hidden');
   if (hidden.length === 0) return false;
   const one = random.one(hidden);
   note(short(one.tx));
-  service.node(coin).deny(one.tx, false);
-  model.moved(coin);
+  service.node(currency).deny(one.tx, false);
+  model.moved(currency);
   return true;
 };
 
-const nodeDown: Move = ({ service, coin }) => {
-  const { trouble } = service.node(coin).state;
-  service.node(coin).setTrouble({ ...trouble, down: !trouble.down });
+const nodeDown: Move = ({ service, currency }) => {
+  const { trouble } = service.node(currency).state;
+  service.node(currency).setTrouble({ ...trouble, down: !trouble.down });
   return true;
 };
-const locks: Move = ({ service, coin }) => {
-  if (coin !== 'DASH') return false;
-  const { trouble } = service.node(coin).state;
-  service.node(coin).setTrouble({ ...trouble, fault: trouble.fault === null ? 'no_locks' : null });
+const locks: Move = ({ service, currency }) => {
+  if (currency !== 'DASH') return false;
+  const { trouble } = service.node(currency).state;
+  service.node(currency).setTrouble({ ...trouble, fault: trouble.fault === null ? 'no_locks' : null });
   return true;
 };
 
@@ -271,14 +272,14 @@ export const CHAIN_MOVES = {
 
 /** The end of all trouble: nodes are up, what is hidden comes back, is double-spent or stays away for ever; then blocks until all is final. */
 export function calmDown(context: ChainMoveContext): void {
-  const { service, model, random, coin } = context;
-  const node = service.node(coin);
+  const { service, model, random, currency } = context;
+  const node = service.node(currency);
   node.setTrouble({ down: false, fault: null, left: null });
-  for (const one of model.on(coin, 'hidden')) {
+  for (const one of model.on(currency, 'hidden')) {
     const end = hasChildren(context, one) ? 'back' : random.one(['back', 'spent', 'away'] as const);
     if (end === 'back') node.deny(one.tx, false);
     if (end === 'spent') node.doubleSpend([one.tx]);
   }
   mineBlocks(context, 1);
-  mineBlocks(context, model.blocksToRest(coin));
+  mineBlocks(context, model.blocksToRest(currency));
 }

@@ -2,7 +2,7 @@
 // the chain, unit by unit, every history of statuses is a path of the table, and the audit is green. Findings are lines of text.
 import { runAudit } from '../../src/flow/audit.ts';
 import { outpointKey } from '../../src/sandbox/utxo/transaction.ts';
-import { AT_REST, COINS, type Coin, centsUp, deepEnough } from './behaviour.ts';
+import { AT_REST, CODES, type Code, centsUp, deepEnough } from './behaviour.ts';
 import { expectedEnd, type Life } from './endings.ts';
 import { wrongEntries } from './entries.ts';
 import type { Model, Purchase } from './model.ts';
@@ -16,7 +16,7 @@ export type Checked = {
   lastEntry: bigint;
 };
 /** Money that was here before this round. */
-const buried = new WeakMap<SimulatedService, Map<Coin, bigint>>();
+const buried = new WeakMap<SimulatedService, Map<Code, bigint>>();
 
 type Line = {
   id: bigint;
@@ -24,9 +24,9 @@ type Line = {
   kind: string;
   of: string | null;
   account: string;
-  currency: Coin;
+  currency: Code;
   amount: string;
-  /** Of each payment in the entry its key, its coins, and whether it was taken back. */
+  /** Of each payment in the entry its key, its currencies, and whether it was taken back. */
   parts: readonly (readonly [string, string, boolean])[] | null;
 };
 const LINES = `select e.id, e.key, e.kind, e.transaction_id as of, a.kind as account, p.currency, p.amount,
@@ -54,7 +54,7 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
   const { rows } = await service.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
   const entries = Map.groupBy(rows, (line) => line.id);
   const creditOf = (lines: readonly Line[]): bigint => -of(lines, 'available', 'receivable', 'income');
-  // rule 5 books all coins that have the R of the price together: what of them is above it goes to suspense then
+  // rule 5 books all currencies that have the R of the price together: what of them is above it goes to suspense then
   const byRule5 = new Set(
     [...entries.values()].flatMap((lines) => (lines[0]?.kind === 'deposit' && creditOf(lines) > 0n ? [lines[0].of] : [])),
   );
@@ -64,21 +64,21 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
     if (kind !== 'deposit') continue;
     const credited = creditOf(lines);
     if (total((parts ?? []).map(([, amount]) => BigInt(amount))) !== of(lines, 'asset_chain'))
-      wrong.push(`${id} has other coins than its parts`);
+      wrong.push(`${id} has other currencies than its parts`);
     for (const [key, amount] of parts ?? []) {
       const [, code = '', txid = ''] = key.split(':');
       const sent = model.known(txid);
       const purchase = model.purchases.find((one) => one.id === owner);
-      const coin = code.toUpperCase() as Coin;
+      const currency = code.toUpperCase() as Code;
       if (sent === undefined || purchase === undefined) {
         wrong.push(`${key} is booked for ${owner}: nobody sent that`);
         continue;
       }
-      const price = coin === purchase.coin ? purchase.price : model.lowest(coin);
+      const price = currency === purchase.currency ? purchase.price : model.lowest(currency);
       const own = centsUp(credited > 0n && parts?.length === 1 ? credited : BigInt(amount), price);
-      const cents = credited > 0n && coin === purchase.coin ? purchase.cents : own;
-      const isDeep = (worth: bigint) => deepEnough(coin, worth, sent.best, sent.coinbase);
-      const asPrice = coin === purchase.coin && byRule5.has(owner) && isDeep(purchase.cents);
+      const cents = credited > 0n && currency === purchase.currency ? purchase.cents : own;
+      const isDeep = (worth: bigint) => deepEnough(currency, worth, sent.best, sent.coinbase);
+      const asPrice = currency === purchase.currency && byRule5.has(owner) && isDeep(purchase.cents);
       // which payments of several got the credit the entry does not say
       const asOneOfSeveral = (parts?.length ?? 0) > 1 && isDeep(own);
       if (!asPrice && !asOneOfSeveral && !isDeep(cents)) {
@@ -99,10 +99,10 @@ export async function bookedThoughSpent({ service, model, wrong }: Checked): Pro
   });
   for (const { txid } of rows) {
     const sent = model.known(txid);
-    if (sent === undefined || model.caughtUpAt(sent.coin) < service.now() || model.placeOf(sent).where !== 'dead') continue;
-    const { spenders, alive, denied } = service.node(sent.coin).state;
+    if (sent === undefined || model.caughtUpAt(sent.currency) < service.now() || model.placeOf(sent).where !== 'dead') continue;
+    const { spenders, alive, denied } = service.node(sent.currency).state;
     const rival = sent.tx.inputs.map((input) => spenders.get(outpointKey(input))).find((one) => one !== undefined);
-    // an output that the rival has too (same coins, same script, same amount) is that one's by now
+    // an output that the rival has too (same currencies, same script, same amount) is that one's by now
     const shared = sent.outputs.some(({ purchase, amount }) =>
       alive
         .get(rival ?? '')
@@ -110,7 +110,7 @@ export async function bookedThoughSpent({ service, model, wrong }: Checked): Pro
     );
     // a rival that the node does not show is nothing that anybody could have seen
     if (rival !== undefined && !denied.has(rival) && !shared)
-      wrong.push(`${sent.coin} ${txid} is booked, and ${rival} has spent its coins`);
+      wrong.push(`${sent.currency} ${txid} is booked, and ${rival} has spent its currencies`);
   }
 }
 
@@ -129,7 +129,7 @@ export async function wrongAtRest(checks: Checked): Promise<void> {
       ...wrongReceived(model, purchase, life),
       ...expectedEnd(model, purchase, life, {
         credited: -of(own, 'available', 'receivable', 'income'),
-        creditedRight: -of(inCoin(own, purchase.coin), 'available', 'receivable', 'income'),
+        creditedRight: -of(inCode(own, purchase.currency), 'available', 'receivable', 'income'),
       }),
     ];
     const [given, fee] = [-of(own, 'available', 'receivable', 'income'), -of(own, 'income')];
@@ -145,70 +145,70 @@ export async function wrongAtRest(checks: Checked): Promise<void> {
   wrong.push(...answers.flatMap((answer) => answer.findings.map((finding) => `${answer.id} is red: ${finding}`)));
 }
 
-const inCoin = (lines: readonly Line[], coin: Coin): Line[] => lines.filter((line) => line.currency === coin);
+const inCode = (lines: readonly Line[], currency: Code): Line[] => lines.filter((line) => line.currency === currency);
 
 /** Outpoint by outpoint: what lies at the script is booked exactly once, and nothing else is. */
 function wrongMoney(model: Model, purchase: Purchase, lines: readonly Line[]): string[] {
-  return COINS.flatMap((coin) => {
-    const here = inCoin(lines, coin);
+  return CODES.flatMap((currency) => {
+    const here = inCode(lines, currency);
     const booked = here
       .filter((line) => line.kind === 'deposit' && line.account === 'asset_chain')
       .flatMap((line) => line.parts ?? [])
       .filter(([, , taken]) => !taken)
       .map(([, amount]) => BigInt(amount))
       .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-    const truth = model.outputsAt(purchase, coin);
+    const truth = model.outputsAt(purchase, currency);
     const found: string[] = [];
-    if (String(booked) !== String(truth)) found.push(`of ${coin} [${truth}] lies on the chain, [${booked}] is booked`);
+    if (String(booked) !== String(truth)) found.push(`of ${currency} [${truth}] lies on the chain, [${booked}] is booked`);
     if (of(here, 'asset_chain') !== total(truth))
-      found.push(`the entries add up to ${of(here, 'asset_chain')} ${coin}, not ${total(truth)}`);
+      found.push(`the entries add up to ${of(here, 'asset_chain')} ${currency}, not ${total(truth)}`);
     if (-of(here, 'suspense') < 0n || -of(here, 'suspense') > total(truth))
-      found.push(`${-of(here, 'suspense')} ${coin} in suspense`);
+      found.push(`${-of(here, 'suspense')} ${currency} in suspense`);
     return found;
   });
 }
 
 function wrongReceived(model: Model, purchase: Purchase, life: Life): string[] {
-  const truth = total(model.outputsAt(purchase, purchase.coin));
+  const truth = total(model.outputsAt(purchase, purchase.currency));
   const found = life.received === truth ? [] : [`crypto_received is ${life.received}, on the chain lies ${truth}`];
   if (!AT_REST.has(life.status)) found.push(`it still is ${life.status}`);
   return found;
 }
 
-/** Σ of the service's coins is Σ of what lies on the chain, this round's and that of the rounds before. */
+/** Σ of the service's currencies is Σ of what lies on the chain, this round's and that of the rounds before. */
 async function wrongTotals({ service, model }: Checked): Promise<string[]> {
-  const { rows } = await service.db.query<{ currency: Coin; amount: string }>({
+  const { rows } = await service.db.query<{ currency: Code; amount: string }>({
     text: `select currency, amount from ledger.account_balance where kind = 'asset_chain'`,
   });
-  const before = buried.get(service) ?? new Map<Coin, bigint>();
+  const before = buried.get(service) ?? new Map<Code, bigint>();
   buried.set(service, before);
-  return COINS.flatMap((coin) => {
-    const here = total(model.purchases.flatMap((purchase) => model.outputsAt(purchase, coin)));
-    const truth = (before.get(coin) ?? 0n) + here;
-    before.set(coin, truth);
-    const ledger = BigInt(rows.find((row) => row.currency === coin)?.amount ?? 0);
-    return ledger === truth ? [] : [`the ledger holds ${ledger} ${coin}, the chain ${truth}`];
+  return CODES.flatMap((currency) => {
+    const here = total(model.purchases.flatMap((purchase) => model.outputsAt(purchase, currency)));
+    const truth = (before.get(currency) ?? 0n) + here;
+    before.set(currency, truth);
+    const ledger = BigInt(rows.find((row) => row.currency === currency)?.amount ?? 0);
+    return ledger === truth ? [] : [`the ledger holds ${ledger} ${currency}, the chain ${truth}`];
   });
 }
 
 /** What a merchant has and owes is what the purchases gave, less the fee. */
 async function wrongBalances({ service, model }: Checked, lines: readonly Line[]): Promise<string[]> {
   const merchants = [...new Set(model.purchases.map((one) => one.merchant.id))];
-  const { rows } = await service.db.query<{ merchant: bigint; currency: Coin; amount: string }>({
+  const { rows } = await service.db.query<{ merchant: bigint; currency: Code; amount: string }>({
     text: `select merchant_id as merchant, currency, sum(case kind when 'receivable' then -amount else amount end) as amount
              from ledger.account_balance where merchant_id = any ($1) and kind in ('available', 'held', 'receivable') group by 1, 2`,
     values: [merchants],
   });
   return merchants.flatMap((merchant) =>
-    COINS.flatMap((coin) => {
+    CODES.flatMap((currency) => {
       const own = new Set(model.purchases.filter((one) => one.merchant.id === merchant).map((one) => one.id));
-      const given = inCoin(lines, coin).filter((line) => own.has(line.of ?? ''));
-      const explained = total(model.purchases.filter((one) => own.has(one.id)).flatMap((one) => model.outputsAt(one, coin)));
+      const given = inCode(lines, currency).filter((line) => own.has(line.of ?? ''));
+      const explained = total(model.purchases.filter((one) => own.has(one.id)).flatMap((one) => model.outputsAt(one, currency)));
       const elsewhere = -of(given, 'suspense', 'income');
-      const has = BigInt(rows.find((row) => row.merchant === merchant && row.currency === coin)?.amount ?? 0);
+      const has = BigInt(rows.find((row) => row.merchant === merchant && row.currency === currency)?.amount ?? 0);
       return has === explained - elsewhere
         ? []
-        : [`merchant ${merchant} has ${has} ${coin}: of ${explained} on the chain ${elsewhere} are in suspense or fees`];
+        : [`merchant ${merchant} has ${has} ${currency}: of ${explained} on the chain ${elsewhere} are in suspense or fees`];
     }),
   );
 }

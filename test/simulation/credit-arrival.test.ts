@@ -1,7 +1,7 @@
 // The sentences of the credit model about payments that arrive, each tested end to end: simulated chain, production watcher and judge, real
 // database. Named after the model's list of variants. Each ends with the checks of the random histories.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COINS, HOUR, MINUTE } from './behaviour.ts';
+import { CODES, HOUR, MINUTE } from './behaviour.ts';
 import { openFixedHistory } from './fixed-history.ts';
 import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
@@ -36,7 +36,7 @@ test('cancelled_is_late: after a cancel every payment follows rule 9, on time or
   expect(await it.suspense(purchase)).toBe(purchase.amountDue);
 });
 
-test('rule22_not_18: a review that holds other coins only goes on with the first on-time payment', async () => {
+test('rule22_not_18: a review that holds other currencies only goes on with the first on-time payment', async () => {
   const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   it.pay(purchase, [30_000_000n], 'LTC');
@@ -49,7 +49,7 @@ test('rule22_not_18: a review that holds other coins only goes on with the first
   expect(await it.suspense(purchase, 'LTC')).toBe(30_000_000n);
 });
 
-test('other_after_cancel: another coin after a cancel does not open rule 2 again', async () => {
+test('other_after_cancel: another currency after a cancel does not open rule 2 again', async () => {
   const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   await it.cancel(purchase);
@@ -119,7 +119,7 @@ test('outage_mempool: what the first pass after an outage finds is on time', asy
   expect(await it.path(purchase)).toBe('started pending confirmed succeeded settled');
 });
 
-test('suspense_everywhere: a coin at R is booked in every status but started, pending, confirmed; another coin in every one', async () => {
+test('suspense_everywhere: a currency at R is booked in every status but started, pending, confirmed; another currency in every one', async () => {
   const it = await openFixedHistory(service);
   const [waiting, closed] = [await it.buy(40_00n), await it.buy(40_00n)];
   it.pay(waiting);
@@ -138,7 +138,7 @@ test('suspense_everywhere: a coin at R is booked in every status but started, pe
   await it.rest();
 });
 
-test('resolve_anywhere: coins in suspense can be resolved in every status', async () => {
+test('resolve_anywhere: currencies in suspense can be resolved in every status', async () => {
   const it = await openFixedHistory(service);
   const purchase = await it.buy(40_00n);
   const gone = it.pay(purchase);
@@ -155,13 +155,13 @@ test('resolve_anywhere: coins in suspense can be resolved in every status', asyn
 });
 
 const DEPTHS = { BTC: [1, 6], LTC: [2, 12], BCH: [1, 10], DASH: [2, 12], DOGE: [6, 60] } as const;
-test.each(COINS)('credit_at_R: %s is credited at R and not one block before', async (coin) => {
-  service.node(coin).setTrouble({ down: false, fault: 'no_locks', left: null });
-  const it = await openFixedHistory(service, { coin });
+test.each(CODES)('credit_at_R: %s is credited at R and not one block before', async (currency) => {
+  service.node(currency).setTrouble({ down: false, fault: 'no_locks', left: null });
+  const it = await openFixedHistory(service, { currency });
   for (const [n, cents] of [50_00n, 20_000_00n].entries()) {
     const purchase = await it.buy(cents);
     it.pay(purchase);
-    const depth = DEPTHS[coin][n] as number;
+    const depth = DEPTHS[currency][n] as number;
     it.mine(depth - 1);
     await it.look();
     expect(await it.path(purchase)).toBe('started pending');

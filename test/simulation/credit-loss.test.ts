@@ -40,7 +40,7 @@ test('reverse_in_place: a loss is taken from where each unit lies now, and the w
   await it.rest();
 });
 
-test('accept_needs_coins: accept with nothing in suspense is refused', async () => {
+test('accept_needs_payments: accept with nothing in suspense is refused', async () => {
   const it = await openFixedHistory(service);
   const purchase = await paid(it);
   it.reorg(1, true);
@@ -72,7 +72,7 @@ test('back_needs_sum: back from rule 17 only when what is credited is enough, or
   await it.rest();
 });
 
-test('extra_cannot_reopen: losing a coin that was only in suspense leaves succeeded and settled alone', async () => {
+test('extra_cannot_reopen: losing a payment that was only in suspense leaves succeeded and settled alone', async () => {
   const it = await openFixedHistory(service);
   const purchase = await paid(it);
   it.pay(purchase);
@@ -86,7 +86,7 @@ test('extra_cannot_reopen: losing a coin that was only in suspense leaves succee
   expect(await it.path(purchase)).toBe(`${PAID} settled`);
 });
 
-test('back_restores: a coin that is back restores what its loss took: receivable, then available', async () => {
+test('back_restores: a payment that is back restores what its loss took: receivable, then available', async () => {
   const it = await openFixedHistory(service);
   const purchase = await paid(it);
   await it.spendAll();

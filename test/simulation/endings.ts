@@ -1,6 +1,6 @@
 // Where a purchase must end, as far as behaviour §3 leaves no choice: computed from what was sent, when, and what it was worth, without any
 // of the product's rules. For tangled histories only bounds are checked.
-import { COINS, type Coin, DAY } from './behaviour.ts';
+import { CODES, type Code, DAY } from './behaviour.ts';
 import type { Model, Purchase, Sent } from './model.ts';
 
 export type Life = {
@@ -39,7 +39,7 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
   if (credited < 0n) found.push(`the merchant was given ${credited}`);
   const byWord = words.accepted || words.acceptedExcess;
   if (life.status === 'settled' && !byWord) {
-    const worth = creditedRight * model.highest(purchase.coin);
+    const worth = creditedRight * model.highest(purchase.currency);
     if (rules.has(11) ? worth < enoughExactly(purchase) : creditedRight < enough) {
       found.push(`it is settled with ${creditedRight} credited of ${enough} at least`);
     }
@@ -48,9 +48,9 @@ function bounds(model: Model, purchase: Purchase, life: Life, { credited, credit
   }
   if (life.status === 'settled' && creditedRight === 0n && !words.accepted) found.push('it is settled without money');
   if (['timedout_checked', 'cancelled'].includes(life.status)) {
-    // another coin that came while it was pending changed no status then (rule 18) and lies in suspense
-    const elsewhere = life.path.includes('pending') ? [] : COINS.filter((coin) => coin !== purchase.coin);
-    const here = [purchase.coin, ...elsewhere].flatMap((coin) => model.outputsAt(purchase, coin));
+    // another currency that came while it was pending changed no status then (rule 18) and lies in suspense
+    const elsewhere = life.path.includes('pending') ? [] : CODES.filter((currency) => currency !== purchase.currency);
+    const here = [purchase.currency, ...elsewhere].flatMap((currency) => model.outputsAt(purchase, currency));
     if (here.length > 0) found.push(`it is ${life.status}, and ${here} lies at its address`);
   }
   if (['timedout_checked', 'cancelled'].includes(life.status) && !byWord && credited > 0n) found.push(`${credited} was credited`);
@@ -69,7 +69,7 @@ function kindOf(sent: Sent, purchase: Purchase): Kind {
 
 /** The one place to end in, for histories in which nothing that was sent ever left the view of our node. */
 function ending(model: Model, purchase: Purchase, life: Life, { creditedRight }: Given): string[] {
-  const { words, coin } = purchase;
+  const { words, currency } = purchase;
   const sent = model.sent.filter((one) => one.outputs.some((output) => output.purchase === purchase));
   const must = (...statuses: string[]): string[] =>
     statuses.includes(life.status) ? [] : [`it is ${life.status}, and must be ${statuses.join(' or ')}`];
@@ -78,7 +78,7 @@ function ending(model: Model, purchase: Purchase, life: Life, { creditedRight }:
     return String(life.path) === path ? [] : [`nothing was ever sent: ${path}`];
   }
   if (words.accepted || words.declined) return [];
-  const right = sent.filter((one) => one.coin === coin);
+  const right = sent.filter((one) => one.currency === currency);
   if (sent.some((one) => !one.calm)) return isWholeAgain(model, purchase, life, sent) ? must('settled') : [];
   if (right.length === 0 || words.cancelled) return must('review');
   const kinds = new Set(right.map((one) => kindOf(one, purchase)));
@@ -104,7 +104,7 @@ function lateEnding(
 ): string[] {
   if (purchase.merchant.policy === 'review') return must('review');
   const worth = total(
-    right.flatMap((one) => amountsTo(one, purchase).map((amount) => amount * priceOf(model, one, purchase.coin))),
+    right.flatMap((one) => amountsTo(one, purchase).map((amount) => amount * priceOf(model, one, purchase.currency))),
   );
   return worth >= enoughExactly(purchase) ? must('settled') : must('review');
 }
@@ -113,16 +113,16 @@ const amountsTo = (sent: Sent, purchase: Purchase): bigint[] =>
   sent.outputs.filter((output) => output.purchase === purchase).map((output) => output.amount);
 
 /** The price at its arrival. */
-function priceOf(model: Model, sent: Sent, coin: Coin): bigint {
-  return model.priceAt(coin, sent.seen?.at ?? DAY);
+function priceOf(model: Model, sent: Sent, currency: Code): bigint {
+  return model.priceAt(currency, sent.seen?.at ?? DAY);
 }
 
 /** Whatever was lost in between: everything was on time, is there now, and is enough. Nobody has decided otherwise meanwhile. */
 function isWholeAgain(model: Model, purchase: Purchase, life: Life, sent: readonly Sent[]): boolean {
-  const { words, coin } = purchase;
+  const { words, currency } = purchase;
   if (words.cancelled || life.path.includes('declined') || life.steps.some((step) => step.rule === 24)) return false;
   const there = sent.every(
-    (one) => one.coin === coin && model.placeOf(one).where === 'chain' && kindOf(one, purchase) === 'on time',
+    (one) => one.currency === currency && model.placeOf(one).where === 'chain' && kindOf(one, purchase) === 'on time',
   );
   return there && total(sent.flatMap((one) => amountsTo(one, purchase))) >= enoughOf(purchase).enough;
 }

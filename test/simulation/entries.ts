@@ -19,7 +19,7 @@ async function lostTooEarly(service: SimulatedService, model: Model, afterEntry:
   });
   return rows.flatMap(({ key, of, at }) => {
     const sent = model.known(key.split(':')[2] ?? '');
-    // one whose coins are spent by somebody else is lost at once
+    // one whose payments are spent by somebody else is lost at once
     if (sent === undefined || sent.rivalled) return [];
     if (sent.hiddenSince === null) return [];
     const ms = at.getTime() - sent.hiddenSince;

@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { COINS, type Coin, HOUR, MINUTE } from './behaviour.ts';
+import { CODES, type Code, HOUR, MINUTE } from './behaviour.ts';
 import { type ChainMoveContext, calmDown, markStart, mineBlocks } from './chain-moves.ts';
 import { bookedThoughSpent, bookedTooEarly, newChecks, wrongAtRest } from './checks.ts';
 import { newModel, type Purchase, type Sent } from './model.ts';
@@ -13,8 +13,11 @@ import type { SimulatedService } from './simulated-service.ts';
 
 export type FixedHistory = Awaited<ReturnType<typeof openFixedHistory>>;
 
-export async function openFixedHistory(service: SimulatedService, options: { coin?: Coin; policy?: 'accept' | 'review' } = {}) {
-  const coin = options.coin ?? 'BTC';
+export async function openFixedHistory(
+  service: SimulatedService,
+  options: { currency?: Code; policy?: 'accept' | 'review' } = {},
+) {
+  const currency = options.currency ?? 'BTC';
   const model = newModel(service);
   const checks = await newChecks(service, model);
   const random = randomOf(1);
@@ -24,14 +27,14 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
     service,
     model,
     random,
-    coin,
+    currency,
     merchants: [merchant],
     note,
     afterJudge: () => bookedTooEarly(checks),
     afterLook: () => bookedThoughSpent(checks),
   };
-  const chainContext = (of: Coin): ChainMoveContext => ({ service, model, random, coin: of, note });
-  for (const one of COINS) markStart(service, one);
+  const chainContext = (of: Code): ChainMoveContext => ({ service, model, random, currency: of, note });
+  for (const one of CODES) markStart(service, one);
   await lookAtAll(context);
   const balance = async (code: string): Promise<bigint> => {
     const { rows } = await service.db.query<{ amount: string }>({
@@ -44,10 +47,10 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
   return {
     service,
     model,
-    buy: (cents: bigint) => buy(context, { coin, merchant, cents }),
+    buy: (cents: bigint) => buy(context, { currency, merchant, cents }),
     look: () => lookAtAll(context),
-    /** Sends coins to a purchase; the default is its price in its coin. */
-    pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.amountDue], on: Coin = coin): Sent {
+    /** Sends currencies to a purchase; the default is its price in its currency. */
+    pay(purchase: Purchase, amounts: readonly bigint[] = [purchase.amountDue], on: Code = currency): Sent {
       const tx = service.node(on).pay(amounts.map((minor) => ({ minor, script: purchase.script }))) as Transaction;
       model.send(
         on,
@@ -56,42 +59,42 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
       );
       return model.known(tx.txid) as Sent;
     },
-    mine(blocks = 1, on: Coin = coin, only?: readonly Sent[]): void {
+    mine(blocks = 1, on: Code = currency, only?: readonly Sent[]): void {
       mineBlocks(chainContext(on), blocks, (tx) => only === undefined || only.some((one) => one.tx === tx));
     },
     reorg(depth: number, drop: boolean): void {
-      service.node(coin).reorg(depth, { drop });
-      model.moved(coin);
+      service.node(currency).reorg(depth, { drop });
+      model.moved(currency);
     },
     doubleSpend(one: Sent): void {
-      service.node(one.coin).doubleSpend([one.tx]);
-      model.moved(one.coin);
+      service.node(one.currency).doubleSpend([one.tx]);
+      model.moved(one.currency);
     },
     hidden(one: Sent, hidden: boolean): void {
-      service.node(one.coin).deny(one.tx, hidden);
-      model.moved(one.coin);
+      service.node(one.currency).deny(one.tx, hidden);
+      model.moved(one.currency);
     },
     /** The same payment under another id takes its place in the mempool. */
     malleate(one: Sent): void {
       const twin = sealed({ ...one.tx, lockTime: one.tx.lockTime + 1 });
-      service.node(one.coin).enter(twin, { denied: false });
+      service.node(one.currency).enter(twin, { denied: false });
       model.rename(one, twin);
     },
     /** A fee replacement that pays another amount. */
     replace(old: Sent, amount: bigint): void {
       const purchase = (old.outputs[0] as Sent['outputs'][number]).purchase;
-      const tx = service.node(coin).replace(old.tx, [{ minor: amount, script: purchase.script }]) as Transaction;
-      model.send(coin, tx, [{ purchase, amount }], { replaces: old });
+      const tx = service.node(currency).replace(old.tx, [{ minor: amount, script: purchase.script }]) as Transaction;
+      model.send(currency, tx, [{ purchase, amount }], { replaces: old });
     },
     async cancel(purchase: Purchase): Promise<void> {
       await cancelTransaction(service.ctx, { merchantId: merchant.id, transactionId: purchase.id });
       purchase.words.cancelled = true;
     },
     down(down: boolean): void {
-      service.node(coin).setTrouble({ down, fault: null, left: null });
+      service.node(currency).setTrouble({ down, fault: null, left: null });
     },
     price(cents: bigint): void {
-      service.prices.set(coin, cents);
+      service.prices.set(currency, cents);
       model.priced();
     },
     /** Time passes; then everybody looks. */
@@ -108,10 +111,10 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
       else if (part === 'excess') purchase.words.acceptedExcess = true;
       else purchase.words.accepted = true;
     },
-    spendAll: () => putAside(service, { merchant, coin, percent: 100, nonce: 0 }),
-    available: () => balance(`merchant:${merchant.id}:available:${coin}`),
-    receivable: () => balance(`asset:receivable:merchant:${merchant.id}:${coin}`),
-    suspense: (purchase: Purchase, of: Coin = coin) => balance(`suspense:${purchase.id}:${of}`),
+    spendAll: () => putAside(service, { merchant, currency, percent: 100, nonce: 0 }),
+    available: () => balance(`merchant:${merchant.id}:available:${currency}`),
+    receivable: () => balance(`asset:receivable:merchant:${merchant.id}:${currency}`),
+    suspense: (purchase: Purchase, of: Code = currency) => balance(`suspense:${purchase.id}:${of}`),
     async path(purchase: Purchase): Promise<string> {
       const { rows } = await service.db.query<{ status: string }>({
         text: `select status from events where object_id = $1 and type = 'transaction.' || status order by sequence`,
@@ -121,7 +124,7 @@ export async function openFixedHistory(service: SimulatedService, options: { coi
     },
     /** All trouble ends, days pass, and everything is as the chain says. */
     async rest(): Promise<void> {
-      for (const one of COINS) calmDown(chainContext(one));
+      for (const one of CODES) calmDown(chainContext(one));
       await lookAtAll(context);
       await this.wait(100 * HOUR);
       await wrongAtRest(checks);

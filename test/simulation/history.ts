@@ -1,7 +1,7 @@
 // One seed of the simulation: five chain histories, one on each chain, in one service. Random moves first; then all trouble ends, blocks
 // come until everything is final, the clock runs on for days, and the service must agree with the model.
 
-import { COINS, type Coin, HOUR, MINUTE } from './behaviour.ts';
+import { CODES, type Code, HOUR, MINUTE } from './behaviour.ts';
 import { CHAIN_MOVES, calmDown, markStart } from './chain-moves.ts';
 import { bookedThoughSpent, bookedTooEarly, type Checked, evidence, newChecks, wrongAtRest } from './checks.ts';
 import { oweAndRepay } from './debt.ts';
@@ -46,7 +46,7 @@ const WEIGHTS: Record<keyof typeof CHAIN_MOVES | keyof typeof SERVICE_MOVES, num
   decline: 8,
   spend: 12,
 };
-export const HISTORIES_IN_A_SEED = COINS.length;
+export const HISTORIES_IN_A_SEED = CODES.length;
 const STEPS = 26;
 
 export type SeedResult = { readonly seed: number; readonly wrong: readonly string[]; readonly log: readonly string[] };
@@ -62,40 +62,40 @@ export async function runSeed(service: SimulatedService, seed: number): Promise<
     service.addMerchant('review', random.one([0, 100, 500])),
     service.addMerchant('accept', random.one([0, 250])),
   ]);
-  const contextOf = (coin: Coin): ServiceMoveContext => ({
+  const contextOf = (currency: Code): ServiceMoveContext => ({
     service,
     model,
     random,
-    coin,
+    currency,
     merchants,
     note: (text) => log.push(`    ${text}`),
     afterJudge: () => bookedTooEarly(checks),
     afterLook: () => bookedThoughSpent(checks),
   });
-  for (const coin of COINS) markStart(service, coin);
+  for (const currency of CODES) markStart(service, currency);
   await lookAtAll(contextOf('BTC'));
-  for (const coin of COINS) await SERVICE_MOVES.create(contextOf(coin));
+  for (const currency of CODES) await SERVICE_MOVES.create(contextOf(currency));
 
-  for (let step = 0; step < STEPS * COINS.length; step++) {
-    const coin = random.one(COINS);
+  for (let step = 0; step < STEPS * CODES.length; step++) {
+    const currency = random.one(CODES);
     const name = random.weighted(WEIGHTS);
-    log.push(`${step} ${new Date(service.now()).toISOString().slice(5, 19)} ${coin} ${name}`);
+    log.push(`${step} ${new Date(service.now()).toISOString().slice(5, 19)} ${currency} ${name}`);
     await (name in CHAIN_MOVES
-      ? CHAIN_MOVES[name as keyof typeof CHAIN_MOVES](contextOf(coin))
-      : SERVICE_MOVES[name as keyof typeof SERVICE_MOVES](contextOf(coin)));
+      ? CHAIN_MOVES[name as keyof typeof CHAIN_MOVES](contextOf(currency))
+      : SERVICE_MOVES[name as keyof typeof SERVICE_MOVES](contextOf(currency)));
     service.wait(random.whole(0, 4_000));
     if (checks.wrong.length > 0) break;
   }
-  if (checks.wrong.length === 0) await oweAndRepay(contextOf('BTC'), COINS[seed % COINS.length] as Coin);
+  if (checks.wrong.length === 0) await oweAndRepay(contextOf('BTC'), CODES[seed % CODES.length] as Code);
   if (checks.wrong.length === 0) await comeToRest(contextOf, checks);
   checks.wrong.push(...service.troubles.splice(0));
   if (checks.wrong.length > 0) log.push('', ...(await evidence(checks)));
   return { seed, wrong: checks.wrong, log };
 }
 
-async function comeToRest(contextOf: (coin: Coin) => ServiceMoveContext, checks: Checked): Promise<void> {
+async function comeToRest(contextOf: (currency: Code) => ServiceMoveContext, checks: Checked): Promise<void> {
   const { service } = contextOf('BTC');
-  for (const coin of COINS) calmDown(contextOf(coin));
+  for (const currency of CODES) calmDown(contextOf(currency));
   await lookAtAll(contextOf('BTC'));
   for (const ms of [20 * MINUTE, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR]) {
     service.wait(ms);

@@ -1,16 +1,16 @@
 // The simulation's own truth: what was asked for, what was sent to which script, where it lies on the chains now and what our node showed
 // of it since the watchers last read it to the end. Takes nothing from the product but the ids; reads the simulated chains themselves.
 import type { Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { type Coin, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './behaviour.ts';
+import { type Code, finalDepthOf, MINUTE, SECOND, type Seen, WINDOW } from './behaviour.ts';
 import type { Merchant, SimulatedService } from './simulated-service.ts';
 
 export type Purchase = {
   readonly id: string;
-  readonly coin: Coin;
+  readonly currency: Code;
   readonly script: Buffer;
   readonly merchant: Merchant;
   readonly cents: bigint;
-  /** Cents for one coin when it was quoted. */
+  /** Cents for one currency when it was quoted. */
   readonly price: bigint;
   readonly amountDue: bigint;
   readonly createdAt: number;
@@ -20,7 +20,7 @@ export type Purchase = {
 };
 
 export type Sent = {
-  readonly coin: Coin;
+  readonly currency: Code;
   tx: Transaction;
   readonly sentAt: number;
   readonly coinbase: boolean;
@@ -29,7 +29,7 @@ export type Sent = {
   calm: boolean;
   /** Since when our node has not shown it, though it is spent by nobody else; null while watchers that read to the end have seen it since. */
   hiddenSince: number | null;
-  /** Something else has spent its coins once. */
+  /** Something else has spent its currencies once. */
   rivalled: boolean;
   /** It took the place of another payment. */
   readonly replaces: Sent | null;
@@ -51,13 +51,13 @@ export function newModel(service: SimulatedService) {
   let sent: Sent[] = [];
   /** Also the ids that a malleated twin took over. */
   const byTxid = new Map<string, Sent>();
-  const caughtUp = new Map<Coin, number>();
-  const highest = new Map<Coin, bigint>(service.prices);
-  const lowest = new Map<Coin, bigint>(service.prices);
-  const priceLog: { at: number; prices: Map<Coin, bigint> }[] = [{ at: 0, prices: new Map(service.prices) }];
+  const caughtUp = new Map<Code, number>();
+  const highest = new Map<Code, bigint>(service.prices);
+  const lowest = new Map<Code, bigint>(service.prices);
+  const priceLog: { at: number; prices: Map<Code, bigint> }[] = [{ at: 0, prices: new Map(service.prices) }];
 
   function placeOf(one: Sent): Place {
-    const { state } = service.node(one.coin);
+    const { state } = service.node(one.currency);
     const known = state.alive.get(one.tx.txid);
     if (known === undefined) return { where: 'dead', seen: NOTHING };
     if (known.block === null && state.denied.has(one.tx.txid)) return { where: 'hidden', seen: NOTHING };
@@ -83,8 +83,8 @@ export function newModel(service: SimulatedService) {
     },
     /** The payment behind a txid of now or of an earlier twin. */
     known: (txid: string): Sent | undefined => byTxid.get(txid),
-    on: (coin: Coin, ...where: Place['where'][]): Sent[] =>
-      sent.filter((one) => one.coin === coin && where.includes(placeOf(one).where)),
+    on: (currency: Code, ...where: Place['where'][]): Sent[] =>
+      sent.filter((one) => one.currency === currency && where.includes(placeOf(one).where)),
     ask(purchase: Omit<Purchase, 'words' | 'windowEnd'>): Purchase {
       const words = { cancelled: false, accepted: false, acceptedExcess: false, declined: false };
       const made = { ...purchase, windowEnd: purchase.createdAt + WINDOW, words };
@@ -92,11 +92,11 @@ export function newModel(service: SimulatedService) {
       return made;
     },
     /** Something was sent; `outputs` in the order of the transaction. */
-    send(coin: Coin, tx: Transaction, outputs: Sent['outputs'], how: { coinbase?: boolean; replaces?: Sent } = {}): void {
+    send(currency: Code, tx: Transaction, outputs: Sent['outputs'], how: { coinbase?: boolean; replaces?: Sent } = {}): void {
       const made: Sent = {
-        coin,
+        currency,
         tx,
-        outputs: outputs.filter((output) => isProtected(output.purchase, coin)),
+        outputs: outputs.filter((output) => isProtected(output.purchase, currency)),
         sentAt: service.now(),
         coinbase: how.coinbase ?? false,
         replaces: how.replaces ?? null,
@@ -109,18 +109,18 @@ export function newModel(service: SimulatedService) {
       };
       sent.push(made);
       byTxid.set(tx.txid, made);
-      this.moved(coin);
+      this.moved(currency);
     },
     /** A twin under another id took the place of a payment: it is the same one. */
     rename(one: Sent, twin: Transaction): void {
       one.tx = twin;
       byTxid.set(twin.txid, one);
-      this.moved(one.coin);
+      this.moved(one.currency);
     },
     /** The chain has moved: what our node shows now may be what the watchers read. */
-    moved(coin: Coin): void {
+    moved(currency: Code): void {
       for (const one of sent) {
-        if (one.coin !== coin) continue;
+        if (one.currency !== currency) continue;
         const { where, seen } = placeOf(one);
         if (where === 'hidden' || where === 'dead') one.calm = false;
         if (where === 'hidden') one.hiddenSince ??= service.now();
@@ -129,10 +129,10 @@ export function newModel(service: SimulatedService) {
       }
     },
     /** A pass began; whatever it reads, somebody has looked. */
-    looked(coin: Coin, result: { readonly caughtUp: boolean; readonly atMs: number }): void {
-      const before = caughtUp.get(coin) ?? 0;
+    looked(currency: Code, result: { readonly caughtUp: boolean; readonly atMs: number }): void {
+      const before = caughtUp.get(currency) ?? 0;
       for (const one of sent) {
-        if (one.coin !== coin) continue;
+        if (one.currency !== currency) continue;
         const { where, seen } = placeOf(one);
         if (!result.caughtUp) {
           if (one.seen === null) one.fuzzy = true;
@@ -142,25 +142,25 @@ export function newModel(service: SimulatedService) {
         if (where === 'pool' || where === 'chain') one.hiddenSince = null;
         if (one.seen === null && (where === 'pool' || where === 'chain')) one.seen = firstSeen(service, one, result.atMs, before);
       }
-      if (result.caughtUp) caughtUp.set(coin, result.atMs);
+      if (result.caughtUp) caughtUp.set(currency, result.atMs);
     },
-    caughtUpAt: (coin: Coin): number => caughtUp.get(coin) ?? 0,
+    caughtUpAt: (currency: Code): number => caughtUp.get(currency) ?? 0,
     priced(): void {
-      for (const [coin, price] of service.prices) {
-        if (price > (highest.get(coin) as bigint)) highest.set(coin, price);
-        if (price < (lowest.get(coin) as bigint)) lowest.set(coin, price);
+      for (const [currency, price] of service.prices) {
+        if (price > (highest.get(currency) as bigint)) highest.set(currency, price);
+        if (price < (lowest.get(currency) as bigint)) lowest.set(currency, price);
       }
       priceLog.push({ at: service.now(), prices: new Map(service.prices) });
     },
-    highest: (coin: Coin): bigint => highest.get(coin) as bigint,
-    lowest: (coin: Coin): bigint => lowest.get(coin) as bigint,
-    priceAt: (coin: Coin, at: number): bigint =>
-      (priceLog.findLast((one) => one.at <= at)?.prices ?? service.prices).get(coin) as bigint,
+    highest: (currency: Code): bigint => highest.get(currency) as bigint,
+    lowest: (currency: Code): bigint => lowest.get(currency) as bigint,
+    priceAt: (currency: Code, at: number): bigint =>
+      (priceLog.findLast((one) => one.at <= at)?.prices ?? service.prices).get(currency) as bigint,
     /** What lies at a purchase's script now, mined: one amount for each outpoint. */
-    outputsAt(purchase: Purchase, coin: Coin): bigint[] {
-      const { state } = service.node(coin);
+    outputsAt(purchase: Purchase, currency: Code): bigint[] {
+      const { state } = service.node(currency);
       const amounts: bigint[] = [];
-      if (!isProtected(purchase, coin)) return amounts;
+      if (!isProtected(purchase, currency)) return amounts;
       for (const txid of state.byScript.get(purchase.script.toString('hex')) ?? []) {
         const known = state.alive.get(txid);
         if (known === undefined || known.block === null) continue;
@@ -169,32 +169,32 @@ export function newModel(service: SimulatedService) {
       return amounts.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     },
     /** How many blocks must come until all that lies on a chain is final, and a coinbase mature. */
-    blocksToRest(coin: Coin): number {
-      const coinbases = sent.some((one) => one.coin === coin && one.coinbase && placeOf(one).where === 'chain');
-      return coinbases ? 240 : finalDepthOf(coin);
+    blocksToRest(currency: Code): number {
+      const coinbases = sent.some((one) => one.currency === currency && one.coinbase && placeOf(one).where === 'chain');
+      return coinbases ? 240 : finalDepthOf(currency);
     },
     /** The round is over: its payments are looked at no more. */
     forget(): void {
       sent = [];
       byTxid.clear();
       purchases.length = 0;
-      for (const [coin, price] of service.prices) {
-        highest.set(coin, price);
-        lowest.set(coin, price);
+      for (const [currency, price] of service.prices) {
+        highest.set(currency, price);
+        lowest.set(currency, price);
       }
     },
   };
 }
 
-const WITHOUT_SEGWIT: readonly Coin[] = ['BCH', 'DASH', 'DOGE'];
+const WITHOUT_SEGWIT: readonly Code[] = ['BCH', 'DASH', 'DOGE'];
 /** Whether a key of ours controls the purchase's script on a chain: a witness script is anybody's where there is no segwit. */
-function isProtected(purchase: Purchase, coin: Coin): boolean {
-  return !(purchase.script[0] === 0 && WITHOUT_SEGWIT.includes(coin));
+function isProtected(purchase: Purchase, currency: Code): boolean {
+  return !(purchase.script[0] === 0 && WITHOUT_SEGWIT.includes(currency));
 }
 
 /** On time: seen by W + 1 min; or, when the watcher had not caught up by then, dated (or in the mempool) by W + 2 h. */
 function firstSeen(service: SimulatedService, one: Sent, atMs: number, caughtUpBefore: number): Sent['seen'] {
-  const { alive, mempool } = service.node(one.coin).state;
+  const { alive, mempool } = service.node(one.currency).state;
   const block = alive.get(one.tx.txid)?.block ?? null;
   const enteredAt = (mempool.get(one.tx.txid)?.time ?? 0) * SECOND;
   const seenAt = block === null ? Math.min(enteredAt, atMs) : atMs;

@@ -11,8 +11,8 @@ type Step = Life['steps'][number];
 export function wrongSteps(model: Model, purchase: Purchase, { steps, status }: Life): string[] {
   const found: string[] = [];
   const sent = model.sent.filter((one) => one.outputs.some((output) => output.purchase === purchase));
-  const right = sent.filter((one) => one.coin === purchase.coin);
-  const others = sent.filter((one) => one.coin !== purchase.coin);
+  const right = sent.filter((one) => one.currency === purchase.currency);
+  const others = sent.filter((one) => one.currency !== purchase.currency);
   const shaken = right.some((one) => !one.calm) || others.some((one) => !one.calm);
   const { words, merchant, windowEnd, createdAt } = purchase;
   let succeededAt = 0;
@@ -35,7 +35,7 @@ export function wrongSteps(model: Model, purchase: Purchase, { steps, status }: 
     19: ({ at }) => at >= succeededAt + DAY,
     20: () => words.cancelled,
     22: () => right.length > 0,
-    24: ({ at }) => at > windowEnd + DAY && model.lowest(purchase.coin) < purchase.price,
+    24: ({ at }) => at > windowEnd + DAY && model.lowest(purchase.currency) < purchase.price,
   };
   if (steps[0]?.status !== 'started') found.push('its history does not begin with started');
   if (steps.at(-1)?.status !== status) found.push(`its history ends in ${steps.at(-1)?.status}, it is ${status}`);

@@ -4,7 +4,7 @@
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
-import { COINS, type Coin, HOUR, MINUTE, SECOND } from './behaviour.ts';
+import { CODES, type Code, HOUR, MINUTE, SECOND } from './behaviour.ts';
 import { CHAIN_MOVES } from './chain-moves.ts';
 import type { Model, Purchase } from './model.ts';
 import type { Random } from './random.ts';
@@ -14,7 +14,7 @@ export type ServiceMoveContext = {
   readonly service: SimulatedService;
   readonly model: Model;
   readonly random: Random;
-  readonly coin: Coin;
+  readonly currency: Code;
   readonly merchants: readonly Merchant[];
   readonly note: (text: string) => void;
   /** After every verdict: what was booked is looked at. */
@@ -32,13 +32,13 @@ const CENTS = [
   [10_000_00, 60_000_00],
 ] as const;
 
-const create: Move = async ({ service, model, random, coin, merchants, note }) => {
-  if (model.purchases.filter((one) => one.coin === coin).length >= MOST_PURCHASES) return false;
+const create: Move = async ({ service, model, random, currency, merchants, note }) => {
+  if (model.purchases.filter((one) => one.currency === currency).length >= MOST_PURCHASES) return false;
   const step = Number(random.weighted({ 0: 45, 1: 28, 2: 17, 3: 10 }));
   const [from, until] = CENTS[step] as (typeof CENTS)[number];
   const merchant = random.one(merchants);
   const cents = BigInt(random.whole(from, until));
-  const purchase = await orRefused(buy({ service, model }, { coin, merchant, cents }));
+  const purchase = await orRefused(buy({ service, model }, { currency, merchant, cents }));
   if (purchase === null) return false;
   note(`${purchase.id.slice(-6)} ${cents} cents, ${purchase.amountDue}, ${merchant.policy} ${merchant.toleranceBps}`);
   return true;
@@ -47,10 +47,10 @@ const create: Move = async ({ service, model, random, coin, merchants, note }) =
 /** A purchase through the product, and what the model must know of it. */
 export async function buy(
   { service, model }: { readonly service: SimulatedService; readonly model: Model },
-  what: { readonly coin: Coin; readonly merchant: Merchant; readonly cents: bigint },
+  what: { readonly currency: Code; readonly merchant: Merchant; readonly cents: bigint },
 ): Promise<Purchase> {
-  const { coin, merchant, cents } = what;
-  const order = { merchantId: merchant.id, usdMinor: cents, method: coin, label: null, email: null };
+  const { currency, merchant, cents } = what;
+  const order = { merchantId: merchant.id, usdMinor: cents, method: currency, label: null, email: null };
   const asked = await createTransaction(service.ctx, order);
   const id = asked.transactionId;
   const { rows } = await service.db.query<{ script: Buffer }>({
@@ -58,8 +58,8 @@ export async function buy(
     values: [id],
   });
   const script = rows[0]?.script as Buffer;
-  const price = service.prices.get(coin) as bigint;
-  return model.ask({ id, coin, script, merchant, cents, price, amountDue: asked.amountDue, createdAt: service.now() });
+  const price = service.prices.get(currency) as bigint;
+  return model.ask({ id, currency, script, merchant, cents, price, amountDue: asked.amountDue, createdAt: service.now() });
 }
 
 /** What a verb answered; null when it was refused. */
@@ -72,18 +72,18 @@ async function orRefused<T>(verb: Promise<T>): Promise<T | null> {
   }
 }
 
-export async function look(context: ServiceMoveContext, coin: Coin): Promise<void> {
+export async function look(context: ServiceMoveContext, currency: Code): Promise<void> {
   const { service, model } = context;
   for (let pass = 0; pass < 60; pass++) {
     const atMs = service.now();
-    const result = await service.pass(coin);
+    const result = await service.pass(currency);
     const done = result?.caughtUp === true;
-    model.looked(coin, { caughtUp: done, atMs });
+    model.looked(currency, { caughtUp: done, atMs });
     if (done || (result !== null && result.state !== 'ready')) return;
     // a node that has fallen behind what we have read shows nothing new
     if (result !== null && !result.more && result.blocksRead === 0 && pass > 2) return;
   }
-  service.troubles.push(`the watcher of ${coin} does not catch up`);
+  service.troubles.push(`the watcher of ${currency} does not catch up`);
 }
 
 export async function judge(context: ServiceMoveContext): Promise<void> {
@@ -94,26 +94,26 @@ export async function judge(context: ServiceMoveContext): Promise<void> {
 /** The watchers read every chain, the judge decides. */
 export async function lookAtAll(context: ServiceMoveContext): Promise<void> {
   await context.service.pollRates();
-  await Promise.all(COINS.map((coin) => look(context, coin)));
+  await Promise.all(CODES.map((currency) => look(context, currency)));
   await judge(context);
   await context.afterLook();
 }
 
 const lookHere: Move = async (context) => {
-  await look(context, context.coin);
+  await look(context, context.currency);
   await judge(context);
   return true;
 };
 const lookOnly: Move = async (context) => {
-  await look(context, context.coin);
+  await look(context, context.currency);
   return true;
 };
 
 const bothWorkers: Move = async (context) => {
-  const { service, model, coin } = context;
+  const { service, model, currency } = context;
   const atMs = service.now();
-  const result = await service.passBoth(coin);
-  model.looked(coin, { caughtUp: result?.caughtUp === true, atMs });
+  const result = await service.passBoth(currency);
+  model.looked(currency, { caughtUp: result?.caughtUp === true, atMs });
   await service.judgeBoth();
   await judge(context);
   return true;
@@ -121,14 +121,14 @@ const bothWorkers: Move = async (context) => {
 
 /** The worker dies before, inside or after one of its next database transactions. */
 const dying: Move = async (context) => {
-  const { service, model, random, coin, note } = context;
+  const { service, model, random, currency, note } = context;
   const how = random.one(['before', 'inside', 'after'] as const);
   const at = random.whole(1, 5);
   note(`${how} ${at}`);
   service.killAt(at, how);
   const atMs = service.now();
-  const result = await service.pass(coin);
-  model.looked(coin, { caughtUp: result?.caughtUp === true, atMs });
+  const result = await service.pass(currency);
+  model.looked(currency, { caughtUp: result?.caughtUp === true, atMs });
   await service.judge();
   service.spare();
   await context.afterJudge();
@@ -139,10 +139,10 @@ const restart: Move = async ({ service, random }) => {
   return true;
 };
 
-const newPrice: Move = async ({ service, model, random, coin, note }) => {
-  const old = service.prices.get(coin) as bigint;
+const newPrice: Move = async ({ service, model, random, currency, note }) => {
+  const old = service.prices.get(currency) as bigint;
   const price = (old * BigInt(random.whole(70, 140))) / 100n;
-  service.prices.set(coin, price < 10n ? 10n : price);
+  service.prices.set(currency, price < 10n ? 10n : price);
   note(`${price}`);
   model.priced();
   service.wait(SECOND);
@@ -164,15 +164,15 @@ const pause =
 
 /** What lay in the last blocks is nowhere for longer than a booked payment may be; mostly it comes back. */
 const goneForAWhile: Move = async (context) => {
-  const { service, model, random, coin } = context;
+  const { service, model, random, currency } = context;
   if (!CHAIN_MOVES.reorg(context)) return false;
-  const waiting = model.on(coin, 'pool');
-  for (const one of waiting) service.node(coin).deny(one.tx, true);
-  model.moved(coin);
+  const waiting = model.on(currency, 'pool');
+  for (const one of waiting) service.node(currency).deny(one.tx, true);
+  model.moved(currency);
   await lookAtAll(context);
   await pause(11 * MINUTE, 25 * MINUTE)(context);
-  if (random.percent(75)) for (const one of model.on(coin, 'hidden')) service.node(coin).deny(one.tx, false);
-  model.moved(coin);
+  if (random.percent(75)) for (const one of model.on(currency, 'hidden')) service.node(currency).deny(one.tx, false);
+  model.moved(currency);
   if (random.percent(50)) CHAIN_MOVES.mine(context);
   return true;
 };
@@ -180,8 +180,8 @@ const goneForAWhile: Move = async (context) => {
 const word =
   (say: (service: SimulatedService, purchase: Purchase) => Promise<unknown>, heard: keyof Purchase['words']): Move =>
   async (context) => {
-    const { service, model, random, coin, note } = context;
-    const own = model.purchases.filter((one) => one.coin === coin);
+    const { service, model, random, currency, note } = context;
+    const own = model.purchases.filter((one) => one.currency === currency);
     if (own.length === 0) return false;
     const purchase = random.one(own);
     const answer = await orRefused(say(service, purchase));
@@ -193,9 +193,9 @@ const word =
 const resolve = (action: 'accept' | 'decline', part: 'excess' | null) => (service: SimulatedService, purchase: Purchase) =>
   resolveTransaction(service.ctx, { merchantId: null, transactionId: purchase.id, action, part });
 
-const spend: Move = async ({ service, random, coin, merchants, note }) => {
+const spend: Move = async ({ service, random, currency, merchants, note }) => {
   const merchant = random.one(merchants);
-  const amount = await putAside(service, { merchant, coin, percent: random.whole(30, 100), nonce: random.whole(0, 1e9) });
+  const amount = await putAside(service, { merchant, currency, percent: random.whole(30, 100), nonce: random.whole(0, 1e9) });
   note(`${amount} of merchant ${merchant.id}`);
   return amount > 0n;
 };
@@ -203,10 +203,10 @@ const spend: Move = async ({ service, random, coin, merchants, note }) => {
 /** The merchant puts some of the balance aside for a payout: a loss finds less than it looks for. */
 export function putAside(
   service: SimulatedService,
-  what: { readonly merchant: Merchant; readonly coin: Coin; readonly percent: number; readonly nonce: number },
+  what: { readonly merchant: Merchant; readonly currency: Code; readonly percent: number; readonly nonce: number },
 ): Promise<bigint> {
-  const { merchant, coin, percent, nonce } = what;
-  const code = `merchant:${merchant.id}:available:${coin}`;
+  const { merchant, currency, percent, nonce } = what;
+  const code = `merchant:${merchant.id}:available:${currency}`;
   return service.db.transaction(async (sql) => {
     const { rows } = await sql.query<{ amount: string }>({
       text: 'select amount from ledger.lock_balances($1)',
@@ -216,9 +216,9 @@ export function putAside(
     if (amount === 0n) return amount;
     const postings = [
       { account: code, amount },
-      { account: `merchant:${merchant.id}:held:${coin}`, amount: -amount },
+      { account: `merchant:${merchant.id}:held:${currency}`, amount: -amount },
     ];
-    const key = `sim:${merchant.id}:${coin}:${service.now()}:${nonce}`;
+    const key = `sim:${merchant.id}:${currency}:${service.now()}:${nonce}`;
     const entry = { key, kind: 'payout_held', postings, parts: [] };
     await postEntries(sql, [{ entry, transactionId: null, atMs: service.now() }]);
     return amount;

@@ -23,7 +23,7 @@ import type { Job } from '../../src/worker/loop.ts';
 import { portsFor } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
-import { COINS, type Coin } from './behaviour.ts';
+import { CODES, type Code } from './behaviour.ts';
 
 export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
 export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
@@ -31,7 +31,7 @@ export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
 class Crash extends Error {}
 type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
 type Worker = {
-  readonly watchers: ReadonlyMap<Coin, ChainWatcher>;
+  readonly watchers: ReadonlyMap<Code, ChainWatcher>;
   readonly jobs: readonly Job[];
   death: Death | null;
 };
@@ -40,16 +40,16 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const { db, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 0, 5);
   const clock = { now: () => nowMs };
-  const prices = new Map<Coin, bigint>([
+  const prices = new Map<Code, bigint>([
     ['BTC', 65_000_00n],
     ['LTC', 80_00n],
     ['BCH', 400_00n],
     ['DASH', 30_00n],
     ['DOGE', 20n],
   ]);
-  const nodes = new Map<Coin, ServedNode>();
-  for (const currency of COINS) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
-  const urls = new Map([...nodes].map(([coin, node]) => [coin as UtxoCode, [node.url]]));
+  const nodes = new Map<Code, ServedNode>();
+  for (const currency of CODES) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
+  const urls = new Map([...nodes].map(([currency, node]) => [currency as UtxoCode, [node.url]]));
   const reach = createChainNodes({ network: 'regtest', clock, urls });
   const ports = portsFor('regtest', clock, {
     chains: reach.chains,
@@ -61,12 +61,14 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const signer = await openSigner(db);
   const troubles: string[] = [];
   const contextOn = (database: Database): Context => {
-    const pools = new Map(COINS.map((coin) => [coin, createAddressPool({ db: database, ports }, coin, { ready: 50 })]));
+    const pools = new Map(
+      CODES.map((currency) => [currency, createAddressPool({ db: database, ports }, currency, { ready: 50 })]),
+    );
     return {
       db: database,
       ports,
       network: 'regtest',
-      coins: COINS,
+      currencies: CODES,
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
@@ -81,7 +83,9 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     const worker = { death: null as Death | null };
     const own = contextOn(mortal(db, worker));
     const scripts = createWatchedScripts(own);
-    const watchers = new Map(COINS.map((coin) => [coin, createChainWatcher(own, coin, { scripts, blocksPerPass: 40 })]));
+    const watchers = new Map(
+      CODES.map((currency) => [currency, createChainWatcher(own, currency, { scripts, blocksPerPass: 40 })]),
+    );
     const jobs = workerJobs(own, watchers, (job, error) => {
       if (!(error instanceof Crash)) troubles.push(`${job}: ${String(error)}`);
       else doomed.add(worker);
@@ -113,8 +117,8 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   }
   const run = (at: number, job: string): Promise<boolean | null> =>
     alive(at, (worker) => (worker.jobs.find((one) => one.name === job) as Job).run());
-  const passOf = (at: number, coin: Coin): Promise<PassResult | null> =>
-    alive(at, (worker) => (worker.watchers.get(coin) as ChainWatcher).pass());
+  const passOf = (at: number, currency: Code): Promise<PassResult | null> =>
+    alive(at, (worker) => (worker.watchers.get(currency) as ChainWatcher).pass());
 
   return {
     db,
@@ -124,20 +128,20 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     prices,
     troubles,
     now: clock.now,
-    node: (coin: Coin) => nodes.get(coin) as ServedNode,
+    node: (currency: Code) => nodes.get(currency) as ServedNode,
     wait(ms: number): void {
       nowMs += ms;
     },
     pollRates: () => run(0, 'rates'),
     /** One pass of whoever watches the chain; null when the worker died of it. */
-    async pass(coin: Coin): Promise<PassResult | null> {
-      const first = await passOf(0, coin);
-      return first?.role === 'standby' ? passOf(1, coin) : first;
+    async pass(currency: Code): Promise<PassResult | null> {
+      const first = await passOf(0, currency);
+      return first?.role === 'standby' ? passOf(1, currency) : first;
     },
     /** Both workers look at the same time; at most one of them may watch. */
-    async passBoth(coin: Coin): Promise<PassResult | null> {
-      const both = await Promise.all([passOf(0, coin), passOf(1, coin)]);
-      if (both.filter((one) => one?.role === 'watching').length > 1) troubles.push(`two workers watch ${coin}`);
+    async passBoth(currency: Code): Promise<PassResult | null> {
+      const both = await Promise.all([passOf(0, currency), passOf(1, currency)]);
+      if (both.filter((one) => one?.role === 'watching').length > 1) troubles.push(`two workers watch ${currency}`);
       return both.find((one) => one?.role === 'watching') ?? null;
     },
     /** Judges until nothing is due, and looks up what rule 8 wants. */
@@ -147,7 +151,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
         if (round++ > 50) throw new Error('the judge does not come to rest');
         // a worker that died of it leaves work behind
         while ((await run(0, 'judge')) !== false);
-        for (const coin of COINS) await run(0, `look-up ${coin}`);
+        for (const currency of CODES) await run(0, `look-up ${currency}`);
       } while (!(await isJudged(db)));
     },
     judgeBoth: () => Promise.all([run(0, 'judge'), run(1, 'judge')]),
@@ -178,7 +182,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   };
 }
 
-function feedOf(source: string, prices: ReadonlyMap<Coin, bigint>, now: () => number): RateFeed {
+function feedOf(source: string, prices: ReadonlyMap<Code, bigint>, now: () => number): RateFeed {
   return {
     source,
     read: async () =>

@@ -68,7 +68,7 @@ describe('a payout to a bank account', () => {
     await isGreen();
   });
 
-  test('that comes back, before or after it was completed, is failed with the code, and its dollars buy coins at the rate of then', {
+  test('that comes back, before or after it was completed, is failed with the code, and its dollars buy payments at the rate of then', {
     timeout: TIMEOUT,
   }, async () => {
     for (const isCompleted of [true, false]) {

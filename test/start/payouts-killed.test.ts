@@ -139,7 +139,7 @@ test('database and signer put back together: the chain shows what both have forg
   expect(held).toMatchObject({ status: 'processing', txid: null });
   await expect(ask('/cancel_payout', { payout_id: id })).rejects.toThrow('payout_not_cancellable');
   const { problems } = (await (await fetch(`${base}/readyz`)).json()) as { problems: string[] };
-  expect(problems.join()).toContain(`transaction ${txid} spends coins of ours and pays what ${id} ask for`);
+  expect(problems.join()).toContain(`transaction ${txid} spends outputs of ours and pays what ${id} ask for`);
   const elsewhere = await address();
   const asked = await ask('/request_payout', { method: 'bitcoin', amount: '0.001', destination: elsewhere });
   const next = (asked.payout as { id: string }).id;

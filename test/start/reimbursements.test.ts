@@ -1,4 +1,4 @@
-// The real `npm start` in the sandbox: coins of all five chains go back to their customers, from the decision to the block, while the worker is
+// The real `npm start` in the sandbox: currencies of all five chains go back to their customers, from the decision to the block, while the worker is
 // killed. Each customer gets exactly one payment of what came in less the network fee, and the audit is green.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCli } from '../cli/run.ts';
@@ -9,15 +9,15 @@ const TIMEOUT = 240_000;
 type Json = Record<string, unknown>;
 type Refund = { status: string; amount: string; fee: string; txid: string | null; destination: string };
 
-/** The depth that is final, and how its coins come to wait for a decision. */
-const COINS = [
+/** The depth that is final, and how its currencies come to wait for a decision. */
+const CURRENCIES = [
   { code: 'BTC', final: 6, from: 'succeeded' },
   { code: 'LTC', final: 12, from: 'declined' },
   { code: 'BCH', final: 10, from: 'review' },
   { code: 'DASH', final: 12, from: 'declined' },
   { code: 'DOGE', final: 60, from: 'review' },
 ] as const;
-type Coin = (typeof COINS)[number];
+type Currency = (typeof CURRENCIES)[number];
 
 const { folder, remove } = dataFolderFor();
 const environment = { BURSAR_SANDBOX_BLOCK_SECONDS: '0', BURSAR_RATE_LIMIT_SCALE: '100' };
@@ -36,7 +36,7 @@ afterAll(async () => {
 }, TIMEOUT);
 
 const units = (amount: string): bigint => BigInt(amount.replace('.', ''));
-const mine = ({ code }: Pick<Coin, 'code'>, blocks: number) => ask('/sandbox/mine', { currency: code, blocks });
+const mine = ({ code }: Pick<Currency, 'code'>, blocks: number) => ask('/sandbox/mine', { currency: code, blocks });
 const status = async (id: string): Promise<string> => (await ask('/check_transaction', { transaction_id: id })).status as string;
 const becomes = (id: string, wanted: string) =>
   until(async () => ((await status(id)) === wanted ? wanted : null), `${id} is ${wanted}`);
@@ -52,57 +52,57 @@ async function create(code: string): Promise<{ id: string; amount: string }> {
   return { id: made.transaction_id as string, amount: made.crypto_amount as string };
 }
 /** Mines until the reimbursement is in a block, and returns it. */
-async function confirmed(id: string, coin: Coin): Promise<Refund> {
-  await mine(coin, coin.final);
+async function confirmed(id: string, currency: Currency): Promise<Refund> {
+  await mine(currency, currency.final);
   await until(async () => (await refundOf(id))?.txid ?? null, `the reimbursement of ${id} is signed`);
   return until(async () => {
-    await mine(coin, 1);
+    await mine(currency, 1);
     const now = await refundOf(id);
     return now?.status === 'completed' ? now : null;
   }, `the reimbursement of ${id} is confirmed`);
 }
 
-test('coins of every chain go back once, less the network fee, whatever dies on the way', { timeout: TIMEOUT }, async () => {
+test('currencies of every chain go back once, less the network fee, whatever dies on the way', { timeout: TIMEOUT }, async () => {
   await ask('/set_settings', { late_payments: 'review' });
-  const all: { coin: Coin; id: string; amount: string; paid: bigint; to: string }[] = [];
-  for (const coin of COINS) {
-    const { id, amount } = await create(coin.code);
-    all.push({ coin, id, amount, paid: units(amount), to: await outside(coin.code) });
+  const all: { currency: Currency; id: string; amount: string; paid: bigint; to: string }[] = [];
+  for (const currency of CURRENCIES) {
+    const { id, amount } = await create(currency.code);
+    all.push({ currency, id, amount, paid: units(amount), to: await outside(currency.code) });
   }
   const half = (amount: string): string => (Number(amount) / 2).toFixed(8);
   for (const one of all) {
-    if (one.coin.from === 'declined') one.paid = units(half(one.amount));
-    if (one.coin.from === 'declined') await ask('/sandbox/pay', { transaction_id: one.id, amount: half(one.amount) });
-    if (one.coin.from === 'succeeded') await ask('/sandbox/pay', { transaction_id: one.id });
-    if (one.coin.from !== 'review') await mine(one.coin, 2);
+    if (one.currency.from === 'declined') one.paid = units(half(one.amount));
+    if (one.currency.from === 'declined') await ask('/sandbox/pay', { transaction_id: one.id, amount: half(one.amount) });
+    if (one.currency.from === 'succeeded') await ask('/sandbox/pay', { transaction_id: one.id });
+    if (one.currency.from !== 'review') await mine(one.currency, 2);
   }
   await ask('/sandbox/clock', { advance_seconds: 1_000 });
   await signIn();
   for (const one of all) {
-    if (one.coin.from === 'review') await ask('/sandbox/pay', { transaction_id: one.id });
-    if (one.coin.from === 'review') await mine(one.coin, 6);
-    await becomes(one.id, one.coin.from);
+    if (one.currency.from === 'review') await ask('/sandbox/pay', { transaction_id: one.id });
+    if (one.currency.from === 'review') await mine(one.currency, 6);
+    await becomes(one.id, one.currency.from);
   }
   // earlier than final: taken, and waits
-  for (const { coin, id, to } of all) {
+  for (const { currency, id, to } of all) {
     const key = { idempotency_key: `back ${id}` };
     const taken = await until(() => reimburse(id, to, key), 'it is taken');
-    expect(taken).toMatchObject({ transaction: { transaction_id: id, status: coin.from } });
+    expect(taken).toMatchObject({ transaction: { transaction_id: id, status: currency.from } });
     await expect(reimburse(id, to)).rejects.toThrow('not_resolvable');
     expect(await reimburse(id, to, key)).toEqual(taken);
   }
   expect(await refundOf(all[1]!.id)).toMatchObject({ status: 'pending', txid: null, destination: all[1]!.to });
   process.kill(service.processOf('worker') as number, 'SIGKILL');
-  for (const { coin, id, paid, to } of all) {
-    const refund = await confirmed(id, coin);
+  for (const { currency, id, paid, to } of all) {
+    const refund = await confirmed(id, currency);
     await becomes(id, 'reimbursed');
     expect(units(refund.amount) + units(refund.fee)).toBe(paid);
     expect(units(refund.fee)).toBeGreaterThan(0n);
-    const arrived = await received(coin.code, to);
+    const arrived = await received(currency.code, to);
     expect(arrived.payments).toMatchObject([{ txid: refund.txid, amount: refund.amount }]);
-    await mine(coin, coin.final);
+    await mine(currency, currency.final);
   }
-  for (const { coin, to } of all) expect((await received(coin.code, to)).payments).toHaveLength(1);
+  for (const { currency, to } of all) expect((await received(currency.code, to)).payments).toHaveLength(1);
   const { data } = await ask('/list_payouts');
   expect(data).toEqual([]);
   await isGreen();
@@ -111,21 +111,21 @@ test('coins of every chain go back once, less the network fee, whatever dies on 
 test('an excess goes back from a paid transaction by the operator’s command, and the status stays', {
   timeout: TIMEOUT,
 }, async () => {
-  const coin = COINS[0];
-  const { id, amount } = await create(coin.code);
+  const currency = CURRENCIES[0];
+  const { id, amount } = await create(currency.code);
   await ask('/sandbox/pay', { transaction_id: id, amount: (Number(amount) * 1.5).toFixed(8) });
-  await mine(coin, coin.final);
+  await mine(currency, currency.final);
   await becomes(id, 'succeeded');
-  const to = await outside(coin.code);
+  const to = await outside(currency.code);
   const before = (await ask('/get_account_info')).balances as Json;
   const { out, code } = await runCli(['review', 'reimburse', id, '--destination', to, '--part', 'excess', '--json'], {
     BURSAR_DATA_DIR: folder,
   });
   expect([code, JSON.parse(out)]).toEqual([0, { transaction_id: id, status: 'succeeded' }]);
-  const refund = await confirmed(id, coin);
+  const refund = await confirmed(id, currency);
   const excess = units((Number(amount) * 1.5).toFixed(8)) - units(amount);
   expect(units(refund.amount) + units(refund.fee)).toBe(excess);
-  expect((await received(coin.code, to)).payments).toMatchObject([{ amount: refund.amount }]);
+  expect((await received(currency.code, to)).payments).toMatchObject([{ amount: refund.amount }]);
   expect(await status(id)).toBe('succeeded');
   expect((await ask('/get_account_info')).balances).toEqual(before);
   await isGreen();

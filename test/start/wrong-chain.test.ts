@@ -51,7 +51,7 @@ test.each([
   ['BTC', 'DASH'],
   ['BTC', 'BCH'],
   ['LTC', 'DOGE'],
-])('an order in %s that is paid in %s stays as it is: nobody holds those coins', { timeout: TIMEOUT }, async (asked, sent) => {
+])('an order in %s that is paid in %s stays as it is: nobody holds a key there', { timeout: TIMEOUT }, async (asked, sent) => {
   const before = await balances();
   const id = await create(asked);
   const { txid } = await ask('/sandbox/pay', { transaction_id: id, currency: sent, amount: '5000' });
@@ -66,14 +66,14 @@ test.each([
   expect(await look(id)).toMatchObject(untouched);
   expect(await balances()).toEqual(before);
 
-  // the right coin is still taken
+  // the right currency is still taken
   await ask('/sandbox/pay', { transaction_id: id });
   await bury(asked);
   await eventually(`${id} is paid`, async () => (await look(id)).status === 'succeeded');
   expect((await look(id)).payments).toHaveLength(1);
 
   const answer = await askCli<{ unprotected: Json[] }>(['chain', 'status'], { BURSAR_DATA_DIR: folder });
-  expect(answer.unprotected.filter((coin) => coin.transaction_id === id)).toMatchObject([
+  expect(answer.unprotected.filter((payment) => payment.transaction_id === id)).toMatchObject([
     { currency: sent, outpoint: `${txid}:0`, amount: '5000.00000000' },
   ]);
   const lines = service
@@ -91,7 +91,7 @@ test.each([
   ['DOGE', 'BTC'],
   ['DASH', 'BCH'],
 ])(
-  'an order in %s that is paid in %s goes to review by rule 18: the key holds those coins',
+  'an order in %s that is paid in %s goes to review by rule 18: the key holds that payment',
   { timeout: TIMEOUT },
   async (asked, sent) => {
     const id = await create(asked);

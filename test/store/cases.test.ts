@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 const lock = async (id: string): Promise<LockedTransaction> => (await lockTransactions(service.db, [id], { wait: true }))[0]!;
-const coinsOf = async (id: string): Promise<Payment[]> => [
+const paymentsOf = async (id: string): Promise<Payment[]> => [
   ...(await readChainFacts(service.db, [id], 1_000_00n)).payments.get(id)!,
 ];
 
@@ -79,7 +79,7 @@ test('a payment that the verdict takes back and books anew keeps its history of 
   await service.judge();
   await service.reorganise([sent]);
   await service.judge();
-  const [lost] = await coinsOf(transactionId);
+  const [lost] = await paymentsOf(transactionId);
   expect(lost).toMatchObject({
     generation: 1,
     owed: 49_500n,
@@ -179,23 +179,23 @@ test('the rate of arrival is the last one before, at most five minutes old, else
   const { transactionId } = await service.create();
   await service.pay(transactionId, 5_000n);
   await service.rate('100000.00');
-  const [first] = await coinsOf(transactionId);
+  const [first] = await paymentsOf(transactionId);
   expect(first!.arrivalRate).toBeDefined();
   await service.admin.query('delete from rate_history');
-  const [none] = await coinsOf(transactionId);
+  const [none] = await paymentsOf(transactionId);
   expect(none!.arrivalRate).toBeNull();
   await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 70000)`, [
     new Date(service.now() + MINUTE),
   ]);
-  const [after] = await coinsOf(transactionId);
+  const [after] = await paymentsOf(transactionId);
   expect(after!.arrivalRate).toBe(70_000n * 10n ** 8n);
   await service.admin.query(`insert into rate_history (currency, at, usd) values ('BTC', $1, 60000)`, [
     new Date(service.now() - 4 * MINUTE),
   ]);
-  const [before] = await coinsOf(transactionId);
+  const [before] = await paymentsOf(transactionId);
   expect(before!.arrivalRate).toBe(60_000n * 10n ** 8n);
   await service.admin.query(`update rate_history set at = $1 where usd = 60000`, [new Date(service.now() - 6 * MINUTE)]);
-  expect((await coinsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
+  expect((await paymentsOf(transactionId))[0]!.arrivalRate).toBe(70_000n * 10n ** 8n);
 });
 
 test('dates of blocks are read for the heights that are asked, and for late ones the rate of that date', async () => {

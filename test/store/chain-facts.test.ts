@@ -54,14 +54,14 @@ async function owe(): Promise<{ id: string; script: string }> {
 }
 const facts = (
   name: string,
-  coins: readonly string[],
+  spent: readonly string[],
   outputs: readonly (readonly [string, bigint])[] = [],
 ): TransactionFacts => ({
   txid: hash(name),
   coinbase: false,
-  inputs: coins.map((coin) => ({ txid: hash(coin), vout: 0 })),
+  inputs: spent.map((output) => ({ txid: hash(output), vout: 0 })),
   outputs: outputs.map(([script, amountMinor], vout) => ({ vout, script, amountMinor })),
-  spends: coins.map((coin) => ({ txid: hash(coin), vout: 0 })),
+  spends: spent.map((output) => ({ txid: hash(output), vout: 0 })),
 });
 const record = (seen: readonly TransactionFacts[], where: BlockRow | null, atMs = T0) =>
   db.transaction((sql) =>

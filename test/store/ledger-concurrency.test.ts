@@ -197,7 +197,7 @@ describe('what the ledger refuses', () => {
     expect(await balance('merchant:401:available:BTC')).toBe(27n);
   });
 
-  test('parts that are not the coins of their entry, and a part of an entry that is closed', async () => {
+  test('parts that are not what their entry moves, and a part of an entry that is closed', async () => {
     const parts = [{ key: 'part:1', amount: 4n, reversesKey: null }];
     await refused([{ ...deposit('bad:parts', 405, 5n), parts }], {
       code: '23514',

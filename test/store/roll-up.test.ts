@@ -16,14 +16,14 @@ afterAll(async () => {
   await base.drop();
 });
 
-/** One deposit in each of two coins, so in two accounts of the service. */
+/** One deposit in each of two currencies, so in two accounts of the service. */
 async function postBoth(key: string): Promise<void> {
-  const entries = ['BTC', 'LTC'].map((coin) => ({
-    key: `dep:${key}:${coin}`,
+  const entries = ['BTC', 'LTC'].map((currency) => ({
+    key: `dep:${key}:${currency}`,
     kind: 'deposit',
     postings: [
-      { account: `asset:chain:${coin}`, amount: 7n },
-      { account: `merchant:1:available:${coin}`, amount: -7n },
+      { account: `asset:chain:${currency}`, amount: 7n },
+      { account: `merchant:1:available:${currency}`, amount: -7n },
     ],
     parts: [],
   }));

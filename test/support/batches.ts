@@ -14,7 +14,7 @@ export function batchesOf(service: ServiceOnDatabase) {
   const { ctx } = service;
   let signatures = 0;
 
-  /** A customer pays the shop: final coins that can be spent, 1,000,000 satoshi each unless told otherwise. */
+  /** A customer pays the shop: final outputs that can be spent, 1,000,000 satoshi each unless told otherwise. */
   async function earn(times = 1, minor = 1_000_000n): Promise<void> {
     for (let n = 0; n < times; n++) {
       const { transactionId } = await service.create(minor / 10n);
@@ -81,7 +81,7 @@ export function batchesOf(service: ServiceOnDatabase) {
     mined,
     row: async (id: string) => (await service.admin.query('select * from payouts where id = $1', [id])).rows[0],
     held: () => service.balance(`merchant:${service.merchantId}:held:BTC`),
-    /** The database is put back to before anything was batched: payouts, holds and coins are as they were. */
+    /** The database is put back to before anything was batched: payouts, holds and outputs are as they were. */
     async forgetBatches(): Promise<void> {
       await service.admin.query(`
         set session_replication_role = replica;

@@ -1,4 +1,4 @@
-// A real Bitcoin Cash node (bchd) on regtest, built by scripts/peers/bchd.sh when it is not in the cache yet. It has no wallet: coins are
+// A real Bitcoin Cash node (bchd) on regtest, built by scripts/peers/bchd.sh when it is not in the cache yet. It has no wallet: unspent are
 // mined to a key of ours, signed by libauth, and blocks with chosen transactions on a chosen parent are made here (bchd's own `generate`
 // always mines its whole mempool on the tip).
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CashKey, type Coin, cashKey, signedPayment } from './cash-wallet.ts';
+import { type CashKey, cashKey, signedPayment, type UnspentOutput } from './cash-wallet.ts';
 import { freePort } from './core-daemon.ts';
 import { callDaemon, untilUp } from './daemon-rpc.ts';
 import { merkleRoot, p2pkh, rawTransaction, type Sealed } from './raw-blocks.ts';
@@ -18,8 +18,8 @@ export type Bchd = {
   /** The key that `generate` pays to. */
   readonly key: CashKey;
   rpc<T = unknown>(method: string, ...params: unknown[]): Promise<T>;
-  /** The coinbase of a block as a coin of the key. */
-  coinbaseOf(height: number): Promise<Coin>;
+  /** The coinbase of a block as an output of the key. */
+  coinbaseOf(height: number): Promise<UnspentOutput>;
   /** One block on `parent` (a height of the main chain, or the hash of a block made here) with exactly these transactions; its hash. */
   mineOn(parent: number | string, transactions: readonly string[]): Promise<string>;
   stop(): Promise<void>;
@@ -137,13 +137,13 @@ function minedBlock(
   }
 }
 
-/** A payment of coins of the node's key to output scripts, what is left to the key again. */
+/** A payment of unspent of the node's key to output scripts, what is left to the key again. */
 export function payFrom(
   { key }: Bchd,
-  coin: Coin,
+  output: UnspentOutput,
   outputs: readonly { readonly script: Buffer; readonly minor: bigint }[],
   fee: bigint,
 ): { hex: string; txid: string } {
-  const change = coin.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;
-  return signedPayment(key, [coin], [...outputs, { script: key.script, minor: change }]);
+  const change = output.minor - outputs.reduce((total, one) => total + one.minor, 0n) - fee;
+  return signedPayment(key, [output], [...outputs, { script: key.script, minor: change }]);
 }

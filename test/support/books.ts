@@ -46,8 +46,8 @@ export function newBooks(): Books {
           expect(of(account) >= 0n, `${entry.key} overdraws ${account}`).toBe(true);
       for (const part of entry.parts) bookPart(parts, part);
       if (entry.parts.length > 0) {
-        const coins = entry.postings.filter((line) => line.account.startsWith('asset:chain:')).map((line) => line.amount);
-        expect(sum(entry.parts.map((part) => part.amount)), `the parts of ${entry.key} are its coins`).toBe(sum(coins));
+        const moved = entry.postings.filter((line) => line.account.startsWith('asset:chain:')).map((line) => line.amount);
+        expect(sum(entry.parts.map((part) => part.amount)), `the parts of ${entry.key} are what it moves`).toBe(sum(moved));
       }
       entries.set(entry.key, entry);
     },

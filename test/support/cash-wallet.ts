@@ -17,7 +17,7 @@ import {
 import { hash256 } from './raw-bytes.ts';
 
 export type CashKey = { readonly privateKey: Uint8Array; readonly address: string; readonly script: Buffer };
-export type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
+export type UnspentOutput = { readonly txid: string; readonly vout: number; readonly minor: bigint };
 
 /** The n-th key of account m/44'/145'/0'/0 of the public test mnemonic. */
 export function cashKey(index: number): CashKey {
@@ -37,24 +37,24 @@ const template = importWalletTemplate(walletTemplateP2pkhNonHd);
 if (typeof template === 'string') throw new Error(template);
 const compiler = walletTemplateToCompilerBCH(template);
 
-/** A transaction that spends coins of one key (Schnorr, SIGHASH_ALL with FORKID) to these outputs. */
+/** A transaction that spends unspent of one key (Schnorr, SIGHASH_ALL with FORKID) to these outputs. */
 export function signedPayment(
   key: CashKey,
-  coins: readonly Coin[],
+  unspent: readonly UnspentOutput[],
   outputs: readonly { readonly script: Buffer; readonly minor: bigint }[],
 ): { hex: string; txid: string } {
   const made = generateTransaction({
     version: 2,
     locktime: 0,
-    inputs: coins.map((coin) => ({
-      outpointIndex: coin.vout,
-      outpointTransactionHash: hexToBin(coin.txid),
+    inputs: unspent.map((output) => ({
+      outpointIndex: output.vout,
+      outpointTransactionHash: hexToBin(output.txid),
       sequenceNumber: 0xffffffff,
       unlockingBytecode: {
         compiler,
         data: { keys: { privateKeys: { key: key.privateKey } } },
         script: 'unlock',
-        valueSatoshis: coin.minor,
+        valueSatoshis: output.minor,
       },
     })),
     outputs: outputs.map((output) => ({ lockingBytecode: Uint8Array.from(output.script), valueSatoshis: output.minor })),

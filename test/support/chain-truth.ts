@@ -112,14 +112,14 @@ export function leave(chain: Chain, tx: Tx, how: 'out' | 'dead' | null, atMs: nu
   if (how === 'dead') broadcast(chain, { outputs: [], inputs: tx.inputs, atMs });
 }
 
-/** The watcher's pass: what the judge's facts are after it. `coins` is changed in place; true for coins whose facts changed. */
+/** The watcher's pass: what the judge's facts are after it. `payments` is changed in place; true for payments whose facts changed. */
 export function watch(
   chain: Chain,
-  coins: Payment[],
+  payments: Payment[],
   options: { nowMs: number; arrivalRate: Rate | null; nextId: () => bigint },
 ): boolean {
   if (!chain.up) return false;
-  const before = JSON.stringify(coins, asText);
+  const before = JSON.stringify(payments, asText);
   const caughtUpAtMs = chain.view.timeMs;
   const inOrder = chain.txs.filter(isAlive).sort((a, b) => (a.height ?? 1e9) - (b.height ?? 1e9));
   for (const tx of inOrder) {
@@ -135,12 +135,12 @@ export function watch(
       conflictTxid: null,
     };
     tx.outputs.forEach((amount, vout) => {
-      const at = indexOfPayment(chain, coins, tx, vout);
+      const at = indexOfPayment(chain, payments, tx, vout);
       if (at >= 0) {
-        const known = coins[at] as Payment;
-        coins[at] = { ...known, ...place, txid: tx.txid, lastHeight: tx.height ?? known.lastHeight };
+        const known = payments[at] as Payment;
+        payments[at] = { ...known, ...place, txid: tx.txid, lastHeight: tx.height ?? known.lastHeight };
       } else {
-        coins.push({
+        payments.push({
           ...unjudged(),
           ...place,
           id: options.nextId(),
@@ -158,34 +158,36 @@ export function watch(
       }
     });
   }
-  coins.forEach((coin, at) => {
-    if (coin.currency !== chain.currency || inOrder.some((tx) => tx.txid === coin.txid)) return;
-    const inputs = chain.txs.find((tx) => tx.txid === coin.txid)?.inputs ?? [];
+  payments.forEach((payment, at) => {
+    if (payment.currency !== chain.currency || inOrder.some((tx) => tx.txid === payment.txid)) return;
+    const inputs = chain.txs.find((tx) => tx.txid === payment.txid)?.inputs ?? [];
     const rival = inOrder.find((tx) => tx.inputs.some((input) => inputs.includes(input)));
-    coins[at] = {
-      ...coin,
+    payments[at] = {
+      ...payment,
       state: rival === undefined ? 'gone' : 'conflicted',
       height: null,
       blockHash: null,
       blockTimeMs: null,
-      goneSinceMs: coin.goneSinceMs ?? options.nowMs,
+      goneSinceMs: payment.goneSinceMs ?? options.nowMs,
       conflictTxid: rival?.txid ?? null,
     };
   });
   chain.view = { tipHeight: chain.tip, timeMs: options.nowMs };
   chain.viewTimes = new Map([...chain.blocks].map(([height, block]) => [height, block.timeMs]));
-  return JSON.stringify(coins, asText) !== before;
+  return JSON.stringify(payments, asText) !== before;
 }
 
 /** The row of this output: its own, or that of the payment whose malleated twin it is. */
-function indexOfPayment(chain: Chain, coins: readonly Payment[], tx: Tx, vout: number): number {
-  const own = coins.findIndex((coin) => coin.currency === chain.currency && coin.txid === tx.txid && coin.vout === vout);
+function indexOfPayment(chain: Chain, payments: readonly Payment[], tx: Tx, vout: number): number {
+  const own = payments.findIndex(
+    (payment) => payment.currency === chain.currency && payment.txid === tx.txid && payment.vout === vout,
+  );
   if (own >= 0) return own;
-  return coins.findIndex((coin) => {
-    const other = chain.txs.find((one) => one.txid === coin.txid);
+  return payments.findIndex((payment) => {
+    const other = chain.txs.find((one) => one.txid === payment.txid);
     return (
-      coin.currency === chain.currency &&
-      coin.vout === vout &&
+      payment.currency === chain.currency &&
+      payment.vout === vout &&
       other !== undefined &&
       !isAlive(other) &&
       other.inputs.join() === tx.inputs.join() &&

@@ -21,7 +21,7 @@ export type CoreDaemon = {
   address(): Promise<string>;
   /** Mines to its own wallet; the hashes of the blocks. */
   mine(blocks: number): Promise<string[]>;
-  /** Sends coins (decimal string) to an address; the txid. */
+  /** Sends an amount (decimal string) to an address; the txid. */
   pay(address: string, amount: string): Promise<string>;
   /** Stops it and keeps its folder. */
   stop(): Promise<void>;

@@ -105,11 +105,11 @@ function rest(judged: JudgedTransaction): void {
   }
   const { status, payments } = judged;
   expect(['started', 'pending', 'confirmed', 'timedout'], 'NoDeadStatus').not.toContain(status);
-  for (const coin of payments) {
+  for (const payment of payments) {
     const onChain = judged
-      .chain(coin.currency === 'BTC' ? 'BTC' : 'LTC')
-      .txs.some((tx) => tx.txid === coin.txid && tx.place === 'mined');
-    expect(coin.depositEntryKey !== null, `LedgerIsChain: ${coin.txid} of ${status}`).toBe(onChain);
+      .chain(payment.currency === 'BTC' ? 'BTC' : 'LTC')
+      .txs.some((tx) => tx.txid === payment.txid && tx.place === 'mined');
+    expect(payment.depositEntryKey !== null, `LedgerIsChain: ${payment.txid} of ${status}`).toBe(onChain);
   }
   if (judged.suspense() + judged.suspense('LTC') > 0n) {
     judged.acceptExcess();

@@ -1,6 +1,6 @@
 // A small setup around the pure judge: chains with what really happens on them, a watcher, a clock, rates, books, the merchant's decisions.
 // After every move the judge is asked as the service asks it, its answer is applied as the store would, and the invariants of the model
-// (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole coin, so one cent is ten satoshi.
+// (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole unit, so one cent is ten satoshi.
 import { expect } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { Case, CaseTransaction, Payment, Refund, Step } from '../../src/core/judge/case.ts';

@@ -1,4 +1,4 @@
-// Where no worker runs beside a test, its coins must count as looked at for as long as the test takes: a coin that nobody watches is not sold.
+// Where no worker runs beside a test, its currencies must count as looked at for as long as the test takes: a currency that nobody watches is not sold.
 import type { Sql } from '../../src/store/postgres/connect.ts';
 
 export async function markWatched(sql: Sql): Promise<void> {

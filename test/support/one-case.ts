@@ -9,7 +9,7 @@ const PRICE: Rate = 100_000n * 10n ** 8n;
 export const TIP = 1000;
 
 /** A payment in the mempool, on time, that the judge has not seen yet. */
-export function newCoin(id: number, known: Partial<Payment> = {}): Payment {
+export function newPayment(id: number, known: Partial<Payment> = {}): Payment {
   return {
     ...unjudged(),
     id: BigInt(id),
@@ -91,9 +91,9 @@ export function replacedCase(outputs: number, times: number): Case {
   const payments = Array.from({ length: outputs * (times + 1) }, (_, id) => {
     const txid = `tx${Math.floor(id / outputs)}`;
     const place = { txid, vout: id % outputs, amount: BigInt(600 + id), ...late };
-    if (txid === last) return newCoin(id, place);
+    if (txid === last) return newPayment(id, place);
     const judged = { classified: true, valueRate: PRICE };
-    return newCoin(id, { ...place, ...judged, state: 'conflicted', conflictTxid: last, spends: ['in:0'] });
+    return newPayment(id, { ...place, ...judged, state: 'conflicted', conflictTxid: last, spends: ['in:0'] });
   });
   const view = { tipHeight: TIP, timeMs: late.caughtUpAtMs };
   return newCase(payments, {

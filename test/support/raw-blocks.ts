@@ -1,6 +1,6 @@
 // A separate serialiser for transactions and blocks of all five chains, with what each has besides plain ones: AuxPoW, special
 // transactions, tokens, witnesses. Written from the currencies' specifications and not from our scanner, which it tests (and loads, in
-// bench/coins.ts). Signatures are random bytes; hashes, Merkle roots and commitments are right.
+// bench/currencies.ts). Signatures are random bytes; hashes, Merkle roots and commitments are right.
 import { createHash, randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { compactSize, hash256, i32, reversed, u32, u64, varBytes } from './raw-bytes.ts';

@@ -51,7 +51,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     db,
     ports,
     network: 'regtest',
-    coins: chains,
+    currencies: chains,
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
@@ -173,7 +173,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       await see([sent], currency);
       return sent;
     },
-    /** A transaction with this id that spends coins of ours, in the mempool. */
+    /** A transaction with this id that spends outputs of ours, in the mempool. */
     spend(txid: string, spends: readonly Outpoint[], outputs: readonly OutputFacts[] = []): Sent {
       const inputs = spends.map(({ txid: from, vout }) => ({ txid: from, vout }));
       const sent: Sent = { currency: 'BTC', facts: { txid, coinbase: false, inputs, spends: inputs, outputs } };

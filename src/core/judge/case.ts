@@ -124,24 +124,24 @@ export type Step =
     }
   | { readonly kind: 'announce'; readonly type: Announcement; readonly data: Record<string, string> }
   | { readonly kind: 'post'; readonly entry: Entry }
-  /** `ready`: it may leave; `lost`: it ended with its coins; `noted`: its end is known here. */
+  /** `ready`: it may leave; `lost`: it ended with its payments; `noted`: its end is known here. */
   | { readonly kind: 'refund'; readonly id: string; readonly change: 'taken' | 'ready' | 'lost' | 'noted' };
 
 /** What a reimbursement took of one payment, and from where. Minor units. */
-export type RefundCoin = { readonly available: bigint; readonly suspense: bigint };
+export type RefundShare = { readonly available: bigint; readonly suspense: bigint };
 /** A reimbursement that has not ended, or of whose end nothing was noted here yet. */
 export type Refund = {
   readonly id: string;
   readonly currency: CurrencyCode;
   readonly part: 'whole' | 'excess';
-  /** Minor units: what its coins are together. */
+  /** Minor units: what its payments are together. */
   readonly total: bigint;
   /** `waiting`: for the final depth; `ready`: for a batch; `committed`: only the chain ends it. */
   state: 'waiting' | 'ready' | 'committed' | 'completed' | 'failed';
-  /** Its coins were booked when it was taken, or have been since: they lie in `refund_payable`. */
+  /** Its payments were booked when it was taken, or have been since: they lie in `refund_payable`. */
   isHeld: boolean;
   /** By the payment's id. */
-  readonly coins: ReadonlyMap<bigint, RefundCoin>;
+  readonly shares: ReadonlyMap<bigint, RefundShare>;
 };
 
 /** Locked balances of the merchant, by currency: available, and the receivable, which is repaid first. */

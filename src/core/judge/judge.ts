@@ -13,7 +13,7 @@ import {
   youngestCounting,
 } from './payments.ts';
 import { ofAll } from './portion.ts';
-import { endWithLostCoins, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
+import { endWithLostPayments, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
 import { nextHeight } from './required-depth.ts';
 import {
   acceptLate,
@@ -38,7 +38,7 @@ import { GRACE_MS } from './times.ts';
 const RULES: readonly Rule[] = [
   noteEnded,
   takeBackLost,
-  ofAll(endWithLostCoins),
+  ofAll(endWithLostPayments),
   noticePayments,
   announceReorged,
   ofAll(confirm),

@@ -200,7 +200,7 @@ type RefundStep = { readonly id: string; readonly kind: 'reimbursement_hold' | '
  */
 export function reverseDeposit(it: Case, payment: Payment): void {
   const wasCounted = isTheMerchants(it, payment);
-  const isLeaving = it.refunds.some((refund) => refund.state === 'committed' && refund.coins.has(payment.id));
+  const isLeaving = it.refunds.some((refund) => refund.state === 'committed' && refund.shares.has(payment.id));
   const leaving = isLeaving ? payment.inRefund : 0n;
   const stopped = minus(payment.inRefund, leaving);
   const wanted = minus(plus(plus(payment.inAvailable, payment.sentBack), leaving), payment.fee);
@@ -241,5 +241,5 @@ export function reverseDeposit(it: Case, payment: Payment): void {
 
 /** Whether a payment, or a part of it, is the merchant's, or was it until a reimbursement took it. */
 export function isTheMerchants(it: Case, payment: Payment): boolean {
-  return payment.inAvailable > 0n || it.refunds.some((refund) => (refund.coins.get(payment.id)?.available ?? 0n) > 0n);
+  return payment.inAvailable > 0n || it.refunds.some((refund) => (refund.shares.get(payment.id)?.available ?? 0n) > 0n);
 }

@@ -1,10 +1,10 @@
-// Reimbursements of a transaction (rule 13, behaviour §3): what one takes and from where, when its coins are deep enough, what becomes of it
+// Reimbursements of a transaction (rule 13, behaviour §3): what one takes and from where, when its payments are deep enough, what becomes of it
 // when they are lost, and what its end changes. A reimbursement is paid by the machine of payouts; here it is a fact with a state.
 import type { CurrencyCode } from '../currency.ts';
 import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
-import type { Case, Payment, Refund, RefundCoin } from './case.ts';
+import type { Case, Payment, Refund, RefundShare } from './case.ts';
 import { inQuotedCurrency, isBooked, isLive } from './payments.ts';
 import { creditRepayingReceivable, postRefund, refundAccounts } from './postings.ts';
 import { isFinal, undisputed } from './required-depth.ts';
@@ -27,7 +27,7 @@ export function refuseWhileRefunding(it: Case): void {
 }
 
 /**
- * Takes a reimbursement: of `whole` everything that is booked of the currency, of `excess` what lies in suspense, each coin from where it is.
+ * Takes a reimbursement: of `whole` everything that is booked of the currency, of `excess` what lies in suspense, each payment from where it lies.
  * Where nothing is booked yet, it is for all payments that are there, and holds them once all are booked.
  * @throws Refusal not_resolvable, amount_below_minimum, insufficient_balance
  */
@@ -38,31 +38,31 @@ export function reimburse(it: Case, wanted: RefundWanted): Refund {
     throw notResolvable(`The transaction is ${status}; ${part === 'excess' ? 'its excess' : 'it'} cannot be reimbursed.`);
   }
   refuseWhileRefunding(it);
-  const booked = coinsOf(it, wanted);
+  const booked = bookedShares(it, wanted);
   const isHeld = booked.size > 0;
-  const coins = isHeld ? booked : unbookedCoins(it, wanted);
-  const total = sum([...coins.values()].map((coin) => plus(coin.available, coin.suspense)));
+  const shares = isHeld ? booked : unbookedShares(it, wanted);
+  const total = sum([...shares.values()].map((share) => plus(share.available, share.suspense)));
   if (total === 0n) throw notResolvable(nothingToReturn(wanted));
   if (total < wanted.least) throw tooSmall(total, wanted);
-  const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', isHeld, coins };
+  const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', isHeld, shares };
   if (isHeld) hold(it, refund);
   it.refunds.push(refund);
   it.steps.push({ kind: 'refund', id: refund.id, change: 'taken' });
   return refund;
 }
 
-function coinsOf(it: Case, { currency, part }: RefundWanted): Map<bigint, RefundCoin> {
-  const coins = new Map<bigint, RefundCoin>();
+function bookedShares(it: Case, { currency, part }: RefundWanted): Map<bigint, RefundShare> {
+  const shares = new Map<bigint, RefundShare>();
   for (const payment of it.payments) {
     if (payment.currency !== currency || !isBooked(payment)) continue;
-    const coin = { available: part === 'whole' ? payment.inAvailable : 0n, suspense: payment.inSuspense };
-    if (coin.available > 0n || coin.suspense > 0n) coins.set(payment.id, coin);
+    const share = { available: part === 'whole' ? payment.inAvailable : 0n, suspense: payment.inSuspense };
+    if (share.available > 0n || share.suspense > 0n) shares.set(payment.id, share);
   }
-  return coins;
+  return shares;
 }
 
 /** All of them will lie in suspense: what restores an earlier loss is left out. */
-function unbookedCoins(it: Case, { currency }: RefundWanted): Map<bigint, RefundCoin> {
+function unbookedShares(it: Case, { currency }: RefundWanted): Map<bigint, RefundShare> {
   const waiting = it.payments.filter(
     (payment) => payment.currency === currency && payment.present && isLive(payment) && !isBooked(payment) && payment.owed === 0n,
   );
@@ -81,10 +81,10 @@ function tooSmall(total: bigint, { currency, least: lowest }: RefundWanted): Ref
   });
 }
 
-/** Takes every coin from where it lies. */
-function hold(it: Case, { id, currency, total, coins }: Refund): void {
+/** Takes every payment from where it lies. */
+function hold(it: Case, { id, currency, total, shares }: Refund): void {
   const account = refundAccounts(it, currency);
-  const available = sum([...coins.values()].map((coin) => coin.available));
+  const available = sum([...shares.values()].map((share) => share.available));
   if (available > 0n) {
     const balance = account.balance();
     if (balance.available < available) {
@@ -99,40 +99,42 @@ function hold(it: Case, { id, currency, total, coins }: Refund): void {
     { account: account.refundPayable, amount: negated(total) },
   ]);
   for (const payment of it.payments) {
-    const coin = coins.get(payment.id);
-    if (coin === undefined) continue;
-    payment.inRefund = plus(payment.inRefund, plus(coin.available, coin.suspense));
-    payment.inAvailable = minus(payment.inAvailable, coin.available);
-    payment.inSuspense = minus(payment.inSuspense, coin.suspense);
+    const share = shares.get(payment.id);
+    if (share === undefined) continue;
+    payment.inRefund = plus(payment.inRefund, plus(share.available, share.suspense));
+    payment.inAvailable = minus(payment.inAvailable, share.available);
+    payment.inSuspense = minus(payment.inSuspense, share.suspense);
   }
 }
 
-/** One that was taken before its coins were booked holds them as soon as all are. */
+/** One that was taken before its payments were booked holds them as soon as all are. */
 export function holdBooked(it: Case): boolean {
   const refund = it.refunds.find((one) => !one.isHeld);
-  if (refund === undefined || !coinsIn(it, refund).every(([payment, coin]) => payment.inSuspense === coin.suspense)) return false;
+  if (refund === undefined || !sharesIn(it, refund).every(([payment, share]) => payment.inSuspense === share.suspense))
+    return false;
   hold(it, refund);
   refund.isHeld = true;
   return true;
 }
 
-/** The reimbursement's coins have their final depth: it may leave. */
+/** The reimbursement's payments have their final depth: it may leave. */
 export function releaseFinal(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'waiting');
   if (refund === undefined || !refund.isHeld) return false;
-  const coins = it.payments.filter((payment) => refund.coins.has(payment.id));
-  if (!coins.every((payment) => isFinal(it, payment)) || undisputed(it, coins, isFinal).length < coins.length) return false;
+  const payments = it.payments.filter((payment) => refund.shares.has(payment.id));
+  if (!payments.every((payment) => isFinal(it, payment)) || undisputed(it, payments, isFinal).length < payments.length)
+    return false;
   refund.state = 'ready';
   it.steps.push({ kind: 'refund', id: refund.id, change: 'ready' });
   return true;
 }
 
-/** One that is not committed yet ends as failed when a coin of it is lost; the others go back to where they were. */
-export function endWithLostCoins(it: Case): boolean {
+/** One that is not committed yet ends as failed when a payment of it is lost; the others go back to where they were. */
+export function endWithLostPayments(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'waiting' || one.state === 'ready');
   if (refund === undefined) return false;
-  const coins = it.payments.filter((payment) => refund.coins.has(payment.id));
-  if (coins.every((payment) => (refund.isHeld ? isBooked(payment) : payment.present))) return false;
+  const payments = it.payments.filter((payment) => refund.shares.has(payment.id));
+  if (payments.every((payment) => (refund.isHeld ? isBooked(payment) : payment.present))) return false;
   giveBack(it, refund, (payment) => payment.inRefund);
   finish(it, refund, 'lost');
   return true;
@@ -142,10 +144,10 @@ export function endWithLostCoins(it: Case): boolean {
 export function noteEnded(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'completed' || one.state === 'failed');
   if (refund === undefined) return false;
-  if (refund.state === 'failed') giveBack(it, refund, (_payment, coin) => plus(coin.available, coin.suspense));
+  if (refund.state === 'failed') giveBack(it, refund, (_payment, share) => plus(share.available, share.suspense));
   else {
-    for (const [payment, coin] of coinsIn(it, refund)) {
-      const units = plus(coin.available, coin.suspense);
+    for (const [payment, share] of sharesIn(it, refund)) {
+      const units = plus(share.available, share.suspense);
       payment.inRefund = minus(payment.inRefund, units);
       payment.sentBack = plus(payment.sentBack, units);
     }
@@ -160,14 +162,14 @@ function finish(it: Case, refund: Refund, change: 'lost' | 'noted'): void {
   it.steps.push({ kind: 'refund', id: refund.id, change });
 }
 
-function coinsIn(it: Case, refund: Refund): (readonly [Payment, RefundCoin])[] {
+function sharesIn(it: Case, refund: Refund): (readonly [Payment, RefundShare])[] {
   return it.payments.flatMap((payment) => {
-    const coin = refund.coins.get(payment.id);
-    return coin === undefined ? [] : [[payment, coin] as const];
+    const share = refund.shares.get(payment.id);
+    return share === undefined ? [] : [[payment, share] as const];
   });
 }
 
-/** Rule 13: the transaction's own coins have gone back, or coins of another currency where there are none of its own. */
+/** Rule 13: the transaction's own payments have gone back, or payments of another currency where there are none of its own. */
 function isWhole(it: Case, { part, currency }: Refund): boolean {
   if (part === 'excess') return false;
   if (currency === it.transaction.currency) return true;
@@ -175,15 +177,15 @@ function isWhole(it: Case, { part, currency }: Refund): boolean {
 }
 
 /**
- * Takes units of a reimbursement that did not arrive out of `refund_payable`. They go back to where they came from; of a coin whose loss
+ * Takes units of a reimbursement that did not arrive out of `refund_payable`. They go back to where they came from; of a payment whose loss
  * the merchant has paid meanwhile, to the merchant; and where the transaction was reimbursed already, to suspense.
  */
-function giveBack(it: Case, refund: Refund, unitsOf: (payment: Payment, coin: RefundCoin) => bigint): void {
+function giveBack(it: Case, refund: Refund, unitsOf: (payment: Payment, share: RefundShare) => bigint): void {
   const isReimbursed = it.transaction.status === 'reimbursed';
   let merchants = 0n;
   let suspended = 0n;
-  for (const [payment, coin] of coinsIn(it, refund)) {
-    const units = unitsOf(payment, coin);
+  for (const [payment, share] of sharesIn(it, refund)) {
+    const units = unitsOf(payment, share);
     const waiting = least(payment.inRefund, units);
     payment.inRefund = minus(payment.inRefund, waiting);
     payment.sentBack = minus(payment.sentBack, minus(units, waiting));
@@ -192,7 +194,7 @@ function giveBack(it: Case, refund: Refund, unitsOf: (payment: Payment, coin: Re
       payment.owed = atLeastZero(minus(payment.owed, units));
       continue;
     }
-    const credited = isReimbursed ? 0n : least(coin.available, units);
+    const credited = isReimbursed ? 0n : least(share.available, units);
     merchants = plus(merchants, credited);
     suspended = plus(suspended, minus(units, credited));
     payment.inAvailable = plus(payment.inAvailable, credited);

@@ -1,4 +1,4 @@
-// How each step of a payout to a bank account is booked. The dollars are bought with the merchant's coins when it is requested (`fx` is the
+// How each step of a payout to a bank account is booked. The dollars are bought with a balance of the merchant when it is requested (`fx` is the
 // service's position in each currency); the fee is earned when the payout is completed. Every entry sums to zero in each currency.
 import type { CurrencyCode } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
@@ -32,7 +32,7 @@ function entry(payout: PostedAchPayout, step: string, kind: string, postings: re
   return { key: `po:${payout.id}:${step}`, kind, postings: postings.filter(({ amount }) => amount !== 0n), parts: [] };
 }
 
-/** Coins that enter available; what the merchant owes in this currency is repaid first. */
+/** What enters available; what the merchant owes in this currency is repaid first. */
 function enter({ merchantId, source: { currency } }: PostedAchPayout, amount: bigint, owed: bigint): readonly Posting[] {
   const repaid = least(owed, amount);
   return [
@@ -41,7 +41,7 @@ function enter({ merchantId, source: { currency } }: PostedAchPayout, amount: bi
   ];
 }
 
-/** Coins leave available, and the dollars that they buy are held: amount and fee. */
+/** Crypto leaves available, and the dollars that it buys are held: amount and fee. */
 export function achHoldEntry(payout: PostedAchPayout): Entry {
   const { merchantId, source } = payout;
   return entry(payout, 'hold', 'payout_hold', [
@@ -91,11 +91,11 @@ export function achRefusedEntries(payout: PostedAchPayout, owed: bigint): readon
 }
 
 /**
- * The bank has sent it back: its dollars, fee included, buy coins again.
- * @param coins what they are worth now, minor units of the source's currency
+ * The bank has sent it back: its dollars, fee included, buy the currency of the source again.
+ * @param bought what they are worth now, minor units of the source's currency
  * @param isCompleted it was completed before
  */
-export function achReturnEntry(payout: PostedAchPayout, coins: bigint, isCompleted: boolean, owed: bigint): Entry {
+export function achReturnEntry(payout: PostedAchPayout, bought: bigint, isCompleted: boolean, owed: bigint): Entry {
   const from: readonly Posting[] = isCompleted
     ? [
         { account: BANK, amount: payout.amount },
@@ -109,8 +109,8 @@ export function achReturnEntry(payout: PostedAchPayout, coins: bigint, isComplet
   return entry(payout, 'return', 'payout_returned', [
     ...from,
     { account: 'fx:USD', amount: negated(whole(payout)) },
-    { account: fx(payout), amount: coins },
-    ...enter(payout, coins, owed),
+    { account: fx(payout), amount: bought },
+    ...enter(payout, bought, owed),
   ]);
 }
 

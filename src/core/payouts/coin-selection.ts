@@ -1,11 +1,11 @@
-// Which of our coins a batch spends. Coins are taken in the order of preference until they suffice, and change that would be dust is avoided;
-// while fees are low and there are many coins, a few small ones more are spent along, so that they do not pile up.
+// Which of our outputs a batch spends. Outputs are taken in the order of preference until they suffice, and change that would be dust is avoided;
+// while fees are low and there are many outputs, a few small ones more are spent along, so that they do not pile up.
 import { minus, plus, sum } from '../money.ts';
 import { feeOf, type InputKind, virtualBytes, worthSpending } from './outgoing-fees.ts';
 
-export type Coin = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+export type UnspentOutput = { readonly txid: string; readonly vout: number; readonly amount: bigint };
 export type Selection = {
-  readonly inputs: readonly Coin[];
+  readonly inputs: readonly UnspentOutput[];
   readonly fee: bigint;
   readonly vbytes: number;
   /** 0 = no change output. */
@@ -25,39 +25,39 @@ export type SelectionWanted = {
   readonly ratePerKvb: bigint;
   /** What the payees get contains the fee: it is taken from their amounts, and not from the change. */
   readonly isFeeInside: boolean;
-  /** Up to this rate coins are gathered; null = never. */
+  /** Up to this rate outputs are gathered; null = never. */
   readonly gatherUpTo: bigint | null;
   readonly mostInputs: number;
 };
 
-/** So many coins more than needed are gathered, as long as so many are left for the next batches. */
+/** So many outputs more than needed are gathered, as long as so many are left for the next batches. */
 const GATHERED = 10;
 const LEFT = 50;
 
 /**
- * Chooses inputs; null when the coins do not suffice. Coins that are worth less than their own input are left out. What is too small for a
+ * Chooses inputs; null when the outputs do not suffice. Outputs that are worth less than their own input are left out. What is too small for a
  * change output goes to the fee.
- * @param coins those that may be spent, in the order of preference
+ * @param outputs those that may be spent, in the order of preference
  */
-export function selectCoins(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
+export function selectOutputs(outputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
   const { kind, ratePerKvb, gatherUpTo, mostInputs } = wanted;
-  const useful = coins.filter((coin) => coin.amount > worthSpending(kind, ratePerKvb));
-  const needed: Coin[] = [];
-  for (const coin of useful) {
+  const useful = outputs.filter((output) => output.amount > worthSpending(kind, ratePerKvb));
+  const needed: UnspentOutput[] = [];
+  for (const output of useful) {
     if (completed(needed, wanted) !== null || needed.length === mostInputs) break;
-    needed.push(coin);
+    needed.push(output);
   }
   const plain = completed(needed, wanted) ?? withLargest(useful, wanted);
   if (plain === null || gatherUpTo === null || ratePerKvb > gatherUpTo || plain.inputs.length >= mostInputs) return plain;
   const taken = new Set(plain.inputs);
-  const small = useful.filter((coin) => !taken.has(coin)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
+  const small = useful.filter((output) => !taken.has(output)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
   const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
   return completed([...plain.inputs, ...gathered], wanted) ?? plain;
 }
 
-/** Where the preferred order needs too many inputs: the largest coins. */
-function withLargest(coins: readonly Coin[], wanted: SelectionWanted): Selection | null {
-  const sorted = coins.toSorted((a, b) => (a.amount > b.amount ? -1 : 1));
+/** Where the preferred order needs too many inputs: the largest outputs. */
+function withLargest(outputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
+  const sorted = outputs.toSorted((a, b) => (a.amount > b.amount ? -1 : 1));
   for (let count = 1; count <= Math.min(wanted.mostInputs, sorted.length); count++) {
     const selection = completed(sorted.slice(0, count), wanted);
     if (selection !== null) return selection;
@@ -66,10 +66,10 @@ function withLargest(coins: readonly Coin[], wanted: SelectionWanted): Selection
 }
 
 /** These inputs with their fee and change; null when they do not suffice. */
-export function completed(inputs: readonly Coin[], wanted: SelectionWanted): Selection | null {
+export function completed(inputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
   if (wanted.isFeeInside) return withFeeInside(inputs, wanted);
   const kinds = inputs.map(() => wanted.kind);
-  const total = sum(inputs.map((coin) => coin.amount));
+  const total = sum(inputs.map((output) => output.amount));
   const without = virtualBytes(kinds, wanted.scriptLengths);
   const left = minus(total, plus(wanted.amount, feeOf(without, wanted.ratePerKvb)));
   if (inputs.length === 0 || left < 0n) return null;
@@ -83,8 +83,8 @@ export function completed(inputs: readonly Coin[], wanted: SelectionWanted): Sel
 }
 
 /** Change is what the payees' amounts leave of the inputs, whatever the fee is: a replacement changes what the payees get, and nothing else. */
-function withFeeInside(inputs: readonly Coin[], wanted: SelectionWanted): Selection | null {
-  const change = minus(sum(inputs.map((coin) => coin.amount)), wanted.amount);
+function withFeeInside(inputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
+  const change = minus(sum(inputs.map((output) => output.amount)), wanted.amount);
   if (inputs.length === 0 || change < 0n || (change > 0n && change < wanted.dust)) return null;
   const lengths = change === 0n ? wanted.scriptLengths : [...wanted.scriptLengths, wanted.changeLength];
   const vbytes = virtualBytes(

@@ -14,7 +14,7 @@ export type PayoutIntent = {
   /** The output script (hex) for a chain of Bitcoin's family, otherwise the destination as it was sent. */
   readonly destination: string;
   readonly createdAtMs: number;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
 };
 

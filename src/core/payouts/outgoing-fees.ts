@@ -26,7 +26,7 @@ export function feeOf(vbytes: number, ratePerKvb: bigint): bigint {
   return mulDivUp(BigInt(vbytes), ratePerKvb, 1000n);
 }
 
-/** What one output costs that spends a coin later: below it change is worth less than its own fee. */
+/** What it costs to spend one output later: below it change is worth less than its own fee. */
 export function worthSpending(kind: InputKind, ratePerKvb: bigint): bigint {
   return feeOf(INPUT_VBYTES[kind], ratePerKvb);
 }

@@ -10,7 +10,7 @@ export type PostedPayout = {
   readonly currency: CurrencyCode;
   readonly amount: bigint;
   readonly feeMax: bigint;
-  /** The transaction whose coins go back; null for a payout. Its amount contains the fee, and its hold is the transaction's. */
+  /** The transaction whose payments go back; null for a payout. Its amount contains the fee, and its hold is the transaction's. */
   readonly reimburses: string | null;
 };
 
@@ -79,7 +79,7 @@ export function releaseEntry(payout: PostedPayout, owed: bigint, step = 'release
 }
 
 /**
- * A transaction was signed: what it takes from our coins is on its way out.
+ * A transaction was signed: what it takes from our outputs is on its way out.
  * @param number of the attempt
  * @param fee its fee, this payout's share
  * @param before the highest share of the attempts before it; null = it is the first. A cheaper one posts nothing
@@ -157,7 +157,7 @@ export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): En
   return entry(payout, 'return', 'payout_returned', [{ account: chain(payout), amount: whole }, ...back]);
 }
 
-/** Coins that a batch wanted to spend and that a transaction which is not ours has spent for good. */
+/** Outputs that a batch wanted to spend and that a transaction which is not ours has spent for good. */
 export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
   return {
     key: `batch:${batchId}:lost`,
@@ -170,7 +170,7 @@ export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount:
   };
 }
 
-/** What a transaction took from our coins that nobody here has signed, and that pays no payout of this database. */
+/** What a transaction took from our outputs that nobody here has signed, and that pays no payout of this database. */
 export function unknownOutflowEntry(txid: string, currency: CurrencyCode, amount: bigint): Entry {
   return {
     key: `unknown:${currency.toLowerCase()}:${txid}`,

@@ -86,12 +86,12 @@ export type Returned = {
   readonly code: string;
   readonly cents: bigint;
 };
-/** `unpriced`: there is no rate to buy coins at, it must be booked later. `unknown`: nothing of ours, payouts are stopped. */
+/** `unpriced`: there is no rate to buy crypto at, it must be booked later. `unknown`: nothing of ours, payouts are stopped. */
 export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
 
 /**
  * The bank has sent an entry back, in whatever state its payout is; a second report of the same entry changes nothing. Its dollars, fee
- * included, buy coins at the median rate of this moment.
+ * included, buy the currency of the source at the median rate of this moment.
  */
 export async function bookReturn(ctx: Context, { trace, code, cents }: Returned): Promise<BookedReturn> {
   return ctx.db.transaction(async (sql) => {
@@ -111,11 +111,11 @@ export async function bookReturn(ctx: Context, { trace, code, cents }: Returned)
       const { currency } = payout.source;
       const rate = (await latestRates(sql, [currency], atMs)).get(currency)?.usd;
       if (rate === undefined) return 'unpriced';
-      const coins = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
+      const bought = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
       const owed = await lockOwed(sql, payout);
-      await post(ctx, sql, payout.id, [achReturnEntry(payout, coins, payout.status === 'completed', owed)]);
+      await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
       const reason = `returned by the bank: ${code}`;
-      const after = await movePayout(sql, payout, 'returned', { error: code, reason, givenBack: coins, atMs });
+      const after = await movePayout(sql, payout, 'returned', { error: code, reason, givenBack: bought, atMs });
       const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
       await announcePayouts(sql, [event], atMs);
       await wakeHeldJob(sql);

@@ -1,11 +1,11 @@
-// Puts payouts that wait into a batch, with the coins that it spends, in one database transaction; and prices a batch's transactions. What
+// Puts payouts that wait into a batch, with the outputs that it spends, in one database transaction; and prices a batch's transactions. What
 // happens to a batch afterwards is in progress.ts.
 import { finalDepth } from '../../core/confirmations.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { minus, sum } from '../../core/money.ts';
-import { completed, type Selection, type SelectionWanted, selectCoins } from '../../core/payouts/coin-selection.ts';
+import { completed, type Selection, type SelectionWanted, selectOutputs } from '../../core/payouts/coin-selection.ts';
 import { boundedRate, inputKind, shares } from '../../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
@@ -13,13 +13,13 @@ import { openBreakers } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import {
   insertBatch,
-  lockCoins,
+  lockOutputs,
   lockQueued,
-  nextOwnIndex,
   type QueuedPayout,
-  type SpendableCoin,
-  spendableCoins,
+  type SpendableOutput,
+  spendableOutputs,
 } from '../../store/payouts/batches.ts';
+import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from './operator-holds.ts';
@@ -28,22 +28,22 @@ import { holdForOperator } from './operator-holds.ts';
 export const MOST_PAYEES = 200;
 /** Payouts that are looked at for one batch: those that cannot be paid now do not hide the ones behind. */
 const MOST_QUEUED = 1_000;
-/** Coins that are looked at for one batch. */
-const MOST_COINS = 400;
+/** Outputs that are looked at for one batch. */
+const MOST_OUTPUTS = 400;
 
 export type Formed = (
   | { readonly outcome: 'formed'; readonly batchId: string }
   /** Nothing waits, or payouts are stopped. */
   | { readonly outcome: 'nothing' }
-  /** They wait for coins at final depth, or for a lower fee. */
+  /** They wait for outputs at final depth, or for a lower fee. */
   | { readonly outcome: 'no_liquidity' | 'fee_too_high' | 'no_key' }
 ) & {
-  /** Payouts that wait for the operator from now on, because they need too many coins. */
+  /** Payouts that wait for the operator from now on, because they need too many outputs. */
   readonly tooLarge?: readonly string[];
 };
 
 /**
- * Puts queued payouts of a currency into a batch and reserves its coins. From here on its payouts are committed: nothing is reserved for a
+ * Puts queued payouts of a currency into a batch and reserves its outputs. From here on its payouts are committed: nothing is reserved for a
  * merchant that owes something, and a receivable that comes later no longer stops them.
  * @param estimate minor units per 1,000 virtual bytes
  * @param most payees at most: fewer after a refusal, to find the payout that is refused
@@ -55,13 +55,13 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
   const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
   return ctx.db.transaction(async (sql): Promise<Formed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
-    await lockCoins(sql, currency);
+    await lockOutputs(sql, currency);
     const all = await lockQueued(sql, currency, MOST_QUEUED);
     if (all.length === 0) return { outcome: 'nothing' };
     const ratePerKvb = boundedRate(currency, estimate);
-    const choosing = { currency, coins: await ownCoins(ctx, sql, key), ratePerKvb, most };
+    const choosing = { currency, outputs: await ownOutputs(ctx, sql, key), ratePerKvb, most };
     const tooLarge = needTooMany(choosing, all);
-    for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, currency, why: TOO_MANY_COINS });
+    for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, currency, why: TOO_MANY_OUTPUTS });
     const told = tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) };
     const queued = all.filter((payout) => !tooLarge.includes(payout));
     if (queued.length === 0) return { outcome: 'nothing', ...told };
@@ -74,7 +74,7 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
       feeRate: ratePerKvb,
       accountId: key.id,
       change,
-      inputs: chosen.selection.inputs as readonly SpendableCoin[],
+      inputs: chosen.selection.inputs as readonly SpendableOutput[],
       payoutIds: chosen.payouts.map((payout) => payout.id),
       atMs: nowMs,
     });
@@ -82,14 +82,14 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
   });
 }
 
-export const TOO_MANY_COINS = 'it needs more coins than one transaction may spend';
+export const TOO_MANY_OUTPUTS = 'it needs more outputs than one transaction may spend';
 
 /** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
 export const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string | null>> = {
   formed: null,
   nothing: null,
   no_fee: 'no node has told what a transaction costs',
-  no_liquidity: 'our coins at final depth do not suffice',
+  no_liquidity: 'our outputs at final depth do not suffice',
   fee_too_high: "today's network fee is above what is held for them",
   no_key: 'the signer has no key in use for this currency',
 };
@@ -99,23 +99,23 @@ async function changeAddress(ctx: Context, sql: Sql, key: StoredKey): Promise<{ 
   return { index, script: ctx.ports.addresses.ownOf(key.currency, key.xpub).derive(index).script };
 }
 
-/** The coins that may be spent now. */
-async function ownCoins(ctx: Context, sql: Sql, key: StoredKey): Promise<readonly SpendableCoin[]> {
-  const found = await spendableCoins(sql, key.currency, {
+/** The outputs that may be spent now. */
+async function ownOutputs(ctx: Context, sql: Sql, key: StoredKey): Promise<readonly SpendableOutput[]> {
+  const found = await spendableOutputs(sql, key.currency, {
     finalDepth: finalDepth(key.currency).depth,
     maturity: utxoRow(key.currency).utxo.coinbaseMaturity,
-    limit: MOST_COINS,
+    limit: MOST_OUTPUTS,
   });
   return found.filter(ownership(ctx, key));
 }
 
-/** Whether a coin's key really is in this account: an address may have been given out with another key. */
+/** Whether an output's key really is in this account: an address may have been given out with another key. */
 export function ownership(
   ctx: Context,
   { currency, xpub }: StoredKey,
-): (coin: Pick<SpendableCoin, 'script' | 'chain' | 'index'>) => boolean {
+): (output: Pick<SpendableOutput, 'script' | 'chain' | 'index'>) => boolean {
   const derivers = [ctx.ports.addresses.of(currency, xpub), ctx.ports.addresses.ownOf(currency, xpub)] as const;
-  return (coin) => coin.script.equals(derivers[coin.chain].derive(coin.index).script);
+  return (output) => output.script.equals(derivers[output.chain].derive(output.index).script);
 }
 
 type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: Selection };
@@ -123,7 +123,7 @@ type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: S
 type NotChosen = 'no_liquidity' | 'fee_too_high';
 type Choosing = {
   readonly currency: UtxoCode;
-  readonly coins: readonly SpendableCoin[];
+  readonly outputs: readonly SpendableOutput[];
   readonly ratePerKvb: bigint;
   /** Payees at most. */
   readonly most: number;
@@ -143,7 +143,7 @@ function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[]): Chose
 }
 
 /**
- * As many of the oldest as our coins can pay, without those whose share of the fee would be above what they can carry. Who cannot be paid even
+ * As many of the oldest as our outputs can pay, without those whose share of the fee would be above what they can carry. Who cannot be paid even
  * alone does not stop those behind.
  */
 function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
@@ -164,9 +164,9 @@ function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen 
 }
 
 /** These in one transaction, without those whose share of its fee would be above what they can carry. */
-function together({ currency, coins, ratePerKvb }: Choosing, wanted: readonly QueuedPayout[]): Chosen | NotChosen {
+function together({ currency, outputs, ratePerKvb }: Choosing, wanted: readonly QueuedPayout[]): Chosen | NotChosen {
   for (let payouts = wanted; payouts.length > 0; ) {
-    const selection = selectCoins(coins, wantedFor(currency, payouts, ratePerKvb));
+    const selection = selectOutputs(outputs, wantedFor(currency, payouts, ratePerKvb));
     if (selection === null) return 'no_liquidity';
     const parts = shares(selection.fee, payouts.length);
     const able = payouts.filter((payout, at) => (parts[at] as bigint) <= payout.feeMax);
@@ -176,16 +176,16 @@ function together({ currency, coins, ratePerKvb }: Choosing, wanted: readonly Qu
   return 'fee_too_high';
 }
 
-/** Those that need more coins than a transaction may spend: more than the largest make together. */
-function needTooMany({ currency, coins }: Choosing, queued: readonly QueuedPayout[]): readonly QueuedPayout[] {
+/** Those that need more outputs than a transaction may spend: more than the largest make together. */
+function needTooMany({ currency, outputs }: Choosing, queued: readonly QueuedPayout[]): readonly QueuedPayout[] {
   const most = mostInputs(currency);
-  if (coins.length <= most) return [];
-  const largest = coins.toSorted((a, b) => (a.amount > b.amount ? -1 : 1)).slice(0, most);
-  const together = sum(largest.map((coin) => coin.amount));
+  if (outputs.length <= most) return [];
+  const largest = outputs.toSorted((a, b) => (a.amount > b.amount ? -1 : 1)).slice(0, most);
+  const together = sum(largest.map((output) => output.amount));
   return queued.filter((payout) => payout.amount > together);
 }
 
-/** Coins are gathered while fees are so many times the lowest at most. */
+/** Outputs are gathered while fees are so many times the lowest at most. */
 const CHEAP_TIMES = 5n;
 const MOST_INPUTS = 200;
 /** Where the signer must be shown every transaction that made an input, of up to 100,000 bytes each. */

@@ -79,7 +79,7 @@ export async function reconsiderPayout(ctx: Context, payoutId: string): Promise<
 /** The same for a payout that the caller has locked. */
 export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow): Promise<boolean> {
   if (payout.step !== 'held' && payout.step !== 'queued') return false;
-  // the judge of its transaction says when the coins of a reimbursement are final
+  // the judge of its transaction says when the payments of a reimbursement are final
   if (payout.reimburses !== null && payout.heldReason === 'not_final') return false;
   const { merchantId } = payout;
   const currency = paidFrom(payout);

@@ -27,7 +27,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
 /**
- * P4: stores a signed transaction, and books what it takes from our coins, before it is sent. Refused (false) when another worker has leased
+ * P4: stores a signed transaction, and books what it takes from our outputs, before it is sent. Refused (false) when another worker has leased
  * the batch since, or the transaction is stored already.
  */
 export function storeSigned(
@@ -177,7 +177,7 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
   });
 }
 
-/** Coins of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
+/** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
 async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch): Promise<void> {
   const foreign = batch.inputs.filter((input) => input.spentBy !== null);
   if (foreign.length === 0 || batch.state === 'dead') return;

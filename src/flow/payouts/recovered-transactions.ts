@@ -10,12 +10,13 @@ import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
-import { giveUpBatch, insertBatch, lockCoins, nextOwnIndex, type SpendableCoin } from '../../store/payouts/batches.ts';
+import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
+import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import {
-  forgottenCoins,
+  forgottenOutputs,
   knownOwnScripts,
   paysPayout,
   resolveMovement,
@@ -24,7 +25,7 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { addAttempt } from './progress.ts';
-import { bookWithoutCoins, differenceEntry, whyNotUnknown } from './unknown-coins.ts';
+import { bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 
 export type Recovery = {
   readonly currency: UtxoCode;
@@ -49,28 +50,30 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
   return ctx.db.transaction(async (sql) => {
     const refused = (what: string) => new Refusal('not_resolvable', { message: `Transaction ${facts.txid} ${what}.` });
     if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
-    await lockCoins(sql, currency);
+    await lockOutputs(sql, currency);
     if (!(await isInChain(sql, currency, block))) throw refused('is in no block that was read; wait for one');
     const key = await spendingKey(sql, currency);
     if (key === null) throw refused(`cannot be booked: the signer has no key in use for ${currency}`);
-    const coins = await forgottenCoins(sql, currency, facts.inputs);
-    const unknown = facts.inputs.filter(({ txid, vout }) => !coins.some((coin) => coin.txid === txid && coin.vout === vout));
+    const outputs = await forgottenOutputs(sql, currency, facts.inputs);
+    const unknown = facts.inputs.filter(
+      ({ txid, vout }) => !outputs.some((output) => output.txid === txid && output.vout === vout),
+    );
     const spending = { currency, txid: facts.txid, acceptsLoss: recovery.acceptsLoss };
     const why = await whyNotUnknown(sql, spending, unknown);
     if (why !== null) throw refused(why);
 
-    const signed = await batchOf(sql, coins);
-    if (signed === 'several') throw refused('spends coins of several batches');
-    const plan = await divide(ctx, sql, { recovery, key, coins, signed, hasUnknown: unknown.length > 0 });
+    const signed = await batchOf(sql, outputs);
+    if (signed === 'several') throw refused('spends outputs of several batches');
+    const plan = await divide(ctx, sql, { recovery, key, outputs, signed, hasUnknown: unknown.length > 0 });
     const foreign = `${formatAmount(plan.lost, currency)} ${currency}`;
     if (plan.lost > 0n && !recovery.acceptsLoss)
       throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
-    let as = 'without coins of ours';
-    if (coins.length === 0) {
-      await bookWithoutCoins(ctx, sql, { ...spending, ...plan, accountId: key.id });
+    let as = 'without outputs of ours';
+    if (outputs.length === 0) {
+      await bookWithoutOutputs(ctx, sql, { ...spending, ...plan, accountId: key.id });
       await recordOutgoing(sql, currency, block, [{ ...facts, spends: [] }], new Set());
     } else {
-      const batch = signed ?? (await newBatch(ctx, sql, { key, coins, plan, currency }));
+      const batch = signed ?? (await newBatch(ctx, sql, { key, outputs, plan, currency }));
       if (plan.payouts.length < batch.payouts.length) throw refused(`does not pay every payout of batch ${batch.id}`);
       await book(ctx, sql, { recovery, batch, plan });
       as = `as batch ${batch.id}`;
@@ -83,11 +86,11 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
   });
 }
 
-type Coin = SpendableCoin & { readonly batchId: string | null };
+type SpentOutput = SpendableOutput & { readonly batchId: string | null };
 
 /** The batch with signatures whose inputs it spends; null = none. Reservations without one are given up: their transaction cannot be mined. */
-async function batchOf(sql: Sql, coins: readonly Coin[]): Promise<Batch | null | 'several'> {
-  const ids = [...new Set(coins.map(({ batchId }) => batchId))].filter((id) => id !== null);
+async function batchOf(sql: Sql, outputs: readonly SpentOutput[]): Promise<Batch | null | 'several'> {
+  const ids = [...new Set(outputs.map(({ batchId }) => batchId))].filter((id) => id !== null);
   const signed: Batch[] = [];
   for (const id of ids.sort()) {
     const batch = (await readBatch(sql, id, { lock: true })) as Batch;
@@ -97,13 +100,13 @@ async function batchOf(sql: Sql, coins: readonly Coin[]): Promise<Batch | null |
   if (signed.length > 1) return 'several';
   const [only] = signed;
   if (only === undefined) return null;
-  return coins.every(({ batchId }) => batchId === only.id) ? only : 'several';
+  return outputs.every(({ batchId }) => batchId === only.id) ? only : 'several';
 }
 
 type Plan = {
   readonly payouts: readonly PayoutRow[];
   readonly change: { readonly vout: number; readonly index: number; readonly amount: bigint; readonly script: string } | null;
-  /** Less than zero where coins that this database does not know have paid for some of it. */
+  /** Less than zero where outputs that this database does not know have paid for some of it. */
   readonly lost: bigint;
   /** What the payouts pay of the network fee: never more than is held for them; the rest is lost. */
   readonly fee: bigint;
@@ -112,14 +115,14 @@ type Plan = {
 type Dividing = {
   readonly recovery: Recovery;
   readonly key: StoredKey;
-  readonly coins: readonly Coin[];
+  readonly outputs: readonly SpentOutput[];
   readonly signed: Batch | null;
-  /** It spends coins besides, of which this database knows nothing. */
+  /** It spends outputs besides, of which this database knows nothing. */
   readonly hasUnknown: boolean;
 };
 
 /** Which output is whose. */
-async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed, hasUnknown }: Dividing): Promise<Plan> {
+async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, hasUnknown }: Dividing): Promise<Plan> {
   const { currency, facts } = recovery;
   const asked =
     signed === null
@@ -147,7 +150,7 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, coins, signed, ha
   const change = await changeOf(ctx, sql, key, [...left]);
   if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
   const foreign = sum([...left].map((output) => output.amountMinor));
-  const spent = sum(coins.map(({ amount }) => amount));
+  const spent = sum(outputs.map(({ amount }) => amount));
   // nobody knows what the others held, and so what the fee was
   if (hasUnknown) {
     const explained = plus(sum(payouts.map(({ amount }) => amount)), change?.amount ?? 0n);
@@ -188,9 +191,14 @@ async function changeOf(ctx: Context, sql: Sql, key: StoredKey, outputs: readonl
   return null;
 }
 
-type Making = { readonly key: StoredKey; readonly coins: readonly Coin[]; readonly plan: Plan; readonly currency: UtxoCode };
+type Making = {
+  readonly key: StoredKey;
+  readonly outputs: readonly SpentOutput[];
+  readonly plan: Plan;
+  readonly currency: UtxoCode;
+};
 
-async function newBatch(ctx: Context, sql: Sql, { key, coins, plan, currency }: Making): Promise<Batch> {
+async function newBatch(ctx: Context, sql: Sql, { key, outputs, plan, currency }: Making): Promise<Batch> {
   const atMs = ctx.ports.clock.now();
   const id = sortableId('batch_', atMs, ctx.ports.rng.bytes(10));
   const pending = plan.payouts.filter((payout) => payout.status === 'pending');
@@ -205,7 +213,7 @@ async function newBatch(ctx: Context, sql: Sql, { key, coins, plan, currency }: 
     feeRate: 1_000n,
     accountId: key.id,
     change: plan.change === null ? null : { index: plan.change.index, script: Buffer.from(plan.change.script, 'hex') },
-    inputs: coins,
+    inputs: outputs,
     payoutIds: plan.payouts.map((payout) => payout.id),
     atMs,
   });

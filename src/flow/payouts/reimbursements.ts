@@ -1,4 +1,4 @@
-// Reimbursements: coins of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
+// Reimbursements: payments of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
 // transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
 import { type CurrencyCode, type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
@@ -46,7 +46,7 @@ export async function reimburseTransaction(
   const owner = await ctx.batches.check(transactionId);
   if (owner === null || (request.merchantId !== null && owner.merchantId !== request.merchantId))
     throw new Refusal('transaction_not_found', { param: 'transaction_id' });
-  const currency = coinOf(request.currency ?? owner.currency);
+  const currency = utxoCodeOf(request.currency ?? owner.currency);
   const script = await scriptOf(ctx, currency, destination);
   const guards = await getPayoutGuards(ctx, owner);
   refuseUnlisted(guards.allowed, destination);
@@ -97,7 +97,7 @@ export async function reimburseTransaction(
   return { transactionId: after.id, status: after.status };
 }
 
-function coinOf(currency: CurrencyCode): UtxoCode {
+function utxoCodeOf(currency: CurrencyCode): UtxoCode {
   const found = WATCHED_CODES.find((code) => code === currency);
   if (found !== undefined) return found;
   throw new Refusal('not_resolvable', { message: `Nothing of this transaction is here in ${currency}.` });
@@ -111,7 +111,7 @@ async function scriptOf(ctx: Context, currency: UtxoCode, destination: string): 
   const script = ctx.ports.destinations.outputScript(currency, destination);
   const owner = await readScriptOwner(ctx.db, script);
   if (owner.isOurOwn || owner.merchantId !== null)
-    throw refused('destination is an address of this server: coins go back to a customer.');
+    throw refused('destination is an address of this server: a reimbursement goes back to a customer.');
   return script;
 }
 
@@ -146,7 +146,7 @@ function signed(
   );
 }
 
-/** The latest reimbursement of a transaction. Amounts in minor units of `currency`; `amount` and `fee` are the coins that were taken. */
+/** The latest reimbursement of a transaction. Amounts in minor units of `currency`; `amount` and `fee` are what was taken. */
 export type RefundShown = {
   readonly currency: UtxoCode;
   readonly status: 'pending' | 'completed' | 'failed';

@@ -95,7 +95,7 @@ function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint):
 
 function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
   if (booked !== null) return giveBackEntries(payout, booked, owed);
-  // the judge of its transaction says where the coins of a reimbursement belong
+  // the judge of its transaction says where the payments of a reimbursement belong
   return payout.reimburses === null ? [releaseEntry(payout, owed)] : [];
 }
 

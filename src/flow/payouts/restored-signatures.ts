@@ -9,7 +9,7 @@ import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
-import { batchesOfCoins, freeInputs, giveUpBatch, insertBatch, lockCoins } from '../../store/payouts/batches.ts';
+import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
 import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payouts.ts';
 import { recordMovements } from '../../store/payouts/unknown-movements.ts';
@@ -30,7 +30,7 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
   if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
   return ctx.db.transaction(async (sql): Promise<Restored> => {
     if (await isStored(sql, currency, signed.txid)) return 'known';
-    await lockCoins(sql, currency);
+    await lockOutputs(sql, currency);
     const payouts = await lockPayouts(
       sql,
       request.outputs.map((output) => output.payoutId),
@@ -125,13 +125,13 @@ async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts, k
 type Places = { readonly payouts: readonly PayoutRow[]; readonly inputs: SignedTransaction['request']['inputs'] };
 
 /**
- * Other batches of the copy that have these payouts or coins: one without a signature was given up since, or the signer would not have signed;
- * one with a signature was dead by then, and its coins free again.
+ * Other batches of the copy that have these payouts or outputs: one without a signature was given up since, or the signer would not have signed;
+ * one with a signature was dead by then, and its outputs free again.
  */
 async function freePlaces(sql: Sql, currency: UtxoCode, { payouts, inputs }: Places): Promise<void> {
   const ids = new Set([
     ...payouts.map(({ batchId }) => batchId).filter((id) => id !== null),
-    ...(await batchesOfCoins(sql, currency, inputs)),
+    ...(await batchesOfOutputs(sql, currency, inputs)),
   ]);
   for (const id of [...ids].sort()) {
     const batch = await readBatch(sql, id, { lock: true });

@@ -59,9 +59,9 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
 }
 
 /** The currency of a payment method that has a node here: no worker watches a chain without one, whatever was recorded about it before. */
-function watched({ coins }: Context, method: PaymentMethod): UtxoCode {
+function watched({ currencies }: Context, method: PaymentMethod): UtxoCode {
   if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
-  if (!isWatched(method) || !coins.includes(method))
+  if (!isWatched(method) || !currencies.includes(method))
     throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
   return method;
 }

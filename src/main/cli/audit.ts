@@ -7,7 +7,7 @@ import { formatAmount } from '../../core/money.ts';
 import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../flow/audit.ts';
 import type { Context } from '../../flow/context.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-coins.ts';
+import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-payments.ts';
 import { LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
@@ -88,8 +88,8 @@ async function accept(ctx: Context, outpoint: string): Promise<void> {
 async function audit(ctx: Context, options: Options): Promise<Audited> {
   const searched = await searchOldAddresses(ctx);
   if (options.full === true) {
-    const coins = options.currency === undefined ? WATCHED_CODES : [options.currency];
-    for (const currency of coins) await readAgain(ctx, currency, options.json === true);
+    const currencies = options.currency === undefined ? WATCHED_CODES : [options.currency];
+    for (const currency of currencies) await readAgain(ctx, currency, options.json === true);
   }
   const report = await runAudit(ctx);
   await tripIfRed(ctx, report);

@@ -6,10 +6,10 @@ import type { Context } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { reconsider } from '../../flow/transactions/life.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS } from '../../store/chain/node-conditions.ts';
-import { describeUnprotected, readUnprotected, type UnprotectedCoin } from '../../store/chain/unprotected-coins.ts';
+import { describeUnprotected, readUnprotected, type UnprotectedPayment } from '../../store/chain/unprotected-payments.ts';
 import { beginAgain } from '../../worker/rescan/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan/rescan-all.ts';
-import { configuredCoins } from '../config/nodes.ts';
+import { configuredCurrencies } from '../config/nodes.ts';
 import { breakerLine, breakerValue } from './audit.ts';
 import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './output.ts';
 import { priceLines, pricesValue, sourceValue } from './prices.ts';
@@ -83,10 +83,10 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
 async function showChains({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
   const { chains, abandoned, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
     async (ctx, config) => {
-      const coins = configuredCoins(config).filter((code) => currency === undefined || code === currency);
+      const currencies = configuredCurrencies(config).filter((code) => currency === undefined || code === currency);
       return {
-        ...(await readReadiness(ctx, coins)),
-        configured: coins,
+        ...(await readReadiness(ctx, currencies)),
+        configured: currencies,
         unprotected: await readUnprotected(ctx.db, UNPROTECTED_SHOWN),
         nowMs: ctx.ports.clock.now(),
       };
@@ -115,7 +115,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
     ...unprotected.map(describeUnprotected),
     ...problems.map((problem) => `${verdict(false, 'problem')}  ${problem}`),
   ]);
-  // a coin that was given up, with nothing open, is no trouble
+  // a currency that was given up, with nothing open, is no trouble
   const due = seen.filter((chain) => configured.includes(chain.currency));
   const well =
     abandoned.length === 0 &&
@@ -148,7 +148,7 @@ function remarks({ reason, contested, others }: ChainStatus): string {
   return [contested, reason, ...others].filter((one) => one !== null).join('; ');
 }
 
-function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedCoin): object {
+function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedPayment): object {
   return {
     currency,
     outpoint,

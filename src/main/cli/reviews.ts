@@ -41,7 +41,7 @@ export function addReviewCommands(bursar: Command): void {
   leaf(review, 'reimburse <transaction_id>', 'Sends what came in back to the customer, less the network fee.')
     .requiredOption('--destination <address>', "the customer's address")
     .addOption(new Option('--part <part>', 'only what is in suspense, the status stays').choices(['excess']))
-    .option('--currency <code>', "the coin that goes back, if not the transaction's", watchedCode)
+    .option('--currency <code>', "the currency that goes back, if not the transaction's", watchedCode)
     .action(reimburse);
 }
 
@@ -66,7 +66,7 @@ async function reimburse(transactionId: string, options: ReimburseOptions): Prom
     return reimburseTransaction({ ...ctx, ports: { ...ctx.ports, intentKey } }, request);
   });
   print(options.json, { transaction_id: transactionId, status }, [
-    `The reimbursement of ${transactionId} is taken; it leaves when its coins are final. The transaction is ${status} until then.`,
+    `The reimbursement of ${transactionId} is taken; it leaves when its payments are final. The transaction is ${status} until then.`,
   ]);
 }
 

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
 import { reconsiderLarge } from '../../flow/transactions/life.ts';
 import {
-  type FoundEarlyCoin,
+  type FoundEarlyPayment,
   type FoundTransaction,
   findTransactions,
   readFoundTransaction,
@@ -86,14 +86,14 @@ function onTheWire(one: FoundTransaction): unknown {
       suspense: formatAmount(payment.inSuspense, payment.currency),
       replaced_by: payment.conflictTxid,
     })),
-    early_coins: one.earlyCoins.map((coin) => ({
-      currency: coin.currency,
-      txid: coin.txid,
-      vout: coin.vout,
-      amount: formatAmount(coin.amount, coin.currency),
-      height: coin.height,
-      noted_at: coin.notedAt.toISOString(),
-      state: coin.state,
+    early_coins: one.earlyPayments.map((payment) => ({
+      currency: payment.currency,
+      txid: payment.txid,
+      vout: payment.vout,
+      amount: formatAmount(payment.amount, payment.currency),
+      height: payment.height,
+      noted_at: payment.notedAt.toISOString(),
+      state: payment.state,
     })),
     entries: one.entries.map((entry) => ({
       entry_id: String(entry.entryId),
@@ -150,12 +150,12 @@ function linesOf(one: FoundTransaction): string[] {
     ...(payments.length === 0
       ? ['No payment was seen.']
       : table(['payment', 'amount', 'state', 'confirmations', 'lock', 'available', 'suspense', 'seen'], payments)),
-    ...one.earlyCoins.map(earlyLine),
+    ...one.earlyPayments.map(earlyLine),
     ...(entries.length === 0 ? [] : ['', ...table(['entry', 'kind', 'account', 'debit +, credit -', 'when'], entries)]),
   ];
 }
 
-function earlyLine({ txid, vout, amount, currency, height, notedAt, state }: FoundEarlyCoin): string {
+function earlyLine({ txid, vout, amount, currency, height, notedAt, state }: FoundEarlyPayment): string {
   const place = height === null ? 'in the mempool' : `in block ${height}`;
   const what = `${txid}:${vout}, ${formatAmount(amount, currency)} ${currency}, found ${place} at ${notedAt.toISOString()}: it was there before this transaction was made`;
   if (state === 'accepted') return `Accepted as a payment by an operator: ${what}.`;

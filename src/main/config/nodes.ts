@@ -13,6 +13,6 @@ export function configuredNodes(config: Config): ReadonlyMap<UtxoCode, readonly 
 }
 
 /** The currencies that have a node. */
-export function configuredCoins(config: Config): readonly UtxoCode[] {
+export function configuredCurrencies(config: Config): readonly UtxoCode[] {
   return config.network === 'sandbox' ? WATCHED_CODES : [...configuredNodes(config).keys()];
 }

@@ -98,13 +98,13 @@ function probeOf(what: string, condition: NodeCondition, { network }: Config): P
 
 async function probeRates(config: Config): Promise<readonly Probe[]> {
   if (config.network === 'sandbox') return [];
-  const coins = [...configuredNodes(config).keys()];
+  const currencies = [...configuredNodes(config).keys()];
   return Promise.all(
     pricing(config, systemClock, null).map(async (feed) => {
       const what = `price source ${feed.source}`;
       try {
         const samples = await feed.read();
-        const missing = coins.filter((code) => !samples.some(({ currency }) => currency === code));
+        const missing = currencies.filter((code) => !samples.some(({ currency }) => currency === code));
         const said = samples.map(({ currency, bid }) => `${currency} ${formatRate(bid)}`).join(', ');
         return samples.length === 0
           ? wrong(what, 'it answers without a usable price')

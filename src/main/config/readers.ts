@@ -142,10 +142,10 @@ export const fixedRates: Reader<FixedRates> = (value) => {
   return Object.fromEntries(prices);
 };
 
-/** `BTC:payout=1,hour=5,day=20;LTC:day=100`, in whole coins; the result is in minor units. */
+/** `BTC:payout=1,hour=5,day=20;LTC:day=100`, in whole units of the currency; the result is in minor units. */
 export const signerLimits: Reader<SignerLimits> = (value) => {
   const accepted = new Error(
-    `limits such as BTC:payout=1,hour=5,day=20 in coins, separated by semicolons: each of ${WATCHED_CODES.join(', ')} at most once, with payout, hour or day`,
+    `limits such as BTC:payout=1,hour=5,day=20 in whole units of the currency, separated by semicolons: each of ${WATCHED_CODES.join(', ')} at most once, with payout, hour or day`,
   );
   const limits: [UtxoCode, Limit][] = value.split(';').map((part) => {
     const [name = '', list = '', ...rest] = part.trim().split(':');

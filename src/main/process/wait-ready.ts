@@ -2,7 +2,7 @@
 // is not printed while nothing can be received, or while a node is on another network: both are configuration errors that would lose
 // payments.
 import { setTimeout as delay } from 'node:timers/promises';
-import { configuredCoins } from '../config/nodes.ts';
+import { configuredCurrencies } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { httpGet } from './http-get.ts';
 import { StartRefused } from './start-refused.ts';
@@ -83,7 +83,7 @@ const wanted = ({ error, message }: Answer): string => (error === 'currency_unav
  */
 function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): string {
   const { network } = waiting.config;
-  const foreign = configuredCoins(waiting.config).flatMap((code) => {
+  const foreign = configuredCurrencies(waiting.config).flatMap((code) => {
     const chain = answer.currencies?.[code];
     return network === 'mainnet' && chain?.state === 'wrong_network' ? [`${code}: ${chain.reason}`] : [];
   });
@@ -94,5 +94,5 @@ function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): strin
 
 /** The currencies whose nodes were not looked at since the start. */
 function unseen(answer: Answer, { config, sinceMs }: Waiting): readonly string[] {
-  return configuredCoins(config).filter((code) => !(Date.parse(answer.currencies?.[code]?.checked_at ?? '') >= sinceMs));
+  return configuredCurrencies(config).filter((code) => !(Date.parse(answer.currencies?.[code]?.checked_at ?? '') >= sinceMs));
 }

@@ -1,18 +1,18 @@
-// The capital of the service in the sandbox: coins of its own on every chain and dollars in the bank, so that no payout waits for liquidity. Paid once, when the
+// The capital of the service in the sandbox: outputs of its own on every chain and dollars in the bank, so that no payout waits for liquidity. Paid once, when the
 // signer's keys are there and the worker watches the chain, and mined to final depth at once.
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
-import { newOwnAddresses } from '../../flow/payouts/own-coins.ts';
+import { newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { readOwnScripts } from '../../store/payouts/batches.ts';
+import { readOwnScripts } from '../../store/payouts/own-outputs.ts';
 
-const COINS = 20;
-const WHOLE_COINS_EACH = 5n;
+const OUTPUTS = 20;
+const WHOLE_EACH = 5n;
 const CENTS_IN_BANK = 10_000_000_00n;
 const LOOK_EVERY_MS = 100;
 
@@ -50,11 +50,11 @@ async function fundBank(ctx: Context): Promise<void> {
 
 async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise<boolean> {
   if ((await readCursor(ctx.db, currency)) === null) return false;
-  const before = await readOwnScripts(ctx.db, currency, COINS);
+  const before = await readOwnScripts(ctx.db, currency, OUTPUTS);
   const scripts =
-    before.length > 0 ? before : (await newOwnAddresses(ctx, currency, COINS))?.map(({ script }) => Buffer.from(script));
+    before.length > 0 ? before : (await newOwnAddresses(ctx, currency, OUTPUTS))?.map(({ script }) => Buffer.from(script));
   if (scripts === undefined) return false;
-  const minor = WHOLE_COINS_EACH * 10n ** BigInt(CURRENCIES[currency].decimals);
+  const minor = WHOLE_EACH * 10n ** BigInt(CURRENCIES[currency].decimals);
   sandbox.giveCapital(
     currency,
     scripts.map((script) => ({ script, minor })),

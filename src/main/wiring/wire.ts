@@ -16,7 +16,7 @@ import { createSealing, unsealed } from '../../outside/sealing.ts';
 import { createAddressDerivers } from '../../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../../store/chain/range-requests.ts';
 import { connect, type Database } from '../../store/postgres/connect.ts';
-import { configuredCoins } from '../config/nodes.ts';
+import { configuredCurrencies } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { clockFile } from '../sandbox/sandbox-paths.ts';
 
@@ -99,7 +99,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     db,
     ports,
     network: config.network,
-    coins: configuredCoins(config),
+    currencies: configuredCurrencies(config),
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,

@@ -42,9 +42,9 @@ async function secondAddress(
 ): Promise<Omit<DerivedAddress, 'index'>> {
   const { addressKind, address } = utxoRow(currency).utxo;
   const { bech32, cashaddr, ...bytes } = address[chainNetwork(network)];
-  const coin = { bech32: bech32 ?? 'none', ...bytes };
+  const parameters = { bech32: bech32 ?? 'none', ...bytes };
   const { p2pkh, p2wpkh } = await import('@scure/btc-signer');
-  const payment = addressKind === 'p2wpkh' ? p2wpkh(publicKey, coin) : p2pkh(publicKey, coin);
+  const payment = addressKind === 'p2wpkh' ? p2wpkh(publicKey, parameters) : p2pkh(publicKey, parameters);
   if (addressKind !== 'cashaddr-p2pkh') return { address: payment.address ?? '', script: payment.script };
   const { encodeCashAddress } = await import('@bitauth/libauth');
   const prefix = cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';

@@ -113,7 +113,7 @@ function decodeSegwit(currency: UtxoCode, prefix: string, text: string): Decoded
   if (version === 0 && program.length === 32) return { script, kind: 'p2wsh' };
   if (version === 1 && program.length === 32) return { script, kind: 'p2tr' };
   return {
-    problem: `witness version ${version} with ${program.length} bytes has no meaning yet: coins sent there could be lost`,
+    problem: `witness version ${version} with ${program.length} bytes has no meaning yet: what is sent there could be lost`,
   };
 }
 

@@ -72,7 +72,7 @@ function evict(state: ChainState, txid: string): void {
   const dropped = before.map((entry) => entry.transaction).filter((transaction) => !state.mempool.has(transaction.txid));
   for (const transaction of dropped) {
     state.evicted.set(transaction.txid, transaction);
-    for (const input of transaction.inputs) state.faucetCoins.delete(outpointKey(input));
+    for (const input of transaction.inputs) state.faucetOutputs.delete(outpointKey(input));
   }
 }
 

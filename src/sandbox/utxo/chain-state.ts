@@ -41,7 +41,7 @@ export type ChainState = {
   /** Transactions that ever paid a script (hex), except the faucet's and the miner's. */
   readonly byScript: Map<string, Set<string>>;
   /** The outputs that the faucet can spend, oldest first. */
-  readonly faucetCoins: Map<string, bigint>;
+  readonly faucetOutputs: Map<string, bigint>;
   /** Transactions that are in every other mempool but that this node denies (fault `forgets`). */
   readonly denied: Set<string>;
   /** Alive transactions that a quorum has locked (Dash). */
@@ -66,7 +66,7 @@ export function newChain(dialect: Dialect): ChainState {
     spenders: new Map(),
     mempool: new Map(),
     byScript: new Map(),
-    faucetCoins: new Map(),
+    faucetOutputs: new Map(),
     denied: new Set(),
     locked: new Set(),
     evicted: new Map(),
@@ -89,11 +89,11 @@ export function bringToLife(state: ChainState, transaction: Transaction, block: 
   if (!transaction.coinbase) {
     for (const input of transaction.inputs) {
       state.spenders.set(outpointKey(input), transaction.txid);
-      state.faucetCoins.delete(outpointKey(input));
+      state.faucetOutputs.delete(outpointKey(input));
     }
   }
   transaction.outputs.forEach((output, vout) => {
-    if (output.script.equals(faucetScript(state.dialect))) state.faucetCoins.set(`${transaction.txid}:${vout}`, output.minor);
+    if (output.script.equals(faucetScript(state.dialect))) state.faucetOutputs.set(`${transaction.txid}:${vout}`, output.minor);
     else if (!output.script.equals(minerScript(state.dialect)) && output.minor > 0n)
       noteScript(state, output.script.toString('hex'), transaction.txid);
   });
@@ -121,7 +121,7 @@ export function kill(state: ChainState, txid: string): void {
   transaction.outputs.forEach((_, vout) => {
     const spender = state.spenders.get(`${txid}:${vout}`);
     if (spender !== undefined) kill(state, spender);
-    state.faucetCoins.delete(`${txid}:${vout}`);
+    state.faucetOutputs.delete(`${txid}:${vout}`);
   });
   state.alive.delete(txid);
   state.mempool.delete(txid);
@@ -131,7 +131,7 @@ export function kill(state: ChainState, txid: string): void {
   for (const input of transaction.inputs) {
     state.spenders.delete(outpointKey(input));
     const source = state.alive.get(input.txid)?.transaction.outputs[input.vout];
-    if (source?.script.equals(faucetScript(state.dialect))) state.faucetCoins.set(outpointKey(input), source.minor);
+    if (source?.script.equals(faucetScript(state.dialect))) state.faucetOutputs.set(outpointKey(input), source.minor);
   }
 }
 

@@ -12,17 +12,17 @@ const FRAME_VSIZE = 14;
 /** Change below this goes to the miner, as does what the currency's policy calls small. */
 const LEAST_CHANGE = 10_000n;
 
-type Coin = { readonly txid: string; readonly vout: number; readonly minor: bigint };
+type UnspentOutput = { readonly txid: string; readonly vout: number; readonly minor: bigint };
 
 const NO_SCRIPT = Buffer.alloc(0);
-const inputOf = (coin: Coin): Input => ({
-  txid: coin.txid,
-  vout: coin.vout,
+const inputOf = (output: UnspentOutput): Input => ({
+  txid: output.txid,
+  vout: output.vout,
   scriptSig: NO_SCRIPT,
   sequence: RBF_SEQUENCE,
   witness: [],
 });
-const total = (coins: readonly Coin[]): bigint => sum(coins.map((coin) => coin.minor));
+const total = (unspent: readonly UnspentOutput[]): bigint => sum(unspent.map((output) => output.minor));
 
 const leastChange = (state: ChainState): bigint => greatest(LEAST_CHANGE, state.dialect.smallOutputMinor);
 
@@ -51,14 +51,14 @@ function feesLost(state: ChainState, txids: readonly string[]): bigint {
 }
 
 /** The faucet's outputs that may be spent now, confirmed ones first, oldest first. */
-function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<Coin> {
+function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<UnspentOutput> {
   for (const confirmed of [true, false]) {
-    for (const [key, minor] of state.faucetCoins) {
+    for (const [key, minor] of state.faucetOutputs) {
       const [txid = '', vout = ''] = key.split(':');
       const source = state.alive.get(txid);
       if (source === undefined || without.has(txid) || (source.block !== null) !== confirmed) continue;
-      const coin = { txid, vout: Number(vout), minor };
-      if (!source.transaction.coinbase || isMature(state, { ...source.transaction, inputs: [inputOf(coin)] })) yield coin;
+      const output = { txid, vout: Number(vout), minor };
+      if (!source.transaction.coinbase || isMature(state, { ...source.transaction, inputs: [inputOf(output)] })) yield output;
     }
   }
 }
@@ -66,24 +66,29 @@ function* spendable(state: ChainState, without: ReadonlySet<string>): Generator<
 /** Outputs that make up `target`: one that suffices, or as many as it takes; null when the faucet does not have enough. */
 function gather(
   state: ChainState,
-  target: (coins: number) => bigint,
-  first: readonly Coin[],
+  target: (inputs: number) => bigint,
+  first: readonly UnspentOutput[],
   without: ReadonlySet<string>,
-): Coin[] | null {
-  const coins = [...first];
-  for (const coin of spendable(state, without)) {
-    if (coins.length > 0 && total(coins) >= target(coins.length)) return coins;
-    coins.push(coin);
+): UnspentOutput[] | null {
+  const unspent = [...first];
+  for (const output of spendable(state, without)) {
+    if (unspent.length > 0 && total(unspent) >= target(unspent.length)) return unspent;
+    unspent.push(output);
   }
-  return coins.length > 0 && total(coins) >= target(coins.length) ? coins : null;
+  return unspent.length > 0 && total(unspent) >= target(unspent.length) ? unspent : null;
 }
 
-function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly Output[], feeMinor: bigint): Transaction {
+function spendOutputs(
+  state: ChainState,
+  unspent: readonly UnspentOutput[],
+  outputs: readonly Output[],
+  feeMinor: bigint,
+): Transaction {
   const spent = plus(sum(outputs.map((output) => output.minor)), feeMinor);
-  const change = minus(total(coins), spent);
+  const change = minus(total(unspent), spent);
   const parts: Parts = {
     version: state.dialect.transactionVersion,
-    inputs: coins.map(inputOf),
+    inputs: unspent.map(inputOf),
     outputs: change >= leastChange(state) ? [...outputs, { minor: change, script: faucetScript(state.dialect) }] : outputs,
     lockTime: 0,
   };
@@ -91,7 +96,7 @@ function spendCoins(state: ChainState, coins: readonly Coin[], outputs: readonly
     signedByFaucet(
       state.dialect,
       parts,
-      coins.map((coin) => coin.minor),
+      unspent.map((output) => output.minor),
     ),
   );
 }
@@ -101,44 +106,45 @@ export function payment(state: ChainState, outputs: readonly Output[]): Transact
   const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
   const amount = sum(outputs.map((output) => output.minor));
   const fee = (inputs: number) => feeFor(state, inputs, withChange);
-  const coins = gather(state, (inputs) => plus(amount, fee(inputs)), [], new Set());
-  return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
+  const unspent = gather(state, (inputs) => plus(amount, fee(inputs)), [], new Set());
+  return unspent === null ? null : spendOutputs(state, unspent, outputs, fee(unspent.length));
 }
 
 /** The outputs that a transaction spends if all of them are the faucet's; otherwise null. */
-function faucetCoinsOf(state: ChainState, transaction: Transaction): Coin[] | null {
-  const coins: Coin[] = [];
+function faucetOutputsOf(state: ChainState, transaction: Transaction): UnspentOutput[] | null {
+  const unspent: UnspentOutput[] = [];
   for (const input of transaction.inputs) {
     const source = state.alive.get(input.txid)?.transaction.outputs[input.vout];
     if (!source?.script.equals(faucetScript(state.dialect))) return null;
-    coins.push({ txid: input.txid, vout: input.vout, minor: source.minor });
+    unspent.push({ txid: input.txid, vout: input.vout, minor: source.minor });
   }
-  return coins;
+  return unspent;
 }
 
 /** Whether a transaction was paid by the faucet. */
-export const isFromFaucet = (state: ChainState, transaction: Transaction): boolean => faucetCoinsOf(state, transaction) !== null;
+export const isFromFaucet = (state: ChainState, transaction: Transaction): boolean =>
+  faucetOutputsOf(state, transaction) !== null;
 
 /**
  * A transaction that spends the same outputs as `original` and pays `outputs` instead, at a fee with which BIP125 allows the replacement.
  * @returns null when what it spends is not the faucet's, or not enough
  */
 export function replacement(state: ChainState, original: Transaction, outputs: readonly Output[]): Transaction | null {
-  const own = faucetCoinsOf(state, original);
+  const own = faucetOutputsOf(state, original);
   if (own === null) return null;
   const withChange = [...outputs, { minor: 0n, script: faucetScript(state.dialect) }];
   const amount = sum(outputs.map((output) => output.minor));
   const lost = feesLost(state, [original.txid]);
   const fee = (inputs: number) => plus(lost, feeFor(state, inputs, withChange));
-  const coins = gather(state, (inputs) => plus(amount, fee(inputs)), own, withDescendants(state, original.txid));
-  return coins === null ? null : spendCoins(state, coins, outputs, fee(coins.length));
+  const unspent = gather(state, (inputs) => plus(amount, fee(inputs)), own, withDescendants(state, original.txid));
+  return unspent === null ? null : spendOutputs(state, unspent, outputs, fee(unspent.length));
 }
 
 /** A transaction that returns all inputs of `original` to the faucet; null when they are not the faucet's. */
 export function doubleSpend(state: ChainState, original: Transaction): Transaction | null {
-  const own = faucetCoinsOf(state, original);
+  const own = faucetOutputsOf(state, original);
   if (own === null) return null;
   const lost = feesLost(state, [original.txid, ...conflictsOf(state, original)]);
   const fee = plus(lost, feeFor(state, own.length, [{ minor: 0n, script: faucetScript(state.dialect) }]));
-  return spendCoins(state, own, [], fee);
+  return spendOutputs(state, own, [], fee);
 }

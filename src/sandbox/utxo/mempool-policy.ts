@@ -83,11 +83,11 @@ function fees(state: ChainState, transaction: Transaction): RpcError | null {
   const ended = new Set(conflicts.flatMap((txid) => [...withDescendants(state, txid)]));
   if (transaction.inputs.some((input) => ended.has(input.txid))) return rejected('bad-txns-spends-conflicting-tx');
   const lost = sum([...ended].map((txid) => feeOf(state, state.alive.get(txid)?.transaction as Transaction) ?? 0n));
-  const coins = (minor: bigint): string => formatMinor(minor, 8);
+  const whole = (minor: bigint): string => formatMinor(minor, 8);
   const head = `insufficient fee, rejecting replacement ${transaction.txid}`;
-  if (fee < lost) return rejected(`${head}, less fees than conflicting txs; ${coins(fee)} < ${coins(lost)}`);
+  if (fee < lost) return rejected(`${head}, less fees than conflicting txs; ${whole(fee)} < ${whole(lost)}`);
   if (fee < plus(lost, relayFee)) {
-    return rejected(`${head}, not enough additional fees to relay; ${coins(minus(fee, lost))} < ${coins(relayFee)}`);
+    return rejected(`${head}, not enough additional fees to relay; ${whole(minus(fee, lost))} < ${whole(relayFee)}`);
   }
   return null;
 }

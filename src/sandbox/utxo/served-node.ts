@@ -5,7 +5,7 @@ import { openAnnouncer } from './announcer.ts';
 import { type NodeOptions, openSimulatedNode, type SimulatedNode } from './simulated-node.ts';
 
 export type ServedNode = SimulatedNode & {
-  /** `http://bursar:<secret>@127.0.0.1:<port>/node/<coin>` */
+  /** `http://bursar:<secret>@127.0.0.1:<port>/node/<currency>` */
   readonly url: string;
   /** Stops serving and closes the journal. */
   stop(): Promise<void>;

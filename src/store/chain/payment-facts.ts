@@ -11,7 +11,7 @@ export type Sighting = {
   readonly seenAtMs: number;
   /** How far the watcher had read before it saw this one, where that is further than for the others recorded with it. */
   readonly caughtUpAtMs?: number;
-  /** The newest number of the database when it was first seen in a mempool (early-coins.ts), where known. */
+  /** The newest number of the database when it was first seen in a mempool (early-payments.ts), where known. */
   readonly seenOrder?: number | null;
   /** What the node says of its entry into the mempool, where nothing else is known of that. */
   readonly entered?: MempoolEntry | null;

@@ -5,7 +5,7 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CursorMoved } from './blocks.ts';
-import { noteEarly } from './early-coins.ts';
+import { noteEarly } from './early-payments.ts';
 
 export type Reconciled = {
   /** Nothing at or below this block is read. */

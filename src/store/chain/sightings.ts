@@ -5,13 +5,13 @@ import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
-import { noteEarly } from './early-coins.ts';
+import { noteEarly } from './early-payments.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
 import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, malleationKeysOf, type Plan } from './sighting-plan.ts';
 import type { UnminedFacts } from './unmined.ts';
-import { noteUnprotected } from './unprotected-coins.ts';
+import { noteUnprotected } from './unprotected-payments.ts';
 
 /** Records the payments that one block, or the mempool, shows. Returns how many payments changed. */
 export async function recordSightings(

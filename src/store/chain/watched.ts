@@ -71,7 +71,7 @@ export async function packOwnScripts(sql: Sql): Promise<Pack | null> {
 }
 
 /**
- * The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-coins.ts).
+ * The scripts that were written at or after a horizon, the next horizon, and the newest number of the database (early-payments.ts).
  * `relation`: the file of the table, another one once the table was made again from a dump.
  */
 export async function packNewScripts(

@@ -7,7 +7,7 @@ const UNSETTLED = `b.due_at is not distinct from '-infinity'`;
 export const OF_BATCHES: readonly Question[] = [
   {
     id: 'OUT-4',
-    says: 'every batch is in the state that its payouts, its transactions and its coins are in',
+    says: 'every batch is in the state that its payouts, its transactions and its outputs are in',
     text: `select p.id || ' is ' || p.status || ', ' || p.step || ' in ' || coalesce('batch ' || b.id || ', which is ' || b.state, 'no batch') as what
              from payouts p left join outgoing_batches b on b.id = p.batch_id
             where p.script is not null
@@ -50,8 +50,8 @@ export const OF_BATCHES: readonly Question[] = [
   },
   {
     id: 'OUT-6',
-    says: 'a coin is spent exactly when a batch spends it',
-    text: `select 'coin ' || q.txid || ':' || q.vout || case when q.spent then ' is marked as spent, and no batch spends it' else ' is spent by a batch, and not marked' end as what
+    says: 'an output is spent exactly when a batch spends it',
+    text: `select 'output ' || q.txid || ':' || q.vout || case when q.spent then ' is marked as spent, and no batch spends it' else ' is spent by a batch, and not marked' end as what
              from (select currency, txid, vout, spent from payments where spent
                    union all select currency, txid, vout, spent from own_coins where spent
                    union all select p.currency, p.txid, p.vout, p.spent from outgoing_inputs i

@@ -1,9 +1,9 @@
-// The invariants of payouts, of what is on its way out, and of our own coins, as SQL queries: see audit.ts.
+// The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import type { Question } from './audit.ts';
 
 /**
- * Batches of which the chain has shown something that the driver has not booked yet, whether or not a worker has just leased them: their coins
+ * Batches of which the chain has shown something that the driver has not booked yet, whether or not a worker has just leased them: their outputs
  * and entries differ for that moment.
  */
 const UNSETTLED = `select b.currency from outgoing_batches b
@@ -52,18 +52,18 @@ export const OF_PAYOUTS: readonly Question[] = [
              from (select code, amount from ledger.account_balance where kind = 'refund_payable' and amount <> 0) l
              full join (select 'refund_payable:' || reimburses || ':' || currency as code, sum(amount) as amount from payouts
                          where reimburses is not null and (step <> 'ended' or (status = 'failed' and not noted))
-                           -- one whose coins are not booked yet holds nothing
+                           -- one whose outputs are not booked yet holds nothing
                            and exists (select from ledger.entry e where e.key = 'po:' || payouts.id || ':hold') group by 1) r on r.code = l.code
             where coalesce(l.amount, 0) <> coalesce(r.amount, 0)`,
   },
   {
     id: 'INV-7',
-    says: 'what the ledger holds on a chain, or has on its way out, is what our coins there are',
+    says: 'what the ledger holds on a chain, or has on its way out, is what our outputs there are',
     // a transaction in a block that two nodes must hold first (flow/payouts/progress) is not booked yet
     text: `with unbooked as materialized (
              select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
               where b.state = 'signed' and a.height is not null),
-           coins as (
+           outputs as (
              select currency, amount from decided_payments where deposit_key is not null
              union all select currency, amount from own_coins
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
@@ -72,9 +72,9 @@ export const OF_PAYOUTS: readonly Question[] = [
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
               where b.state = 'mined' and p.fee is not null and p.reimburses is null)
-           select coalesce(l.currency, c.currency) || ': ledger ' || coalesce(l.amount, 0) || ', coins ' || coalesce(c.amount, 0) as what
+           select coalesce(l.currency, c.currency) || ': ledger ' || coalesce(l.amount, 0) || ', outputs ' || coalesce(c.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind in ('asset_chain', 'asset_outbound') group by currency) l
-             full join (select currency, sum(amount) as amount from (select * from coins union all select * from late_fee) q group by currency) c
+             full join (select currency, sum(amount) as amount from (select * from outputs union all select * from late_fee) q group by currency) c
                on c.currency = l.currency
             where coalesce(l.amount, 0) <> coalesce(c.amount, 0) and coalesce(l.currency, c.currency) not in (${UNSETTLED})`,
   },
@@ -90,7 +90,7 @@ export const OF_PAYOUTS: readonly Question[] = [
   },
   {
     id: 'INV-11',
-    says: 'all transactions that were signed for a payout are of one batch, and so spend the same coins',
+    says: 'all transactions that were signed for a payout are of one batch, and so spend the same outputs',
     text: `select s.payout_id || ' is in ' || count(distinct a.batch_id) || ' batches' as what
              from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id group by s.payout_id having count(distinct a.batch_id) > 1
            union all
@@ -112,7 +112,7 @@ export const OF_PAYOUTS: readonly Question[] = [
                    and not (p.reimburses is not null and coalesce(e.holds, 0) = 0 and (p.step = 'held' or (p.status = 'failed' and p.batch_id is null))))
                or (p.status = 'completed' and (e.finals <> 1 or e.released <> 0))
                or (p.status = 'failed' and p.reimburses is null and e.released <> 1)
-               -- of lost coins nothing is left to release
+               -- of lost outputs nothing is left to release
                or (p.status = 'failed' and p.reimburses is not null and (e.released - e.returned > 1 or e.finals <> e.returned)) or (p.status in ('pending', 'processing') and (e.finals <> 0 or e.released <> 0))
            union all
            select 'entries of ' || e.payout_id || ' have no payout' from entries e where not exists (select 1 from payouts p where p.id = e.payout_id)`,
@@ -144,7 +144,7 @@ export const OF_PAYOUTS: readonly Question[] = [
   },
   {
     id: 'OUT-3',
-    says: 'every coin of ours that was spent was spent by a transaction that was signed here',
+    says: 'every output of ours that was spent was spent by a transaction that was signed here',
     text: `select currency || ': ' || finding || ' (bursar payout recover)' as what from unknown_movements where resolved_at is null order by id`,
   },
 ];

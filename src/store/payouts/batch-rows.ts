@@ -59,7 +59,7 @@ export type BatchPayout = {
   /** Cents when it was requested; null when no price was known. */
   readonly usdMinor: bigint | null;
   readonly sequence: number;
-  /** The transaction whose coins go back; null for a payout. All of a batch are of one kind. */
+  /** The transaction whose payments go back; null for a payout. All of a batch are of one kind. */
   readonly reimburses: string | null;
 };
 

@@ -1,13 +1,14 @@
-// Batches: which payouts one transaction on a chain pays, and which of our coins it spends. Both are fixed in one database transaction before
+// Batches: which payouts one transaction on a chain pays, and which of our outputs it spends. Both are fixed in one database transaction before
 // anything is signed.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { isDue } from './batch-rows.ts';
 import { wakeDriver } from './outgoing-facts.ts';
+import { insertOwnAddress } from './own-outputs.ts';
 
-/** A coin of ours that may be spent, and where its key is. */
-export type SpendableCoin = {
+/** An output of ours that may be spent, and where its key is. */
+export type SpendableOutput = {
   readonly txid: string;
   readonly vout: number;
   readonly amount: bigint;
@@ -22,7 +23,7 @@ export type QueuedPayout = {
   readonly amount: bigint;
   readonly feeMax: bigint;
   readonly script: Buffer;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
 };
 
@@ -54,21 +55,25 @@ export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): P
   }));
 }
 
-/** Only one worker at a time chooses coins of a currency. Held until the database transaction ends. */
-export async function lockCoins(sql: Sql, currency: UtxoCode): Promise<void> {
-  await sql.query({ name: 'lock_coins', text: `select pg_advisory_xact_lock(hashtext('spend ' || $1))`, values: [currency] });
+/** Only one worker at a time chooses outputs of a currency. Held until the database transaction ends. */
+export async function lockOutputs(sql: Sql, currency: UtxoCode): Promise<void> {
+  await sql.query({ name: 'lock_outputs', text: `select pg_advisory_xact_lock(hashtext('spend ' || $1))`, values: [currency] });
 }
 
 export type SpendableWanted = { readonly finalDepth: number; readonly maturity: number; readonly limit: number };
 
 /**
- * Our coins that no batch spends, in the order of preference: change and capital at final depth, customers' payments at final depth, and at
+ * Our outputs that no batch spends, in the order of preference: change and capital at final depth, customers' payments at final depth, and at
  * last change of ours with a confirmation. Of each the largest: whoever sends dust to our addresses must not hide what can be spent. A payment
  * to the address of another currency is left out: its key is in another account.
  */
-export async function spendableCoins(sql: Sql, currency: UtxoCode, wanted: SpendableWanted): Promise<readonly SpendableCoin[]> {
+export async function spendableOutputs(
+  sql: Sql,
+  currency: UtxoCode,
+  wanted: SpendableWanted,
+): Promise<readonly SpendableOutput[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string; script: Buffer; chain: 0 | 1; index: bigint }>({
-    name: 'spendable_coins',
+    name: 'spendable_outputs',
     text: `with tip as (select height from chain_cursors where currency = $1)
            (select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
               from own_coins c join own_addresses a on a.script = c.script, tip
@@ -97,13 +102,13 @@ export type NewBatch = {
   readonly accountId: bigint;
   /** Null where nothing comes back. */
   readonly change: { readonly index: number; readonly script: Uint8Array } | null;
-  readonly inputs: readonly SpendableCoin[];
+  readonly inputs: readonly SpendableOutput[];
   /** In the order of the outputs. */
   readonly payoutIds: readonly string[];
   readonly atMs: number;
 };
 
-/** Writes a batch with its inputs, and puts its payouts into it. The rows of the payouts and the coins' lock are held. */
+/** Writes a batch with its inputs, and puts its payouts into it. The rows of the payouts and the outputs' lock are held. */
 export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
   await sql.query({
     name: 'insert_batch',
@@ -133,40 +138,14 @@ async function insertInputs(sql: Sql, batch: NewBatch): Promise<void> {
       batch.id,
       batch.currency,
       batch.accountId,
-      inputs.map((coin) => coin.txid),
-      inputs.map((coin) => coin.vout),
-      inputs.map((coin) => coin.amount),
-      inputs.map((coin) => coin.script),
-      inputs.map((coin) => coin.chain),
-      inputs.map((coin) => coin.index),
+      inputs.map((output) => output.txid),
+      inputs.map((output) => output.vout),
+      inputs.map((output) => output.amount),
+      inputs.map((output) => output.script),
+      inputs.map((output) => output.chain),
+      inputs.map((output) => output.index),
     ],
   });
-}
-
-type OwnAddress = { readonly index: number; readonly script: Uint8Array };
-
-/** Records an address of our own before anything is sent to it, so that the watcher looks for it. */
-export async function insertOwnAddress(
-  sql: Sql,
-  accountId: bigint,
-  currency: UtxoCode,
-  { index, script }: OwnAddress,
-): Promise<void> {
-  await sql.query({
-    name: 'insert_own_address',
-    text: `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, $2, $3, $4) on conflict do nothing`,
-    values: [accountId, index, currency, Buffer.from(script)],
-  });
-}
-
-/** The next index of our own addresses of an account. */
-export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number> {
-  const { rows } = await sql.query<{ next: bigint }>({
-    name: 'next_own_index',
-    text: 'select coalesce(max(address_index) + 1, 0) as next from own_addresses where account_xpub_id = $1',
-    values: [accountId],
-  });
-  return Number(rows[0]?.next ?? 0n);
 }
 
 /** When the last batch of a currency was made; null = never. */
@@ -183,7 +162,7 @@ export type PayoutWork = {
   readonly currency: UtxoCode;
   /** Payouts wait for a batch. */
   readonly queued: boolean;
-  /** Coins lie at our own addresses that no entry knows. */
+  /** Outputs lie at our own addresses that no entry knows. */
   readonly unbooked: boolean;
   /** A batch is due, or will be soon: another worker may have died over it. */
   readonly soon: boolean;
@@ -192,7 +171,7 @@ export type PayoutWork = {
 };
 const SOON_MS = 20_000;
 
-/** The currencies of which there is something to do: payouts to batch, batches that are due, coins of our own to book. */
+/** The currencies of which there is something to do: payouts to batch, batches that are due, outputs of our own to book. */
 export async function readWork(sql: Sql, nowMs: number): Promise<readonly PayoutWork[]> {
   const { rows } = await sql.query<PayoutWork>({
     name: 'read_payout_work',
@@ -209,7 +188,7 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
 }
 
 /**
- * Gives a reservation up for which no signature can exist: its payouts are queued again, its coins and the address of its change are free, and
+ * Gives a reservation up for which no signature can exist: its payouts are queued again, its outputs and the address of its change are free, and
  * nothing of it stays. Nothing happens (false) when the lease is another one by now, or when a signed transaction was stored.
  */
 export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Promise<boolean> {
@@ -229,13 +208,13 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
   return rowCount === 1;
 }
 
-/** The batches that spend these coins. */
-export async function batchesOfCoins(sql: Sql, currency: UtxoCode, coins: readonly Outpoint[]): Promise<readonly string[]> {
+/** The batches that spend these outputs. */
+export async function batchesOfOutputs(sql: Sql, currency: UtxoCode, outputs: readonly Outpoint[]): Promise<readonly string[]> {
   const { rows } = await sql.query<{ batch_id: string }>({
-    name: 'batches_of_coins',
+    name: 'batches_of_outputs',
     text: `select distinct i.batch_id from unnest($2::text[], $3::int[]) as t(txid, vout)
              join outgoing_inputs i on i.currency = $1 and i.txid = t.txid and i.vout = t.vout and not i.freed`,
-    values: [currency, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
+    values: [currency, outputs.map(({ txid }) => txid), outputs.map(({ vout }) => vout)],
   });
   return rows.map((row) => row.batch_id);
 }
@@ -252,8 +231,8 @@ export async function descendantsDue(sql: Sql, batchId: string): Promise<void> {
   if ((rowCount ?? 0) > 0) await wakeDriver(sql);
 }
 
-/** Gives the coins of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
-export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, coins: readonly Outpoint[]): Promise<void> {
+/** Gives the outputs of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
+export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, outputs: readonly Outpoint[]): Promise<void> {
   await sql.query({
     name: 'free_inputs',
     text: `with freed as (
@@ -261,40 +240,6 @@ export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, 
               where i.batch_id = $2 and i.currency = $1 and i.txid = t.txid and i.vout = t.vout and not i.freed returning i.txid, i.vout),
            payment as (update payments p set spent = false from freed f where p.currency = $1 and p.txid = f.txid and p.vout = f.vout)
            update own_coins c set spent = false from freed f where c.currency = $1 and c.txid = f.txid and c.vout = f.vout`,
-    values: [currency, batchId, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
+    values: [currency, batchId, outputs.map(({ txid }) => txid), outputs.map(({ vout }) => vout)],
   });
-}
-
-type OwnCoin = { readonly txid: string; readonly vout: number; readonly amount: bigint };
-
-/** Coins at our own addresses at this depth that no entry knows yet, locked. */
-export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnCoin[]> {
-  const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
-    name: 'lock_unbooked_coins',
-    text: `select txid, vout, amount from own_coins c
-            where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
-            order by txid, vout limit 500 for update skip locked`,
-    values: [currency, depth],
-  });
-  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
-}
-
-export async function markBooked(sql: Sql, currency: UtxoCode, coins: readonly OwnCoin[]): Promise<void> {
-  if (coins.length === 0) return;
-  await sql.query({
-    name: 'mark_coins_booked',
-    text: `update own_coins c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
-            where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
-    values: [currency, coins.map((coin) => coin.txid), coins.map((coin) => coin.vout)],
-  });
-}
-
-/** The first scripts of our own, in the order of their indexes. */
-export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly Buffer[]> {
-  const { rows } = await sql.query<{ script: Buffer }>({
-    name: 'read_own_scripts',
-    text: 'select script from own_addresses where currency = $1 order by account_xpub_id, address_index limit $2',
-    values: [currency, limit],
-  });
-  return rows.map((row) => row.script);
 }

@@ -1,4 +1,4 @@
-// What the chain shows of our outgoing transactions: which of them is in a block, which inputs are spent and by whom, which coins are at our
+// What the chain shows of our outgoing transactions: which of them is in a block, which inputs are spent and by whom, which outputs are at our
 // own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
 
 import type { BlockRef } from '../../core/block-ref.ts';
@@ -31,7 +31,7 @@ export async function recordOutgoing(
     changed += await recordSpends(sql, currency, block, part);
   });
   await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
-    changed += await recordOwnCoins(sql, currency, block, part);
+    changed += await recordOwnOutputs(sql, currency, block, part);
   });
   if (changed > 0) await wakeDriver(sql);
 }
@@ -66,7 +66,7 @@ async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockRef, spend
 
 type Output = { readonly txid: string; readonly vout: number; readonly script: string; readonly amountMinor: bigint };
 
-async function recordOwnCoins(sql: Sql, currency: UtxoCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
+async function recordOwnOutputs(sql: Sql, currency: UtxoCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)
@@ -95,11 +95,11 @@ export async function takeBackOutgoing(sql: Sql, currency: UtxoCode, height: num
     name: 'take_back_outgoing',
     text: `with attempts as (
              update outgoing_attempts set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
-           coins as (update own_coins set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+           outputs as (update own_coins set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
            inputs as (
              update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),
            due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs) returning 1)
-           select 1 from attempts union all select 1 from coins union all select 1 from inputs`,
+           select 1 from attempts union all select 1 from outputs union all select 1 from inputs`,
     values: [currency, height],
   });
   if ((rowCount ?? 0) > 0) await wakeDriver(sql);

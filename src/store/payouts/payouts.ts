@@ -49,7 +49,7 @@ export type PayoutRow = RequestedPayout & {
   readonly completedAtMs: number | null;
   /** The last event's number. */
   readonly sequence: number;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
 };
 

@@ -1,4 +1,4 @@
-// Where the coins that a batch spends were made: for chains whose signatures do not cover the amounts of inputs, the signer must see the
+// Where the outputs that a batch spends were made: for chains whose signatures do not cover the amounts of inputs, the signer must see the
 // transactions that made them.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';

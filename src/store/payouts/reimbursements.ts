@@ -1,7 +1,7 @@
-// Reimbursements: rows of payouts that send coins of a transaction back to its customer. The judge of the transaction reads them as facts, and
+// Reimbursements: rows of payouts that send payments of a transaction back to its customer. The judge of the transaction reads them as facts, and
 // writes what follows for them from the transaction's payments.
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
-import type { Refund, RefundCoin } from '../../core/judge/case.ts';
+import type { Refund, RefundShare } from '../../core/judge/case.ts';
 import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
 import { arrayText } from '../postgres/array-text.ts';
@@ -24,14 +24,14 @@ type RefundRow = {
   step: PayoutStep;
   held_reason: HeldReason | null;
   is_held: boolean;
-  coins: readonly (readonly [id: string, available: string, suspense: string])[] | null;
+  shares: readonly (readonly [id: string, available: string, suspense: string])[] | null;
 };
 
 function stateOf({ status, step, held_reason: reason }: RefundRow): Refund['state'] {
   if (status === 'completed' || status === 'failed') return status;
   // it may have left: an operator finds out
   if (reason === 'unknown_outcome') return 'committed';
-  // its coins are final, and a person lets it go
+  // its payments are final, and a person lets it go
   if (step === 'held' && reason === 'approval') return 'ready';
   if (step === 'held') return 'waiting';
   return step === 'queued' ? 'ready' : 'committed';
@@ -55,7 +55,7 @@ export async function lockRefunds(
               order by id for update${wait ? '' : ' skip locked'})
            select l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
                   (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
-                          from reimbursed_coins c where c.payout_id = l.id) as coins
+                          from reimbursed_coins c where c.payout_id = l.id) as shares
              from locked l order by l.created_at, l.id`,
     values: [ids],
   });
@@ -68,8 +68,8 @@ export async function lockRefunds(
       total: BigInt(row.amount),
       state: stateOf(row),
       isHeld: row.is_held,
-      coins: new Map<bigint, RefundCoin>(
-        (row.coins ?? []).map(([id, available, suspense]) => [
+      shares: new Map<bigint, RefundShare>(
+        (row.shares ?? []).map(([id, available, suspense]) => [
           BigInt(id),
           { available: BigInt(available), suspense: BigInt(suspense) },
         ]),
@@ -94,14 +94,14 @@ export type NewRefund = {
   readonly intent: { readonly keyId: string; readonly signature: Uint8Array };
   /** Cents at the median rate; null where there is none. */
   readonly usdMinor: bigint | null;
-  /** It waits for an operator once its coins are final. */
+  /** It waits for an operator once its payments are final. */
   readonly needsApproval: boolean;
   readonly createdAtMs: number;
 };
 
-const COINS_AT_ONCE = 5_000;
+const SHARES_AT_ONCE = 5_000;
 
-/** Writes a reimbursement with its coins, and wakes the driver when its coins are deep enough already. */
+/** Writes a reimbursement with its payments, and wakes the driver when its payments are deep enough already. */
 export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
   const { refund } = made;
   const isReady = refund.state === 'ready' && !made.needsApproval;
@@ -131,16 +131,16 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
       made.needsApproval,
     ],
   });
-  await inParts([...refund.coins], COINS_AT_ONCE, async (coins) => {
+  await inParts([...refund.shares], SHARES_AT_ONCE, async (shares) => {
     await sql.query({
-      name: 'insert_refund_coins',
+      name: 'insert_refund_shares',
       text: `insert into reimbursed_coins (payout_id, payment_id, from_available, from_suspense)
                select $1, * from unnest($2::bigint[], $3::numeric[], $4::numeric[])`,
       values: [
         refund.id,
-        arrayText(coins.map(([id]) => id)),
-        arrayText(coins.map(([, coin]) => coin.available)),
-        arrayText(coins.map(([, coin]) => coin.suspense)),
+        arrayText(shares.map(([id]) => id)),
+        arrayText(shares.map(([, share]) => share.available)),
+        arrayText(shares.map(([, share]) => share.suspense)),
       ],
     });
   });
@@ -162,7 +162,7 @@ export async function writeRefundChanges(sql: Sql, changes: readonly RefundChang
   }
 }
 
-/** Whether one whose coins are final has to wait for a person; it says so then. */
+/** Whether one whose payments are final has to wait for a person; it says so then. */
 async function waitsForApproval(sql: Sql, id: string): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'refund_waits_for_approval',

@@ -19,7 +19,7 @@ export type PayoutFacts = {
   readonly intentKey: string;
   readonly intent: Uint8Array;
   readonly createdAtMs: number;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
   /** What the hold entry moved to the merchant's held account, or to what is payable to the customer; 0 without such an entry. */
   readonly held: bigint;

@@ -1,14 +1,14 @@
-// Money that has left without this database knowing why, the coins that it believes unspent, and up to which block all of them were compared
+// Money that has left without this database knowing why, the outputs that it believes unspent, and up to which block all of them were compared
 // with the chain.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
-import type { SpendableCoin } from './batches.ts';
+import type { SpendableOutput } from './batches.ts';
 
 export type UnknownMovement = {
   /** USD: a bank file. */
   readonly currency: UtxoCode | 'USD';
-  /** The file's name in the place of a txid. Null where a coin is spent and nobody has found by what. */
+  /** The file's name in the place of a txid. Null where an output is spent and nobody has found by what. */
   readonly txid: string | null;
   /** The block that held it when it was found; null = none did. */
   readonly blockHash: string | null;
@@ -54,11 +54,11 @@ export async function closeMovements(sql: Sql, currency: 'USD', still: readonly 
   });
 }
 
-/** Coins that were missing at the last look and are there again, or whose spender was found since, are no longer open by themselves. */
+/** Outputs that were missing at the last look and are there again, or whose spender was found since, are no longer open by themselves. */
 export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: readonly string[], atMs: number): Promise<void> {
   await sql.query({
     name: 'close_unexplained',
-    text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'the coin is there, or what spends it was found'
+    text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'the output is there, or what spends it was found'
             where currency = $1 and txid is null and resolved_at is null and finding <> all ($2)`,
     values: [currency, still, new Date(atMs)],
   });
@@ -79,11 +79,11 @@ export async function resolveMovement(
   return rowCount === 1;
 }
 
-export type BelievedCoin = Omit<SpendableCoin, 'amount'>;
+export type BelievedOutput = Omit<SpendableOutput, 'amount'>;
 
-/** Our booked coins that nothing spends as far as this database knows, those of batches without a signature included; the largest ones. */
-export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly BelievedCoin[]> {
-  const { rows } = await sql.query<Omit<BelievedCoin, 'index'> & { index: bigint }>({
+/** Our booked outputs that nothing spends as far as this database knows, those of batches without a signature included; the largest ones. */
+export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly BelievedOutput[]> {
+  const { rows } = await sql.query<Omit<BelievedOutput, 'index'> & { index: bigint }>({
     name: 'believed_unspent',
     text: `select txid, vout, script, chain, index from (
              select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
@@ -102,15 +102,15 @@ export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: numbe
   return rows.map((row) => ({ ...row, index: Number(row.index) }));
 }
 
-/** Those of the outputs that are booked coins of ours, with the batch that spends them (null = none). */
-export async function forgottenCoins(
+/** Those of the outputs that are booked outputs of ours, with the batch that spends them (null = none). */
+export async function forgottenOutputs(
   sql: Sql,
   currency: UtxoCode,
   outpoints: readonly { readonly txid: string; readonly vout: number }[],
-): Promise<readonly (SpendableCoin & { readonly batchId: string | null })[]> {
-  type Row = Omit<SpendableCoin, 'amount' | 'index'> & { amount: string; index: bigint; batchId: string | null };
+): Promise<readonly (SpendableOutput & { readonly batchId: string | null })[]> {
+  type Row = Omit<SpendableOutput, 'amount' | 'index'> & { amount: string; index: bigint; batchId: string | null };
   const { rows } = await sql.query<Row>({
-    name: 'forgotten_coins',
+    name: 'forgotten_outputs',
     text: `with asked as (select * from unnest($2::text[], $3::int[]) as a(txid, vout))
            select c.txid, c.vout, c.amount, c.script, 1 as chain, o.address_index as index, i.batch_id as "batchId"
              from asked a join own_coins c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout and c.booked
@@ -128,9 +128,9 @@ export async function forgottenCoins(
 }
 
 /** One of the outputs that is a payment which is not booked yet; null = none is. */
-export async function unbookedCoin(sql: Sql, currency: UtxoCode, outpoints: readonly Outpoint[]): Promise<Outpoint | null> {
+export async function unbookedOutput(sql: Sql, currency: UtxoCode, outpoints: readonly Outpoint[]): Promise<Outpoint | null> {
   const { rows } = await sql.query<Outpoint>({
-    name: 'unbooked_coin',
+    name: 'unbooked_output',
     text: `select p.txid, p.vout from unnest($2::text[], $3::int[]) as a(txid, vout)
              join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout
             where p.deposit_key is null order by 1, 2 limit 1`,
@@ -146,7 +146,7 @@ export type UnsignedPayout = {
   /** The most and the least that its output has: of a reimbursement the network fee is taken from it. */
   readonly amount: bigint;
   readonly least: bigint;
-  /** The transaction whose coins go back; null for a payout. */
+  /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
 };
 
@@ -193,7 +193,7 @@ export async function knownOwnScripts(
   return new Map(rows.map(({ script, index }) => [script, Number(index)]));
 }
 
-/** Up to which block everything that our coins did was known; null = nobody has compared yet. */
+/** Up to which block everything that our outputs did was known; null = nobody has compared yet. */
 export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
   const { rows } = await sql.query<{ height: number }>({
     name: 'checked_height',
@@ -218,7 +218,7 @@ export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: 
   });
 }
 
-/** Whether coins, or bank files, were compared since PostgreSQL was started, or took over. */
+/** Whether outputs, or bank files, were compared since PostgreSQL was started, or took over. */
 export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
@@ -229,7 +229,7 @@ export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Pro
 }
 
 /**
- * The currencies whose coins (USD: whose bank files) were compared before PostgreSQL was started, or took over, and not since: whatever is
+ * The currencies whose outputs (USD: whose bank files) were compared before PostgreSQL was started, or took over, and not since: whatever is
  * stored may be an older copy.
  */
 export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {

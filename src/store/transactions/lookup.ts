@@ -23,10 +23,10 @@ export type FoundTransaction = {
   readonly events: readonly FoundEvent[];
   readonly payments: readonly FoundPayment[];
   /** Outputs to its address that are no payments because they were there before it was made. */
-  readonly earlyCoins: readonly FoundEarlyCoin[];
+  readonly earlyPayments: readonly FoundEarlyPayment[];
   readonly entries: readonly FoundEntry[];
 };
-export type FoundEarlyCoin = {
+export type FoundEarlyPayment = {
   readonly currency: CurrencyCode;
   readonly txid: string;
   readonly vout: number;
@@ -90,7 +90,7 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
 /** Null when there is none. */
 export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundTransaction | null> {
   const { rows } = await sql.query<
-    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'earlyCoins' | 'entries'> & {
+    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'earlyPayments' | 'entries'> & {
       amountDue: string;
       received: string;
     }
@@ -104,18 +104,18 @@ export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundT
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const [events, payments, earlyCoins, entries] = await Promise.all([
+  const [events, payments, earlyPayments, entries] = await Promise.all([
     readEvents(sql, id),
     readPayments(sql, id),
-    readEarlyCoins(sql, id),
+    readEarlyPayments(sql, id),
     readEntries(sql, id),
   ]);
-  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, earlyCoins, entries };
+  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, earlyPayments, entries };
 }
 
-async function readEarlyCoins(sql: Sql, id: string): Promise<readonly FoundEarlyCoin[]> {
-  const { rows } = await sql.query<Omit<FoundEarlyCoin, 'amount'> & { amount: string }>({
-    name: 'read_found_early_coins',
+async function readEarlyPayments(sql: Sql, id: string): Promise<readonly FoundEarlyPayment[]> {
+  const { rows } = await sql.query<Omit<FoundEarlyPayment, 'amount'> & { amount: string }>({
+    name: 'read_found_early_payments',
     text: `select currency, txid, vout, amount, height, noted_at as "notedAt",
                   case when accepted_at is not null then 'accepted' when acknowledged_at is not null then 'acknowledged' else 'noted' end as state
              from early_coins where transaction_id = $1 order by noted_at, txid, vout`,

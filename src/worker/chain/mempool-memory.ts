@@ -1,4 +1,4 @@
-// Which transactions of a mempool were read, and the newest number of the database at that time (early-coins.ts): a transaction of ours
+// Which transactions of a mempool were read, and the newest number of the database at that time (early-payments.ts): a transaction of ours
 // with a higher number was created after that, so they are no payments of it.
 
 export type MempoolMemory = {

@@ -31,7 +31,7 @@ export type WatchedScripts = {
   has(bytes: Uint8Array, start: number, end: number): boolean;
   /** Loads every script that was committed until now; the first call reads all of them. */
   fresh(): Promise<void>;
-  /** The newest number of the database when they were last loaded (store/chain/early-coins.ts). */
+  /** The newest number of the database when they were last loaded (store/chain/early-payments.ts). */
   readonly order: number;
   readonly size: number;
   readonly memoryBytes: number;
@@ -40,7 +40,7 @@ export type WatchedScripts = {
 export type ChainWatchList = WatchList & {
   /** Watches the outpoints and the scripts of all payments above a height, and of those that are not mined. */
   watchAbove(height: number): Promise<void>;
-  /** The newest number of the database when the scripts were last loaded (store/chain/early-coins.ts). */
+  /** The newest number of the database when the scripts were last loaded (store/chain/early-payments.ts). */
   readonly order: number;
 };
 

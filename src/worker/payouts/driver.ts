@@ -12,7 +12,7 @@ import {
   MOST_PAYEES,
   priced,
   signingRequest,
-  TOO_MANY_COINS,
+  TOO_MANY_OUTPUTS,
   WAITING_FOR,
 } from '../../flow/payouts/batches.ts';
 import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
@@ -88,7 +88,7 @@ export type DriverOptions = {
   readonly onTrouble: (what: string) => void;
 };
 
-/** Nothing was signed: by a rule of the signer (its message), or because a coin is gone (null). */
+/** Nothing was signed: by a rule of the signer (its message), or because an output is gone (null). */
 type Refused = { readonly refusal: string | null };
 
 /** @throws when no node is configured for the currency */
@@ -152,7 +152,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (selection === null) throw new Error(`batch ${batch.id} cannot pay ${rate} per 1,000 virtual bytes`);
     const previous = await previousOf(batch);
     if (previous === null) return null;
-    // no block has a coin of it any more: where nothing was signed, other coins pay
+    // no block has an output of it any more: where nothing was signed, other outputs pay
     if (previous === 'gone') return { refusal: null };
     try {
       const signed = await options.signing.sign({ ...signingRequest(batch, number, selection), ...previous });
@@ -179,7 +179,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     } catch (error) {
       const trouble = troubleOf(error);
       if (trouble === null) throw error;
-      options.onTrouble(`batch ${batch.id}: what made its coins cannot be read`);
+      options.onTrouble(`batch ${batch.id}: what made its outputs cannot be read`);
       return null;
     }
   }
@@ -276,7 +276,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const rate = await readFeeRate(ctx.db, currency);
     const formed: Formed | { readonly outcome: 'no_fee' } =
       rate === null ? { outcome: 'no_fee' } : await formBatch(ctx, currency, rate, mostPayees);
-    if ('tooLarge' in formed) options.onTrouble(`${formed.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_COINS}`);
+    if ('tooLarge' in formed) options.onTrouble(`${formed.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_OUTPUTS}`);
     if (formed.outcome === 'formed') await reached('reserved');
     const why = WAITING_FOR[formed.outcome];
     if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);

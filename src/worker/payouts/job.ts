@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { bookCapital } from '../../flow/payouts/own-coins.ts';
+import { bookCapital } from '../../flow/payouts/own-outputs.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
 import { lastSignature } from '../../store/payouts/attempts.ts';
 import { readWork } from '../../store/payouts/batches.ts';
@@ -12,8 +12,8 @@ import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
 import { portOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
-import { type CoinCheck, createCoinCheck } from './coin-check.ts';
 import { createPayoutDriver, type DriverOptions, type Signing } from './driver.ts';
+import { createOutputCheck, type OutputCheck } from './output-check.ts';
 
 const WAITING_MS = 1_000;
 /** A wake-up may have been missed; and what waits for its time (a retry, a resend) is found by this. */
@@ -30,7 +30,7 @@ export type PayoutJobOptions = {
 /** @param currencies those whose chain pays payouts */
 export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options: PayoutJobOptions): Job {
   const drivers = new Map(currencies.map((currency) => [currency, createPayoutDriver(ctx, currency, options)]));
-  const checks = new Map(currencies.map((currency) => [currency, createCoinCheck(ctx, currency)]));
+  const checks = new Map(currencies.map((currency) => [currency, createOutputCheck(ctx, currency)]));
   let isWaiting = false;
   /** The database whose signatures are complete; null = not compared yet. */
   let complete: number | null = null;
@@ -94,7 +94,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
 
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
   async function isKnown(currency: UtxoCode, isWanted: boolean): Promise<boolean> {
-    const check = checks.get(currency) as CoinCheck;
+    const check = checks.get(currency) as OutputCheck;
     if (!isWanted && check.hasPassed()) return false;
     const trouble = await check.trouble();
     if (trouble !== null && (isWanted || trouble.isFound))

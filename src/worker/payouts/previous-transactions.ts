@@ -1,4 +1,4 @@
-// The transactions that made the coins of a batch, for the signer: it takes no amount on trust where signatures do not cover it.
+// The transactions that made the outputs of a batch, for the signer: it takes no amount on trust where signatures do not cover it.
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import type { ChainPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';

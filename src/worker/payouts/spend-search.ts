@@ -1,4 +1,4 @@
-// Finds the block that holds a transaction of ours, or one that spends the same coins, among blocks that were read before anybody looked for it.
+// Finds the block that holds a transaction of ours, or one that spends the same outputs, among blocks that were read before anybody looked for it.
 import { minus } from '../../core/money.ts';
 import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
@@ -54,7 +54,7 @@ export async function isForgotten(ctx: Context, port: ChainPort, batch: Batch): 
     return outputs.some((output) => paysPayout(output, payout));
   });
   if (paid.length === 0) return false;
-  const finding = `transaction ${taken.spentBy} spends coins of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
+  const finding = `transaction ${taken.spentBy} spends outputs of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
   const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };
   await recordUnknown(ctx, currency, { movements: [movement], payoutIds: [] });
   return true;

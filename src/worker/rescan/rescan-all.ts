@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
-import { earlyAmong } from '../../store/chain/early-coins.ts';
+import { earlyAmong } from '../../store/chain/early-payments.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
 import { spentOutpoints } from '../../store/chain/watched.ts';

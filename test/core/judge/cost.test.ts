@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../../src/core/judge/case.ts';
 import { judge, judgeInTurns } from '../../../src/core/judge/judge.ts';
 import { accept } from '../../../src/core/judge/resolve.ts';
-import { newCase, newCoin, replacedCase, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
+import { newCase, newPayment, replacedCase, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 
 const GOAL_MS = 300;
 /** For this long other work may have to wait. */
@@ -45,8 +45,8 @@ test.each(['all by one', 'each by another one'])(
       const spends = [`in:${n}`, `in:${n + 1}`];
       const conflictTxid = how === 'all by one' ? 'new0' : `new${n}`;
       return [
-        newCoin(2 * n, { txid: `old${n}`, state: 'conflicted', conflictTxid, spends }),
-        newCoin(2 * n + 1, { txid: `new${n}`, seenAtMs: WINDOW_END_MS + HOUR }),
+        newPayment(2 * n, { txid: `old${n}`, state: 'conflicted', conflictTxid, spends }),
+        newPayment(2 * n + 1, { txid: `new${n}`, seenAtMs: WINDOW_END_MS + HOUR }),
       ];
     };
     const payments = Array.from({ length: 3_000 }, (_, n) => replaced(n)).flat();
@@ -97,7 +97,7 @@ const LOTS: Lot[] = [
 test.each(LOTS)('20,000 payments %s are judged in 300 ms', { timeout: 60_000 }, (_what, payment, transaction) => {
   const make = () =>
     newCase(
-      Array.from({ length: MANY }, (_, n) => newCoin(n, payment(n))),
+      Array.from({ length: MANY }, (_, n) => newPayment(n, payment(n))),
       { transaction },
     );
   expect(cpuMs(make)).toBeLessThan(GOAL_MS);
@@ -107,7 +107,7 @@ test(`no turn of a verdict over a price that is paid in 20,000 outputs takes ${T
   const seen = { classified: true, present: true, onTimeMinor: 1_000n, valueRate: 1n };
   const make = () =>
     newCase(
-      Array.from({ length: MANY }, (_, n) => newCoin(n, { ...mined(n), ...seen })),
+      Array.from({ length: MANY }, (_, n) => newPayment(n, { ...mined(n), ...seen })),
       { transaction: { status: 'pending', amountDue: 1_000n * BigInt(MANY) } },
     );
   expect(longestTurnMs(make)).toBeLessThan(TURN_MS);
@@ -120,7 +120,7 @@ test('20,000 payments in suspense are accepted by the merchant in 300 ms', { tim
   const held = { classified: true, present: true, depositEntryKey: 'dep', suspended: 1_000n, inSuspense: 1_000n };
   const make = () =>
     newCase(
-      Array.from({ length: MANY }, (_, n) => newCoin(n, { ...mined(n), ...held })),
+      Array.from({ length: MANY }, (_, n) => newPayment(n, { ...mined(n), ...held })),
       {
         transaction: { status: 'review', reviewCause: 'late', latePolicy: 'review' },
       },

@@ -65,7 +65,7 @@ describe('the decisions of the merchant', () => {
     expect(judged.available()).toBe(0n);
   });
 
-  test('accept_needs_coins: accept with nothing in suspense is refused', () => {
+  test('accept_needs_payments: accept with nothing in suspense is refused', () => {
     const judged = judgedTransaction();
     judged.pay();
     judged.mine();

@@ -114,10 +114,10 @@ describe('late, accepted by policy (rule 11)', () => {
 });
 
 describe('how deep late payments must lie', () => {
-  const lateTransaction = (usdPerCoin: bigint, options: JudgedTransactionOptions = {}) => {
+  const lateTransaction = (usdPerWhole: bigint, options: JudgedTransactionOptions = {}) => {
     const judged = judgedTransaction(options);
     judged.afterGrace();
-    judged.rate(usdPerCoin);
+    judged.rate(usdPerWhole);
     return judged;
   };
   /** The confirmations at which each of these first holds. */

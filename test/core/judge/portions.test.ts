@@ -7,7 +7,7 @@ import { judge } from '../../../src/core/judge/judge.ts';
 import { newBooks } from '../../support/books.ts';
 import { asText } from '../../support/chain-truth.ts';
 import { live } from '../../support/history.ts';
-import { newCase, newCoin, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
+import { newCase, newPayment, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 
 const MINUTE = 60_000;
 const AFTER = WINDOW_END_MS + 20 * MINUTE;
@@ -21,9 +21,9 @@ const one = fc.record({
 });
 type Sent = (typeof one extends fc.Arbitrary<infer T> ? T : never) & {};
 
-function coinsOf(sent: readonly Sent[]): Payment[] {
+function paymentsOf(sent: readonly Sent[]): Payment[] {
   return sent.map(({ amount, isLate, isOther, deep }, id) =>
-    newCoin(id, {
+    newPayment(id, {
       amount,
       currency: isOther ? 'LTC' : 'BTC',
       seenAtMs: isLate ? WINDOW_END_MS + 5 * MINUTE + id : WINDOW_END_MS - 1_000 + id,
@@ -91,7 +91,7 @@ const ACCOUNTS = [
 test('in portions it ends as at once: the same path, places, announcements and books', () => {
   fc.assert(
     fc.property(fc.array(one, { minLength: 1, maxLength: 14 }), fc.integer({ min: 1, max: 5 }), (sent, portionLeft) => {
-      const payments = coinsOf(sent);
+      const payments = paymentsOf(sent);
       const whole = judged(payments);
       const parts = judged(payments, portionLeft);
       expect(whole.verdicts).toHaveLength(1);
@@ -107,12 +107,12 @@ test('in portions it ends as at once: the same path, places, announcements and b
 
 test('of payments that are found together those on time come first, at once and in portions', () => {
   const late: Sent = { amount: 60_000n, isLate: true, isOther: false, deep: 6 };
-  const found = coinsOf([late, { ...late, amount: 50_000n, isLate: false }]);
+  const found = paymentsOf([late, { ...late, amount: 50_000n, isLate: false }]);
   for (const end of [judged(found), judged(found, 1)]) expect(statuses(end)).toEqual(['pending', 'confirmed', 'succeeded']);
 });
 
 test('no verdict notes, books or takes back more than it has room for, but what the price needs', () => {
-  const payments = coinsOf(Array.from({ length: 200 }, () => ({ amount: 600n, isLate: false, isOther: false, deep: 1 })));
+  const payments = paymentsOf(Array.from({ length: 200 }, () => ({ amount: 600n, isLate: false, isOther: false, deep: 1 })));
   const { verdicts, it } = judged(payments, 20);
   const placed = (before: readonly Payment[], after: readonly Payment[]) =>
     after.filter((payment, n) => (payment.depositEntryKey === null) !== (before[n]?.depositEntryKey === null)).length;
@@ -124,7 +124,7 @@ test('no verdict notes, books or takes back more than it has room for, but what 
 });
 
 test('what is lost is taken back in portions, each from where it lies, and comes back whole', () => {
-  const paid = judged(coinsOf(Array.from({ length: 60 }, () => ({ amount: 1_000n, isLate: false, isOther: false, deep: 2 }))));
+  const paid = judged(paymentsOf(Array.from({ length: 60 }, () => ({ amount: 1_000n, isLate: false, isOther: false, deep: 2 }))));
   const nowhere = { state: 'conflicted', height: null, blockHash: null, blockTimeMs: null } as const;
   const gone = paid.it.payments.map((payment): Payment => ({ ...payment, ...nowhere }));
   const again = (from: Case, payments: readonly Payment[]): Case => {

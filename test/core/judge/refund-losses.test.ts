@@ -1,4 +1,4 @@
-// What the loss of its coins does to a reimbursement: while it waits, once it is committed, when it is confirmed or can never be paid. After each
+// What the loss of its payments does to a reimbursement: while it waits, once it is committed, when it is confirmed or can never be paid. After each
 // move the payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
 import { payable, places } from '../../support/judged-refunds.ts';
@@ -7,8 +7,8 @@ import { judgedTransaction } from '../../support/judged-transaction.ts';
 const HALF = 25_000n;
 const EXTRA = 30_000n;
 
-describe('the loss of its coins', () => {
-  test('ends one that waits, as a whole: what is left of its coins goes back to where it was', () => {
+describe('the loss of its payments', () => {
+  test('ends one that waits, as a whole: what is left of its payments goes back to where it was', () => {
     const judged = judgedTransaction();
     const [one] = [judged.pay({ amount: HALF }), judged.pay({ amount: HALF + EXTRA })];
     judged.mine(2);
@@ -79,7 +79,7 @@ describe('the loss of its coins', () => {
     expect([judged.status, ...places(judged)]).toEqual(['reimbursed', 0n, 0n, 0n, 0n]);
   });
 
-  test('while it is committed is restored once, whether the coin or its end comes first', () => {
+  test('while it is committed is restored once, whether the payment or its end comes first', () => {
     for (const first of ['back', 'failed'] as const) {
       const judged = judgedTransaction({ feeBps: 100 });
       const tx = judged.pay();

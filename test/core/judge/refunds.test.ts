@@ -1,4 +1,4 @@
-// Reimbursements as the judge sees them: what one takes, when it may leave, and what its end, or the loss of its coins, does to every unit. After
+// Reimbursements as the judge sees them: what one takes, when it may leave, and what its end, or the loss of its payments, does to every unit. After
 // each move the payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
 import { payable, places, refusal } from '../../support/judged-refunds.ts';
@@ -107,7 +107,7 @@ describe('a reimbursement', () => {
   });
 });
 
-describe('which coins it takes', () => {
+describe('which payments it takes', () => {
   test('waits for the final depth of every one of them', () => {
     const judged = judgedTransaction();
     judged.pay();
@@ -130,13 +130,13 @@ describe('which coins it takes', () => {
     judged.mine(6);
     judged.openRefund('excess');
     judged.commitRefund();
-    expect([...judged.finishRefund().coins.values()]).toEqual([{ available: 0n, suspense: 1n }]);
+    expect([...judged.finishRefund().shares.values()]).toEqual([{ available: 0n, suspense: 1n }]);
     judged.openRefund();
     judged.commitRefund();
     judged.pay({ amount: EXTRA });
     judged.mine();
     const refund = judged.finishRefund();
-    expect([refund.coins.size, judged.status, judged.suspense()]).toEqual([1, 'reimbursed', EXTRA]);
+    expect([refund.shares.size, judged.status, judged.suspense()]).toEqual([1, 'reimbursed', EXTRA]);
     expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
     // an earlier one that never arrived ends nothing else
     judged.openRefund('excess');

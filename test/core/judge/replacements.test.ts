@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Case, Payment } from '../../../src/core/judge/case.ts';
 import { noticePayments } from '../../../src/core/judge/notice.ts';
 import { isOnTime, tolerance } from '../../../src/core/judge/payments.ts';
-import { newCase, newCoin, WINDOW_END_MS } from '../../support/one-case.ts';
+import { newCase, newPayment, WINDOW_END_MS } from '../../support/one-case.ts';
 
 const total = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a + b, 0n);
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
@@ -123,7 +123,7 @@ function caseOf({ transactions, cancelled, feeBps, order }: Facts): Case {
       const classified = one.classified;
       const lost = !there && classified;
       const owed = lost ? min(each.owed, each.amount) : 0n;
-      return newCoin(id++, {
+      return newPayment(id++, {
         txid: `tx${n}`,
         currency: there ? (transactions[n]!.currency as 'BTC') : (transactions[one.replacedBy]!.currency as 'BTC'),
         amount: each.amount,

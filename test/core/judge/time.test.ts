@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Case } from '../../../src/core/judge/case.ts';
 import { judge } from '../../../src/core/judge/judge.ts';
 import { DAY, HOUR, judgedTransaction, MINUTE, SECOND, T0, W } from '../../support/judged-transaction.ts';
-import { newCase, newCoin, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
+import { newCase, newPayment, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 
 const HALF = 25_000n;
 
@@ -217,14 +217,14 @@ test('the time of a chain is never ahead of now: our own clock was set back sinc
   expect(unpaid.transaction.status).toBe('timedout');
 
   const gone = { state: 'gone', goneSinceMs: WINDOW_END_MS, classified: true, present: true, onTimeMinor: 1_000n } as const;
-  const booked = newCoin(1, { ...gone, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n });
+  const booked = newPayment(1, { ...gone, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n });
   const paid = newCase([booked], { ...ahead, nowMs: WINDOW_END_MS + 10 * MINUTE - 1, transaction: { status: 'succeeded' } });
   judge(paid);
   expect([paid.transaction.status, booked.dueAtMs]).toEqual(['succeeded', WINDOW_END_MS + 10 * MINUTE]);
   judge(Object.assign(paid, { nowMs: WINDOW_END_MS + 10 * MINUTE }));
   expect(paid.transaction.status).toBe('review');
 
-  const waiting = newCase([newCoin(1, gone)], {
+  const waiting = newCase([newPayment(1, gone)], {
     ...ahead,
     nowMs: WINDOW_END_MS + 3 * DAY - 1,
     transaction: { status: 'pending' },

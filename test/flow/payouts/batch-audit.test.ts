@@ -77,16 +77,16 @@ const PLANTED: readonly (readonly [what: string, id: string, wrong: () => string
            update outgoing_attempts set fee = fee + 1, change_amount = change_amount - 1 where batch_id = '${final.batch.id}'`,
   ],
   [
-    'a coin marked as spent',
+    'an output marked as spent',
     'OUT-6',
     () => 'update payments set spent = true where id = (select max(id) from payments where not spent)',
   ],
   [
-    'a coin of a batch marked as free',
+    'an output of a batch marked as free',
     'OUT-6',
     () => `update payments p set spent = false from outgoing_inputs i where i.txid = p.txid and i.batch_id = '${final.batch.id}'`,
   ],
-  ['our own coin marked as spent', 'OUT-6', () => `update own_coins set spent = not spent where txid = '${final.txid}'`],
+  ['our own output marked as spent', 'OUT-6', () => `update own_coins set spent = not spent where txid = '${final.txid}'`],
 ];
 
 test.each(PLANTED)('%s is red: %s', async (_what, id, wrong) => {

@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.drop());
 
-/** A customer pays the shop: final coins that can be spent, 1,000,000 satoshi each. */
+/** A customer pays the shop: final outputs that can be spent, 1,000,000 satoshi each. */
 async function earn(times = 1): Promise<void> {
   for (let n = 0; n < times; n++) {
     const { transactionId } = await service.create(1_000_00n);
@@ -177,7 +177,7 @@ describe('a batch', () => {
     expect(await progress(ctx, batch.id)).toBe('waiting');
     expect((await row(id)).status).toBe('processing');
     expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'] }]);
-    // coins that nobody here has spent are gone: the audit says so at once
+    // outputs that nobody here has spent are gone: the audit says so at once
     await service.admin.query('update outgoing_batches set due_at = null');
     expect((await service.findings()).join()).toContain('INV-7');
     await service.mine(1);
@@ -189,7 +189,7 @@ describe('a batch', () => {
     expect(await service.findings()).toEqual([]);
   });
 
-  test('that is dead gives back the coins that nothing has spent: the next batch spends them', async () => {
+  test('that is dead gives back the outputs that nothing has spent: the next batch spends them', async () => {
     await earn(2);
     await request('0.015');
     const batch = await formed();
@@ -238,7 +238,7 @@ describe('a batch', () => {
     expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
   });
 
-  test('waits for coins at final depth, and for a fee that is covered by what is held', async () => {
+  test('waits for outputs at final depth, and for a fee that is covered by what is held', async () => {
     const { transactionId } = await service.create(1_000_00n);
     await service.pay(transactionId, 1_000_000n);
     await service.mine(3);

@@ -1,4 +1,4 @@
-// Batches whose coins, or whose times, are not what they were: what spends the change of a dead batch is dead too, nodes that contradict each
+// Batches whose outputs, or whose times, are not what they were: what spends the change of a dead batch is dead too, nodes that contradict each
 // other decide nothing, and a clock that was fast holds nothing back.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';

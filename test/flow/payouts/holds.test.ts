@@ -203,7 +203,7 @@ describe('a cancel', () => {
     expect(await ledgerFindings()).toEqual([]);
   });
 
-  test('cancel_waits_for_compare: is refused until our coins were compared since PostgreSQL was started', async () => {
+  test('cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started', async () => {
     const merchantId = await shopWith(BTC);
     await approvalAbove(merchantId, '1.00');
     const { id } = await request(merchantId, '0.5');

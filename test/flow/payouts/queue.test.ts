@@ -4,7 +4,7 @@ import type { Context } from '../../../src/flow/context.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/life.ts';
 import { type StoredKey, spendingKey } from '../../../src/store/chain/xpubs.ts';
-import { insertOwnAddress } from '../../../src/store/payouts/batches.ts';
+import { insertOwnAddress } from '../../../src/store/payouts/own-outputs.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.drop());
 
-/** Coins of 100,000 satoshi. */
+/** Outputs of 100,000 satoshi. */
 async function earn(times: number): Promise<void> {
   for (let n = 0; n < times; n++) {
     const { transactionId } = await service.create(100_00n);
@@ -33,7 +33,7 @@ const request = async (amount: string): Promise<string> =>
 const row = async (id: string) => (await service.admin.query('select * from payouts where id = $1', [id])).rows[0];
 
 describe('a payout that cannot be paid now', () => {
-  test('because it needs more coins than a transaction may spend waits for the operator, and does not stop those behind it', async () => {
+  test('because it needs more outputs than a transaction may spend waits for the operator, and does not stop those behind it', async () => {
     const key = (await spendingKey(ctx.db, 'BTC')) as StoredKey;
     const { script } = ctx.ports.addresses.ownOf('BTC', key.xpub).derive(0);
     await insertOwnAddress(ctx.db, key.id, 'BTC', { index: 0, script });
@@ -52,7 +52,7 @@ describe('a payout that cannot be paid now', () => {
     for (const id of small) expect(await row(id)).toMatchObject({ status: 'processing', step: 'batched' });
   });
 
-  test('because its fee would be above what it holds, or our coins do not suffice, does not stop those behind it', async () => {
+  test('because its fee would be above what it holds, or our outputs do not suffice, does not stop those behind it', async () => {
     await earn(30);
     await fund(ctx, service.merchantId, 5_000_000n);
     // 27 inputs are dearer than the 4,000 that are held at this rate; one is not

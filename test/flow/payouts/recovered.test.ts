@@ -1,16 +1,16 @@
-// A forgotten transaction that spends coins of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
+// A forgotten transaction that spends outputs of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import type { Context } from '../../../src/flow/context.ts';
-import { bookCapital } from '../../../src/flow/payouts/own-coins.ts';
+import { bookCapital } from '../../../src/flow/payouts/own-outputs.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { recoverTransaction } from '../../../src/flow/payouts/recovered-transactions.ts';
 import { recordUnknown } from '../../../src/flow/payouts/unknown-movements.ts';
 import { spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { nextOwnIndex } from '../../../src/store/payouts/batches.ts';
+import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
 import { batchesOf } from '../../support/batches.ts';
 import { tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
@@ -26,9 +26,9 @@ beforeEach(async () => {
 });
 afterEach(() => service.drop());
 
-type Coin = { readonly txid: string; readonly vout: number };
-const unknownCoin = (): Coin => ({ txid: randomBytes(32).toString('hex'), vout: 0 });
-async function knownCoin(): Promise<Coin> {
+type Output = { readonly txid: string; readonly vout: number };
+const unknownOutput = (): Output => ({ txid: randomBytes(32).toString('hex'), vout: 0 });
+async function knownOutput(): Promise<Output> {
   const { rows } = await service.admin.query(
     'select txid, vout from payments where deposit_key is not null and not spent limit 1',
   );
@@ -45,7 +45,7 @@ async function scriptOf(payoutId: string): Promise<string> {
 }
 /** A transaction in a block that nobody here has signed, as a look finds it. */
 async function found(
-  inputs: readonly Coin[],
+  inputs: readonly Output[],
   outputs: readonly { script: string; amountMinor: bigint }[],
   payoutIds: readonly string[],
 ) {
@@ -76,15 +76,15 @@ async function goesOn(): Promise<void> {
   expect(await clearAfterAudit(ctx, await runAudit(ctx), 'ann')).toBe(1);
 }
 
-test('one that spends a coin of ours and one that nobody knows: payout and change are booked, the rest is found', async () => {
+test('one that spends an output of ours and one that nobody knows: payout and change are booked, the rest is found', async () => {
   await batches.earn(2);
   const id = await batches.request('0.011');
   const pays = [
     { script: await scriptOf(id), amountMinor: 1_100_000n },
     { script: await nextOwn(), amountMinor: 400_000n },
   ];
-  const strange = unknownCoin();
-  const { txid, recover } = await found([await knownCoin(), strange], pays, [id]);
+  const strange = unknownOutput();
+  const { txid, recover } = await found([await knownOutput(), strange], pays, [id]);
   await expect(recover(false)).rejects.toMatchObject({
     message: expect.stringContaining(`spends ${strange.txid}:0, which this database does not know`),
   });
@@ -100,7 +100,7 @@ test('one that spends a coin of ours and one that nobody knows: payout and chang
   await goesOn();
 });
 
-test('one of whose coins none is known: its payouts are paid, and its change is capital once it is final', async () => {
+test('one of whose outputs none is known: its payouts are paid, and its change is capital once it is final', async () => {
   await batches.earn(1);
   const id = await batches.request();
   const own = await nextOwn();
@@ -108,7 +108,7 @@ test('one of whose coins none is known: its payouts are paid, and its change is 
     { script: await scriptOf(id), amountMinor: 200_000n },
     { script: own, amountMinor: 50_000n },
   ];
-  const { recover } = await found([unknownCoin()], pays, [id]);
+  const { recover } = await found([unknownOutput()], pays, [id]);
   expect(await batches.row(id)).toMatchObject({ held_reason: 'unknown_outcome' });
   expect(await recover()).toMatchObject({ payoutIds: [id] });
   expect(await batches.row(id)).toMatchObject({ status: 'completed' });
@@ -121,14 +121,14 @@ test('one of whose coins none is known: its payouts are paid, and its change is 
 
 test('one that concerns nobody here is closed, and payouts go on', async () => {
   await batches.earn(1);
-  const { recover } = await found([unknownCoin()], [{ script: '0014', amountMinor: 5n }], []);
+  const { recover } = await found([unknownOutput()], [{ script: '0014', amountMinor: 5n }], []);
   expect(await recover()).toMatchObject({ payoutIds: [], lost: 0n });
   await goesOn();
 });
 
 test('one that spends an output of another forgotten one, or a payment that is not booked yet, must wait for that', async () => {
   await batches.earn(1);
-  const first = await found([await knownCoin()], [{ script: await nextOwn(), amountMinor: 900_000n }], []);
+  const first = await found([await knownOutput()], [{ script: await nextOwn(), amountMinor: 900_000n }], []);
   const second = await found([{ txid: first.txid, vout: 0 }], [{ script: '0014', amountMinor: 5n }], []);
   await expect(second.recover()).rejects.toMatchObject({ message: expect.stringContaining('recover that one first') });
   const { transactionId } = await service.create(1_000_00n);

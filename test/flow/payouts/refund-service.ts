@@ -1,4 +1,4 @@
-// A service on a database whose merchant sends coins back: what the tests of reimbursements share.
+// A service on a database whose merchant sends payments back: what the tests of reimbursements share.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect } from 'vitest';
 import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
@@ -35,7 +35,7 @@ export const reimburse = (transactionId: string, more: { part?: 'excess' } = {})
     ...more,
   });
 
-/** A coin of another merchant, large and final: batches spend it first. */
+/** A payment to another merchant, large and final: batches spend it first. */
 export async function capital(): Promise<void> {
   const other = await service.openShop('other');
   const { transactionId } = await service.create(50_000_00n, 'BTC', other);
@@ -85,7 +85,7 @@ export async function mined(batch: Batch, { txid, request: { change, outputs } }
   service.spend(txid, batch.inputs, back);
   await service.mine();
 }
-/** The coins of a transaction leave chain and mempool for good: ten minutes later they count as lost. */
+/** The payments of a transaction leave chain and mempool for good: ten minutes later they count as lost. */
 export async function lose(blocks: number): Promise<void> {
   await service.vanish('BTC', blocks);
   await service.wait(11 * 60_000);

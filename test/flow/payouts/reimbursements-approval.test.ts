@@ -34,7 +34,7 @@ const row = async (transactionId: string) =>
   (await service.admin.query('select * from payouts where reimburses = $1', [transactionId])).rows[0];
 const waits = { status: 'pending', step: 'held', held_reason: 'approval' };
 
-test('one above the limit waits for its approval once its coins are final, and then leaves', async () => {
+test('one above the limit waits for its approval once its payments are final, and then leaves', async () => {
   await capital();
   await limit('1');
   const { id } = await paid(3);
@@ -57,7 +57,7 @@ test('one above the limit waits for its approval once its coins are final, and t
   await green();
 });
 
-test('one of final coins waits at once; at the limit, and where the operator asks himself, none does', async () => {
+test('one of final payments waits at once; at the limit, and where the operator asks himself, none does', async () => {
   await capital();
   await limit('1');
   const [first, second] = [await paid(6), await paid(6)];
@@ -91,7 +91,7 @@ test('an approval that comes early does not shorten the wait for the final depth
   expect(await row(id)).toMatchObject({ status: 'processing', step: 'queued', approved_by: 'ann' });
 });
 
-test('one that waits for a person ends when its coins are lost, and they are where they were', async () => {
+test('one that waits for a person ends when its payments are lost, and they are where they were', async () => {
   await capital();
   await limit('1');
   const { id } = await paid(6);

@@ -148,7 +148,7 @@ describe('a reimbursement', () => {
   });
 });
 
-describe('a reorganisation that drops the coins', () => {
+describe('a reorganisation that drops the payments', () => {
   test('while it waits ends it, and resolve is open again', async () => {
     const { id } = await paid(3);
     await reimburse(id);
@@ -160,7 +160,7 @@ describe('a reorganisation that drops the coins', () => {
     expect(await status(id)).toBe('declined');
   });
 
-  test('once it is signed is owed by the merchant, because the customer gets it; a coin that comes back settles that', async () => {
+  test('once it is signed is owed by the merchant, because the customer gets it; a payment that comes back settles that', async () => {
     const { id, sent, batch, transaction } = await signedRefund();
     await lose(6);
     expect([await status(id), await owed(), await payable(id)]).toEqual(['review', PAID, PAID]);
@@ -178,7 +178,7 @@ describe('a reorganisation that drops the coins', () => {
     await green();
   });
 
-  test('once it is signed with those coins costs nobody anything: it can never be mined', async () => {
+  test('once it is signed with those payments costs nobody anything: it can never be mined', async () => {
     const { id, sent } = await paid(6);
     await reimburse(id);
     const batch = await formed();

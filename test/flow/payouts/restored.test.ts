@@ -65,7 +65,7 @@ test('a payout that was cancelled in the copy goes on, and its hold is taken aga
   expect(await service.findings()).toEqual([]);
 });
 
-test('a payout that was cancelled in the copy, and whose coins are spent since, is owed by its merchant', async () => {
+test('a payout that was cancelled in the copy, and whose outputs are spent since, is owed by its merchant', async () => {
   await batches.earn(2);
   const { id, batch, signed } = await signedAndForgotten('0.0198');
   await cancel(id);
@@ -103,7 +103,7 @@ test('one that goes on after a cancel and can then never be mined gives its hold
   expect(await service.findings()).toEqual([]);
 });
 
-test('a reservation of the copy gives up the payouts and coins that a signature needs', async () => {
+test('a reservation of the copy gives up the payouts and outputs that a signature needs', async () => {
   await batches.earn();
   const id = await batches.request();
   const batch = await batches.formed();

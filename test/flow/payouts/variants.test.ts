@@ -67,7 +67,7 @@ const TABLE: Readonly<Record<string, Held>> = {
     guard: ['src/flow/payouts/life.ts', "payout.status !== 'pending'"],
     test: [HERE, 'committed_when_formed: who is in a batch cannot be cancelled'],
   },
-  coins_compared: {
+  outputs_compared: {
     guard: ['src/worker/payouts/driver.ts', 'signsNew ? signFirst(batch) : RETRY_MS'],
     test: [KILLED, 'database and signer put back together: the chain shows what both have forgotten, and nothing is paid twice'],
   },
@@ -75,7 +75,7 @@ const TABLE: Readonly<Record<string, Held>> = {
     guard: ['src/flow/payouts/life.ts', 'notComparedSince'],
     test: [
       'test/flow/payouts/holds.test.ts',
-      'cancel_waits_for_compare: is refused until our coins were compared since PostgreSQL was started',
+      'cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started',
     ],
   },
   signer_conflict: {

@@ -115,7 +115,7 @@ describe('from started to settled', () => {
     expect(await said(refused, 'declined')).toBe('refused by the operator');
   });
 
-  test('late and in the other coin: review, suspense, refused by the merchant', async () => {
+  test('late and in the other currency: review, suspense, refused by the merchant', async () => {
     const { transactionId } = await service.create();
     await service.pay(transactionId, 700n, { currency: 'LTC' });
     await service.mine(12, 'LTC');

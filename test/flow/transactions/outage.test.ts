@@ -185,7 +185,7 @@ test('a payment whose rival has left the mempool too is not waited for beyond it
   expect(await statusOf(transactionId)).toBe('declined');
 });
 
-describe('a credited payment in another coin that is nowhere', () => {
+describe('a credited payment in another currency that is nowhere', () => {
   async function credited(): Promise<string> {
     const { transactionId } = await service.create();
     await service.pay(transactionId, 100_000_000n, { currency: 'LTC' });
@@ -238,7 +238,7 @@ test('the end of an outage that is written while a judge reads does not make a p
       service.db.transaction((sql) => {
         const query = async (statement: { name?: string }) => {
           const result = await sql.query(statement as never);
-          if (statement.name === 'read_coins') await setCaughtUp(service.db, 'BTC', await cursorOf('BTC'), service.now());
+          if (statement.name === 'read_payments') await setCaughtUp(service.db, 'BTC', await cursorOf('BTC'), service.now());
           return result;
         };
         return work({ ...sql, query } as never);

@@ -1,4 +1,4 @@
-// A sandbox over a service side that is a table: ids `txn_btc_5` and `txn_ltc_5` ask for 0.001 coins to the script made of byte 5.
+// A sandbox over a service side that is a table: ids `txn_btc_5` and `txn_ltc_5` ask for 0.001 currencies to the script made of byte 5.
 import { Refusal } from '../../../src/core/refusal.ts';
 import type { PayableTransaction, SandboxService } from '../../../src/sandbox/service-side.ts';
 
@@ -72,13 +72,13 @@ export async function post(url: string, name: string, body: unknown): Promise<{ 
 /** A call to a simulated node that must succeed. */
 export async function rpc(
   sandbox: { url: string; secret: string },
-  coin: string,
+  currency: string,
   method: string,
   ...params: unknown[]
 ): Promise<unknown> {
   const authorization = `Basic ${Buffer.from(`bursar:${sandbox.secret}`).toString('base64')}`;
   const body = JSON.stringify({ id: 1, method, params });
-  const answer = await fetch(`${sandbox.url}/node/${coin}`, { method: 'POST', headers: { authorization }, body });
+  const answer = await fetch(`${sandbox.url}/node/${currency}`, { method: 'POST', headers: { authorization }, body });
   const { result, error } = (await answer.json()) as { result: unknown; error: { message: string } | null };
   if (error !== null) throw new Error(error.message);
   return result;

@@ -1,21 +1,21 @@
-// Base58 addresses of a coin into those of the bitcoind below, and back: only the version byte differs.
+// Base58 addresses of a currency into those of the bitcoind below, and back: only the version byte differs.
 import { createHash } from 'node:crypto';
 import { createBase58check } from '@scure/base';
-import type { CoinFacts } from './coins.ts';
+import type { CurrencyFacts } from './currencies.ts';
 
 const base58check = createBase58check((bytes: Uint8Array) => createHash('sha256').update(bytes).digest());
-const BITCOIN = { pubKeyHash: 0x6f, scriptHash: 0xc4 };
+const BITCURRENCY = { pubKeyHash: 0x6f, scriptHash: 0xc4 };
 
-export type AddressBook = { toBitcoin(text: string): string; toCoin(text: string): string };
+export type AddressBook = { toBitcoin(text: string): string; toCurrency(text: string): string };
 
-export function addressBook(facts: CoinFacts): AddressBook {
+export function addressBook(facts: CurrencyFacts): AddressBook {
   const pairs = [
-    [facts.pubKeyHash, BITCOIN.pubKeyHash],
-    [facts.scriptHash, BITCOIN.scriptHash],
+    [facts.pubKeyHash, BITCURRENCY.pubKeyHash],
+    [facts.scriptHash, BITCURRENCY.scriptHash],
   ] as const;
   const down = new Map(pairs);
-  const up = new Map(pairs.map(([coin, bitcoin]) => [bitcoin, coin] as const));
-  return { toBitcoin: (text) => translated(text, down), toCoin: (text) => translated(text, up) };
+  const up = new Map(pairs.map(([own, bitcoin]) => [bitcoin, own] as const));
+  return { toBitcoin: (text) => translated(text, down), toCurrency: (text) => translated(text, up) };
 }
 
 function translated(text: string, versions: ReadonlyMap<number, number>): string {

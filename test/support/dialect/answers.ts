@@ -1,6 +1,6 @@
 // One call of a dialect server: what the currency's node would answer, from the bitcoind below.
 import type { AddressBook } from './addresses.ts';
-import { type CoinFacts, DOGE_METHODS, NOT_IN_DASH } from './coins.ts';
+import { type CurrencyFacts, DOGE_METHODS, NOT_IN_DASH } from './currencies.ts';
 import type { HeaderMap } from './headers.ts';
 import type { Locks } from './locks.ts';
 import { mapStrings, numberOf } from './lossless.ts';
@@ -12,7 +12,7 @@ export type Answer = { readonly result: unknown } | { readonly error: RpcFailure
 export type Below = (method: string, params: readonly unknown[]) => Promise<Answer>;
 
 export type DialectState = {
-  readonly facts: CoinFacts;
+  readonly facts: CurrencyFacts;
   readonly below: Below;
   readonly headers: HeaderMap;
   readonly addresses: AddressBook;
@@ -27,11 +27,11 @@ type Fields = Record<string, unknown>;
 const failure = (code: number, message: string): Answer => ({ error: { code, message } });
 const NO_METHOD = failure(-32601, 'Method not found');
 
-/** @returns what the coin's node answers */
+/** @returns what the currency's node answers */
 export async function answerOf(state: DialectState, method: string, given: readonly unknown[]): Promise<Answer> {
   const { facts } = state;
-  if (facts.coin === 'DOGE' ? !DOGE_METHODS.has(method) : NOT_IN_DASH.has(method)) return NO_METHOD;
-  const own = (facts.coin === 'DOGE' ? DOGE_OWN : DASH_OWN)[method];
+  if (facts.currency === 'DOGE' ? !DOGE_METHODS.has(method) : NOT_IN_DASH.has(method)) return NO_METHOD;
+  const own = (facts.currency === 'DOGE' ? DOGE_OWN : DASH_OWN)[method];
   return own === undefined ? passedOn(state, method, given) : own(state, given);
 }
 
@@ -43,7 +43,7 @@ async function passedOn(state: DialectState, method: string, given: readonly unk
     const no = await objection(facts, state.locks, askOf(below), given[0]);
     if (no !== null) return { error: no };
     params.splice(1);
-    if (facts.coin === 'DOGE') params.push(0);
+    if (facts.currency === 'DOGE') params.push(0);
   }
   if (method === 'getnewaddress') params.splice(0, 2, '', 'legacy');
   if (method === 'getblock' && typeof params[1] === 'boolean') params[1] = params[1] ? 1 : 0;
@@ -76,16 +76,16 @@ async function shaped(state: DialectState, method: string, params: readonly unkn
     return header === undefined ? undefined : numberOf(header.height);
   };
   const place = method === 'getrawtransaction' ? await heightOf((result as Fields | null)?.blockhash) : undefined;
-  const renamed = mapStrings(result, (text) => headers.toCoin(addresses.toCoin(text)));
+  const renamed = mapStrings(result, (text) => headers.toCurrency(addresses.toCurrency(text)));
   if (typeof renamed !== 'object' || renamed === null) return renamed;
   const fields = renamed as Fields;
-  if (method === 'getrawtransaction') shapeTransaction(facts.coin, fields, locks, place);
-  if (method === 'decoderawtransaction') for (const output of fields.vout as Fields[]) shapeOutput(facts.coin, output);
-  if (method === 'gettxout') shapeOutput(facts.coin, fields);
-  if (method === 'getblock') shapeBlock(facts.coin, fields, locks, facts.blockVersion);
+  if (method === 'getrawtransaction') shapeTransaction(facts.currency, fields, locks, place);
+  if (method === 'decoderawtransaction') for (const output of fields.vout as Fields[]) shapeOutput(facts.currency, output);
+  if (method === 'gettxout') shapeOutput(facts.currency, fields);
+  if (method === 'getblock') shapeBlock(facts.currency, fields, locks, facts.blockVersion);
   if (method === 'getblockheader') shapeHeader(fields, facts.blockVersion);
   if (method === 'getnetworkinfo') Object.assign(fields, { version: facts.version, subversion: facts.subversion });
-  if (method === 'getblockchaininfo' && facts.coin === 'DOGE') delete fields.initialblockdownload;
+  if (method === 'getblockchaininfo' && facts.currency === 'DOGE') delete fields.initialblockdownload;
   return renamed;
 }
 
@@ -116,7 +116,7 @@ const DASH_OWN: Readonly<Record<string, Own>> = {
     const hash = await askOf(below)('getblockhash', locks.chainLock);
     return {
       result: {
-        blockhash: headers.toCoin(hash as string),
+        blockhash: headers.toCurrency(hash as string),
         height: locks.chainLock,
         signature: '00'.repeat(96),
         known_block: true,

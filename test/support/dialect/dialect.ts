@@ -7,7 +7,7 @@ import { bitcoindPath } from '../bitcoind.ts';
 import { type CoreDaemon, freePort, startCoreDaemon } from '../core-daemon.ts';
 import { addressBook } from './addresses.ts';
 import { type Answer, answerOf, type Below, type DialectState, learnTip } from './answers.ts';
-import { DASH, type DialectCoin, DOGE, SHARED_ARGUMENTS } from './coins.ts';
+import { DASH, type DialectCurrency, DOGE, SHARED_ARGUMENTS } from './currencies.ts';
 import { headerMap } from './headers.ts';
 import { createLocks } from './locks.ts';
 import { numberOf, readJson, writeJson } from './lossless.ts';
@@ -36,11 +36,11 @@ export type DialectNode = {
 const USER = 'user:pa%ss';
 const AUTHORIZATION = `Basic ${Buffer.from(USER).toString('base64')}`;
 
-export async function startDialect(coin: DialectCoin): Promise<DialectNode> {
-  const facts = coin === 'DOGE' ? DOGE : DASH;
-  const zmqPorts = coin === 'DASH' ? { tx: await freePort(), block: await freePort() } : null;
+export async function startDialect(currency: DialectCurrency): Promise<DialectNode> {
+  const facts = currency === 'DOGE' ? DOGE : DASH;
+  const zmqPorts = currency === 'DASH' ? { tx: await freePort(), block: await freePort() } : null;
   const args = [...SHARED_ARGUMENTS, ...facts.arguments];
-  const below = await startCoreDaemon({ binary: bitcoindPath(), name: coin.toLowerCase(), args, zmq: false });
+  const below = await startCoreDaemon({ binary: bitcoindPath(), name: currency.toLowerCase(), args, zmq: false });
   const state: DialectState = {
     facts,
     below: callBelow(below.url),
@@ -124,7 +124,7 @@ async function afterCall(state: DialectState, announcer: Announcer | null, metho
   const tip = await learnTip(state);
   const height = await state.below('getblockcount', []);
   if (state.locks.auto && 'result' in height) state.locks.chainLock = numberOf(height.result);
-  await announcer?.block(state.headers.toCoin(tip));
+  await announcer?.block(state.headers.toCurrency(tip));
 }
 
 async function announce(ports: { tx: number; block: number }): Promise<Announcer> {

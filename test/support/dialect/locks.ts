@@ -12,7 +12,7 @@ export type Locks = {
   lock(txid: string, inputs: readonly Input[]): void;
   has(txid: string): boolean;
   inputsOf(txid: string): readonly { readonly txid: string; readonly vout: number }[];
-  /** Whether one of these coins is locked to another transaction. */
+  /** Whether one of these outputs is locked to another transaction. */
   refuses(txid: string, inputs: readonly Input[]): boolean;
 };
 
@@ -20,19 +20,19 @@ const outpoint = (input: Input): string => `${input.txid}:${numberOf(input.vout)
 
 export function createLocks(): Locks {
   const locked = new Map<string, readonly Input[]>();
-  const coins = new Map<string, string>();
+  const outputs = new Map<string, string>();
   return {
     auto: false,
     chainLock: -1,
     lock(txid, inputs) {
       locked.set(txid, inputs);
-      for (const input of inputs) coins.set(outpoint(input), txid);
+      for (const input of inputs) outputs.set(outpoint(input), txid);
     },
     has: (txid) => locked.has(txid),
     inputsOf: (txid) => (locked.get(txid) ?? []).map(({ txid: from, vout }) => ({ txid: from, vout: numberOf(vout) })),
     refuses: (txid, inputs) =>
       inputs.some((input) => {
-        const owner = coins.get(outpoint(input));
+        const owner = outputs.get(outpoint(input));
         return owner !== undefined && owner !== txid;
       }),
   };

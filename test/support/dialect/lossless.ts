@@ -12,7 +12,7 @@ export const readJson = (text: string): unknown =>
   parse(text, (_, value, { source }) => (typeof value === 'number' ? rawJSON(source) : value));
 export const writeJson = (value: unknown): string => JSON.stringify(value);
 
-/** An amount in coins, as bitcoind writes it, in the smallest unit. */
+/** An amount in whole units, as bitcoind writes it, in the smallest unit. */
 export function minorOf(value: unknown): bigint {
   const [whole = '0', fraction = ''] = (isRawJSON(value) ? value.rawJSON : String(value)).split('.');
   return BigInt(whole) * 100_000_000n + BigInt(fraction.slice(0, 8).padEnd(8, '0'));

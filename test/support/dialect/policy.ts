@@ -1,6 +1,6 @@
-// The rules of the coin that the bitcoind below does not have, and the words in which the coin's node refuses. Dogecoin Core puts the reject
+// The rules of the currency that the bitcoind below does not have, and the words in which the currency's node refuses. Dogecoin Core puts the reject
 // code of Bitcoin Core 0.14 before the reason; Dash Core gives the reason alone.
-import type { CoinFacts } from './coins.ts';
+import type { CurrencyFacts } from './currencies.ts';
 import type { Locks } from './locks.ts';
 import { minorOf, numberOf } from './lossless.ts';
 
@@ -14,7 +14,7 @@ type Decoded = {
   readonly vin: readonly { readonly txid: string; readonly vout: unknown }[];
   readonly vout: readonly { readonly value: unknown; readonly scriptPubKey: Script }[];
 };
-type Coin = { readonly value: unknown; readonly coinbase?: boolean; readonly confirmations?: unknown };
+type Output = { readonly value: unknown; readonly coinbase?: boolean; readonly confirmations?: unknown };
 
 const INVALID = 16;
 const CONFLICT = 18;
@@ -24,12 +24,12 @@ const SEGWIT_MARKER = '0001';
 
 const NOT_A_TRANSACTION: RpcFailure = { code: -22, message: 'TX decode failed' };
 
-function rejected(facts: CoinFacts, reason: string, rejectCode: number): RpcFailure {
-  return { code: -26, message: facts.coin === 'DOGE' ? `${rejectCode}: ${reason}` : reason };
+function rejected(facts: CurrencyFacts, reason: string, rejectCode: number): RpcFailure {
+  return { code: -26, message: facts.currency === 'DOGE' ? `${rejectCode}: ${reason}` : reason };
 }
 
-/** Why the coin's node would not take a raw transaction although the bitcoind below might; null = ask that one. */
-export async function objection(facts: CoinFacts, locks: Locks, below: AskBelow, hex: unknown): Promise<RpcFailure | null> {
+/** Why the currency's node would not take a raw transaction although the bitcoind below might; null = ask that one. */
+export async function objection(facts: CurrencyFacts, locks: Locks, below: AskBelow, hex: unknown): Promise<RpcFailure | null> {
   if (typeof hex !== 'string' || !/^(?:[0-9a-fA-F]{2})+$/.test(hex)) return NOT_A_TRANSACTION;
   if (hex.slice(8, 12) === SEGWIT_MARKER) return NOT_A_TRANSACTION;
   const decoded = (await below('decoderawtransaction', hex, false)) as Decoded | undefined;
@@ -41,30 +41,30 @@ export async function objection(facts: CoinFacts, locks: Locks, below: AskBelow,
     if (scriptPubKey.type !== 'nulldata' && minorOf(value) < facts.hardDust) return rejected(facts, 'dust', NONSTANDARD);
   }
   if (locks.refuses(decoded.txid, decoded.vin)) return { code: -26, message: 'tx-txlock-conflict' };
-  const spent = await Promise.all(decoded.vin.map((input) => coinOf(below, input)));
-  for (const coin of spent)
-    if (coin?.coinbase && numberOf(coin.confirmations) < facts.coinbaseMaturity)
+  const spent = await Promise.all(decoded.vin.map((input) => outputOf(below, input)));
+  for (const output of spent)
+    if (output?.coinbase && numberOf(output.confirmations) < facts.coinbaseMaturity)
       return rejected(facts, 'bad-txns-premature-spend-of-coinbase', INVALID);
   return feeObjection(facts, decoded, spent, BigInt(hex.length / 2));
 }
 
-async function coinOf(below: AskBelow, input: Decoded['vin'][number]): Promise<Coin | undefined> {
-  const unspent = (await below('gettxout', input.txid, numberOf(input.vout), false)) as Coin | null | undefined;
+async function outputOf(below: AskBelow, input: Decoded['vin'][number]): Promise<Output | undefined> {
+  const unspent = (await below('gettxout', input.txid, numberOf(input.vout), false)) as Output | null | undefined;
   if (unspent !== null && unspent !== undefined) return unspent;
-  const source = (await below('getrawtransaction', input.txid, true)) as { vout?: readonly Coin[] } | undefined;
+  const source = (await below('getrawtransaction', input.txid, true)) as { vout?: readonly Output[] } | undefined;
   return source?.vout?.[numberOf(input.vout)];
 }
 
 /** Dogecoin: each output below the soft limit adds that limit to the least fee. */
 function feeObjection(
-  facts: CoinFacts,
+  facts: CurrencyFacts,
   decoded: Decoded,
-  spent: readonly (Coin | undefined)[],
+  spent: readonly (Output | undefined)[],
   bytes: bigint,
 ): RpcFailure | null {
   if (facts.softDust === 0n || spent.includes(undefined)) return null;
   const total = (values: readonly unknown[]): bigint => values.reduce<bigint>((sum, value) => sum + minorOf(value), 0n);
-  const fee = total(spent.map((coin) => (coin as Coin).value)) - total(decoded.vout.map((output) => output.value));
+  const fee = total(spent.map((output) => (output as Output).value)) - total(decoded.vout.map((output) => output.value));
   const small = decoded.vout.filter(
     (output) => output.scriptPubKey.type !== 'nulldata' && minorOf(output.value) < facts.softDust,
   ).length;
@@ -72,9 +72,9 @@ function feeObjection(
   return fee >= 0n && fee < least ? rejected(facts, 'min relay fee not met', FEE) : null;
 }
 
-/** The refusal of the bitcoind below in the words of the coin's node. */
-export function reworded(facts: CoinFacts, { code, message }: RpcFailure): RpcFailure {
-  const doge = facts.coin === 'DOGE';
+/** The refusal of the bitcoind below in the words of the currency's node. */
+export function reworded(facts: CurrencyFacts, { code, message }: RpcFailure): RpcFailure {
+  const doge = facts.currency === 'DOGE';
   if (code === -25 && message.includes('missingorspent'))
     return { code, message: doge ? 'Missing inputs' : 'bad-txns-inputs-missingorspent' };
   if (code === -27) return { code, message: doge ? 'transaction already in block chain' : 'Transaction already in block chain' };

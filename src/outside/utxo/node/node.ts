@@ -12,7 +12,7 @@ import type {
 } from '../../../core/ports.ts';
 import { checkHeader, readBlockBytes, transactionsIn } from '../block.ts';
 import { displayHash, Malformed } from '../bytes.ts';
-import { readRawTransaction, readSpent } from '../coins.ts';
+import { readRawTransaction, readSpent } from '../outputs.ts';
 import { readTransactionBytes } from '../transaction.ts';
 import { checkHeaderWork, checkWork, targetIn, targetOf } from '../work.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';

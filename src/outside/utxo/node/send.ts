@@ -39,10 +39,10 @@ export async function sendTransaction(rpc: Rpc, raw: Uint8Array): Promise<SendAn
   throw new NodeTrouble('bad_answer', reason, { cause: answer });
 }
 
-/** Minor units of a number of whole coins as a node writes it (`0.00001`, `1e-05`), rounded up; null for anything else, and for zero. */
+/** Minor units of an amount in whole units as a node writes it (`0.00001`, `1e-05`), rounded up; null for anything else, and for zero. */
 function minorOf(value: unknown): bigint | null {
-  const coins = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
-  return Number.isFinite(coins) && coins > 0 && coins < 1_000 ? BigInt(Math.ceil(coins * 1e8 - 1e-6)) : null;
+  const whole = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+  return Number.isFinite(whole) && whole > 0 && whole < 1_000 ? BigInt(Math.ceil(whole * 1e8 - 1e-6)) : null;
 }
 
 const WITHIN_BLOCKS = 6;

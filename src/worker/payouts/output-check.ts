@@ -1,6 +1,6 @@
-// Compares the coins that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
-// were put back together have both forgotten what they paid since: only the chain still shows it. It looks for coins that something
-// unknown spends, for coins at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
+// Compares the outputs that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
+// were put back together have both forgotten what they paid since: only the chain still shows it. It looks for outputs that something
+// unknown spends, for outputs at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
 // that nothing was signed for.
 import { setImmediate } from 'node:timers/promises';
 import type { UtxoCode } from '../../core/currency.ts';
@@ -10,7 +10,7 @@ import { ownership } from '../../flow/payouts/batches.ts';
 import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
-import { nextOwnIndex } from '../../store/payouts/batches.ts';
+import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
   blocksAbove,
@@ -28,11 +28,11 @@ import { portOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 
-/** Coins that are compared, the largest first: batches spend large ones before small ones. */
-const MOST_COINS = 5_000;
+/** Outputs that are compared, the largest first: batches spend large ones before small ones. */
+const MOST_OUTPUTS = 5_000;
 /** Each is derived again, which takes 0.05 ms. */
 const DERIVED_AT_ONCE = 200;
-/** Blocks that are read again at most; before them only the coins tell. */
+/** Blocks that are read again at most; before them only the outputs tell. */
 const MOST_BLOCKS = 2_016;
 /** Blocks below the last comparison that are read again: a reorganisation may have replaced them. */
 const MARGIN = 10;
@@ -41,11 +41,11 @@ const READS_WITHIN_MS = 2_000;
 /** Addresses of our own after the last that was given out: one is used with each batch. */
 const NEXT_ADDRESSES = 200;
 const IN_MEMPOOL_AT_ONCE = 2_000;
-/** So often coins are compared again while payouts are made, and while something is not explained. */
+/** So often outputs are compared again while payouts are made, and while something is not explained. */
 const AGAIN_MS = 600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
 
-export type CoinCheck = {
+export type OutputCheck = {
   /** Whether everything that left was known since the start, or since something was forgotten. */
   hasPassed(): boolean;
   /** What must be known before anything new is signed; null = everything that left is known. */
@@ -57,7 +57,7 @@ export type CoinCheck = {
 /** `isFound`: something has left that nobody here knows; otherwise the look itself must wait. */
 export type Trouble = { readonly what: string; readonly isFound: boolean };
 
-export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
+export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck {
   const port = portOf(ctx, currency);
   let passedAtMs: number | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -76,7 +76,7 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
     } catch (error) {
       const said = troubleOf(error);
       if (said === null) throw error;
-      return open ?? { what: `our coins cannot be compared with the chain: ${said.reason}`, isFound: false };
+      return open ?? { what: `our outputs cannot be compared with the chain: ${said.reason}`, isFound: false };
     }
     lookedAtMs = performance.now();
     const still = await unresolved();
@@ -96,25 +96,25 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
     const key = await spendingKey(ctx.db, currency);
     if (key === null) return null;
     const cursor = await readCursor(ctx.db, currency);
-    if (cursor === null || !(await isAtTip(port, cursor))) return 'our coins are compared when the chain was read to its end';
+    if (cursor === null || !(await isAtTip(port, cursor))) return 'our outputs are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
-    if (wanted.coins.length === 0 && wanted.payouts.length === 0) {
+    if (wanted.outputs.length === 0 && wanted.payouts.length === 0) {
       return saved(generation, cursor.height);
     }
-    const spent = await port.spentOf(wanted.coins);
+    const spent = await port.spentOf(wanted.outputs);
     const before = await checkedHeight(ctx.db, currency);
     read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - MOST_BLOCKS), found: [] };
     const began = performance.now();
     for (const block of await blocksAbove(ctx.db, currency, read.height)) {
       if (performance.now() - began > READS_WITHIN_MS)
-        return `our coins are compared with the chain: block ${read.height} of ${cursor.height}`;
+        return `our outputs are compared with the chain: block ${read.height} of ${cursor.height}`;
       const { touched } = await port.readBlock(block.hash, wanted.watch);
       read.found.push(...touched.map((facts) => ({ facts, blockHash: block.hash })));
       read.height = block.height;
     }
     const found = [...read.found];
     if (isFirst || spent.length > 0) found.push(...(await inMempool(port, wanted.watch)));
-    if (!(await isAtTip(port, cursor))) return 'our coins are compared when the chain rests';
+    if (!(await isAtTip(port, cursor))) return 'our outputs are compared when the chain rests';
     // blocks that a reorganisation may remove are read again
     read = null;
     const unknown = await judge(ctx, { currency, wanted, spent, found });
@@ -126,7 +126,7 @@ export function createCoinCheck(ctx: Context, currency: UtxoCode): CoinCheck {
 
   /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
   async function saved(generation: number, height: number): Promise<string | null> {
-    if (generation !== ctx.db.identity.generation) return 'our coins are compared with the database that is there now';
+    if (generation !== ctx.db.identity.generation) return 'our outputs are compared with the database that is there now';
     await saveChecked(ctx.db, currency, height);
     return null;
   }
@@ -148,7 +148,7 @@ async function isAtTip(port: ChainPort, cursor: { readonly height: number; reado
 }
 
 type Wanted = {
-  readonly coins: readonly Outpoint[];
+  readonly outputs: readonly Outpoint[];
   readonly payouts: readonly UnsignedPayout[];
   /** Scripts (hex) of our own that were not given out. */
   readonly next: ReadonlySet<string>;
@@ -157,30 +157,30 @@ type Wanted = {
 
 async function wantedOf(ctx: Context, key: StoredKey): Promise<Wanted> {
   const { currency, xpub } = key;
-  const coins = await coinsOfKey(ctx, key);
+  const outputs = await outputsOfKey(ctx, key);
   const payouts = await unsignedPayouts(ctx.db, currency);
   const deriver = ctx.ports.addresses.ownOf(currency, xpub);
   const first = await nextOwnIndex(ctx.db, key.id);
   const next = Array.from({ length: NEXT_ADDRESSES }, (_, n) => Buffer.from(deriver.derive(first + n).script));
   const scripts = [...next, ...payouts.map(({ script }) => Buffer.from(script, 'hex'))];
   return {
-    coins,
+    outputs,
     payouts,
     next: new Set(next.map((script) => script.toString('hex'))),
-    watch: { ...watchOnly(scripts), ...createOutpointSet(coins) },
+    watch: { ...watchOnly(scripts), ...createOutpointSet(outputs) },
   };
 }
 
-/** The coins whose key really is the signer's: those of an imported key are spent by whoever has it. */
-async function coinsOfKey(ctx: Context, key: StoredKey): Promise<Outpoint[]> {
-  const all = await believedUnspent(ctx.db, key.currency, MOST_COINS);
+/** The outputs whose key really is the signer's: those of an imported key are spent by whoever has it. */
+async function outputsOfKey(ctx: Context, key: StoredKey): Promise<Outpoint[]> {
+  const all = await believedUnspent(ctx.db, key.currency, MOST_OUTPUTS);
   const isOurs = ownership(ctx, key);
-  const coins: Outpoint[] = [];
+  const outputs: Outpoint[] = [];
   for (let at = 0; at < all.length; at += DERIVED_AT_ONCE) {
-    coins.push(...all.slice(at, at + DERIVED_AT_ONCE).filter(isOurs));
+    outputs.push(...all.slice(at, at + DERIVED_AT_ONCE).filter(isOurs));
     await setImmediate();
   }
-  return coins;
+  return outputs;
 }
 
 type Found = { readonly facts: TransactionFacts; readonly blockHash: string | null };
@@ -218,18 +218,18 @@ async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence)
     const hasChange = outputs.some(({ script }) => wanted.next.has(script) && !givenOut.has(script));
     // whoever pays the destination of a payout himself holds up that payout only
     if (spends.length === 0 && !hasChange) continue;
-    const what = spends.length > 0 ? 'spends coins of ours' : 'pays an address of ours that was never given out';
+    const what = spends.length > 0 ? 'spends outputs of ours' : 'pays an address of ours that was never given out';
     const pays = paid.length === 0 ? '' : ` and pays what ${paid.map(({ id }) => id).join(', ')} ask for`;
     movements.push({ currency, txid, blockHash, finding: `transaction ${txid} ${what}${pays}, and was not signed here` });
   }
   const nobody = spent.filter(({ txid, vout }) => !explained.has(`${txid}:${vout}`));
-  const still = new Set((await believedUnspent(ctx.db, currency, MOST_COINS)).map(({ txid, vout }) => `${txid}:${vout}`));
-  for (const coin of nobody.map(({ txid, vout }) => `${txid}:${vout}`).filter((coin) => still.has(coin)))
+  const still = new Set((await believedUnspent(ctx.db, currency, MOST_OUTPUTS)).map(({ txid, vout }) => `${txid}:${vout}`));
+  for (const output of nobody.map(({ txid, vout }) => `${txid}:${vout}`).filter((output) => still.has(output)))
     movements.push({
       currency,
       txid: null,
       blockHash: null,
-      finding: `coin ${coin} is spent, and nothing was found that spends it`,
+      finding: `output ${output} is spent, and nothing was found that spends it`,
     });
   return { movements, payoutIds: [...payoutIds] };
 }

@@ -2,7 +2,7 @@
 // the audit names it, and an operator can acknowledge it. On the sandbox's node.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
-import { acceptEarly, acknowledgeEarly } from '../../src/store/chain/early-coins.ts';
+import { acceptEarly, acknowledgeEarly } from '../../src/store/chain/early-payments.ts';
 import { ask } from '../../src/store/ledger/audit.ts';
 import { RECONCILIATION } from '../../src/store/ledger/reconciliation.ts';
 import { findTransactions, readFoundTransaction } from '../../src/store/transactions/lookup.ts';
@@ -45,7 +45,7 @@ async function readAllAgain(owed: Owed, fromHeight = 1): Promise<void> {
   for (let more = true; more; ) ({ more } = await reconcile(chain.ctx, 'BTC'));
 }
 
-test('a coin in a block that was read before the transaction was made is noted by whoever reads it again, and never a payment', async () => {
+test('a payment in a block that was read before the transaction was made is noted by whoever reads it again, and never a payment', async () => {
   const script = lostScript();
   const txid = await engine.pay([{ script, minor: 5_000n }]);
   await engine.mine(1);
@@ -73,7 +73,7 @@ test('the second reading alone notes it too', async () => {
   expect(await red()).toEqual(['EARLY-1']);
 });
 
-test('a coin that waited in the mempool before the transaction was made never counts: not there, not in a block, not when it comes again', async () => {
+test('a payment that waited in the mempool before the transaction was made never counts: not there, not in a block, not when it comes again', async () => {
   const script = lostScript();
   const txid = await engine.pay([{ script, minor: 5_000n }]);
   await chain.catchUp();
@@ -110,7 +110,7 @@ test('what is paid to the same address afterwards is a payment', async () => {
   expect(await noted()).toHaveLength(1);
 });
 
-test('one transaction that pays two: the coin of the younger one is noted, that of the older one is its payment', async () => {
+test('one transaction that pays two: the payment of the younger one is noted, that of the older one is its payment', async () => {
   const script = lostScript();
   const older = await chain.owe();
   await engine.pay([
@@ -249,13 +249,13 @@ test('an operator finds it by its txid, and can decide that it is a payment afte
   await engine.mine(1);
   await chain.catchUp();
   expect(await findTransactions(chain.db, txid, 10)).toEqual([owed.id]);
-  const { earlyCoins } = (await readFoundTransaction(chain.db, owed.id))!;
-  expect(earlyCoins).toMatchObject([{ currency: 'BTC', txid, amount: 5_000n, state: 'noted' }]);
-  const outpoint = `${txid}:${earlyCoins[0]!.vout}`;
+  const { earlyPayments } = (await readFoundTransaction(chain.db, owed.id))!;
+  expect(earlyPayments).toMatchObject([{ currency: 'BTC', txid, amount: 5_000n, state: 'noted' }]);
+  const outpoint = `${txid}:${earlyPayments[0]!.vout}`;
   const at = new Date(0);
   expect(await acceptEarly(chain.db, `${txid}:99`, 'ann', at)).toBeNull();
   await acknowledgeEarly(chain.db, outpoint, 'ann', at);
-  expect((await readFoundTransaction(chain.db, owed.id))!.earlyCoins).toMatchObject([{ state: 'acknowledged' }]);
+  expect((await readFoundTransaction(chain.db, owed.id))!.earlyPayments).toMatchObject([{ state: 'acknowledged' }]);
   // what was only looked at stays out of the books
   const fromHeight = await engine.height();
   expect(await rescan(chain.ctx, 'BTC', { fromHeight })).toMatchObject({ found: [] });
@@ -263,7 +263,7 @@ test('an operator finds it by its txid, and can decide that it is a payment afte
   expect(await acceptEarly(chain.db, outpoint, 'ann', at)).toMatchObject({ currency: 'BTC', transactionId: owed.id });
   expect(await rescan(chain.ctx, 'BTC', { fromHeight })).toMatchObject({ found: [{ outpoint, transactionId: owed.id }] });
   expect(await chain.facts(owed)).toMatchObject([{ txid, amount: 5_000n, state: 'mined', height: fromHeight }]);
-  expect((await readFoundTransaction(chain.db, owed.id))!.earlyCoins).toMatchObject([{ state: 'accepted' }]);
+  expect((await readFoundTransaction(chain.db, owed.id))!.earlyPayments).toMatchObject([{ state: 'accepted' }]);
   await engine.mine(8);
   await chain.catchUp();
   for (let more = true; more; ) ({ more } = await reconcile(chain.ctx, 'BTC'));

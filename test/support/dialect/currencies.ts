@@ -2,10 +2,10 @@
 // what they ask of the bitcoind below. Sources: Dogecoin Core 1.14 (chainparams, policy.h, rpc), Dash Core 20 to 22 (chainparams,
 // validation.cpp, the RPC help). Not taken from the product's own tables: those are tested against these.
 
-export type DialectCoin = 'DOGE' | 'DASH';
+export type DialectCurrency = 'DOGE' | 'DASH';
 
-export type CoinFacts = {
-  readonly coin: DialectCoin;
+export type CurrencyFacts = {
+  readonly currency: DialectCurrency;
   /** Version bytes on regtest. */
   readonly pubKeyHash: number;
   readonly scriptHash: number;
@@ -25,8 +25,8 @@ export type CoinFacts = {
   readonly arguments: readonly string[];
 };
 
-export const DOGE: CoinFacts = {
-  coin: 'DOGE',
+export const DOGE: CurrencyFacts = {
+  currency: 'DOGE',
   pubKeyHash: 0x6f,
   scriptHash: 0xc4,
   genesis: '3d2160a3b5dc4a9d62e7e66a295f70313ac808440ef7400d6c0772171ce973a5',
@@ -50,8 +50,8 @@ export const DOGE: CoinFacts = {
   ],
 };
 
-export const DASH: CoinFacts = {
-  coin: 'DASH',
+export const DASH: CurrencyFacts = {
+  currency: 'DASH',
   pubKeyHash: 0x8c,
   scriptHash: 0x13,
   genesis: '000008ca1832a4baf228eb1553c03d3a2c8e02399550dd6ea8d65cec3ef23d2e',

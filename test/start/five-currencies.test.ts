@@ -1,11 +1,11 @@
-// The real `npm start` in the sandbox: each of the five coins is payable, survives a reorganisation, is lost to a double spend, and every figure
+// The real `npm start` in the sandbox: each of the five currencies is payable, survives a reorganisation, is lost to a double spend, and every figure
 // of its balance is explained by /list_balance_entries.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 90_000;
 /** Confirmations that 25 dollars need, and how an address of the sandbox looks. */
-const COINS = [
+const CURRENCIES = [
   { code: 'BTC', needed: 1, final: 6, address: /^bcrt1q/, uri: 'bitcoin' },
   { code: 'LTC', needed: 2, final: 12, address: /^rltc1q/, uri: 'litecoin' },
   { code: 'BCH', needed: 1, final: 10, address: /^bchreg:q/, uri: 'bchreg' },
@@ -73,7 +73,7 @@ afterAll(async () => {
   remove();
 }, TIMEOUT);
 
-describe.each(COINS)('$code', { timeout: TIMEOUT }, ({ code, needed, address }) => {
+describe.each(CURRENCIES)('$code', { timeout: TIMEOUT }, ({ code, needed, address }) => {
   let paid: { id: string; address: string; amount: string };
 
   test('is payable: pending at once, succeeded with its confirmations, credited to the unit', async () => {

@@ -5,7 +5,7 @@ import { formatAmount } from '../../core/money.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Sighting, SightingsContext } from './payment-facts.ts';
 
-export type UnprotectedCoin = {
+export type UnprotectedPayment = {
   readonly currency: UtxoCode;
   /** `txid:vout` */
   readonly outpoint: string;
@@ -59,7 +59,7 @@ export async function noteUnprotected(
 }
 
 /** One line for the log and for `bursar chain status`. */
-export function describeUnprotected({ currency, outpoint, transactionId, amount, height }: UnprotectedCoin): string {
+export function describeUnprotected({ currency, outpoint, transactionId, amount, height }: UnprotectedPayment): string {
   const where = height === null ? 'in the mempool' : `in block ${height}`;
   return `${formatAmount(amount, currency)} ${currency} (${outpoint}, ${where}) arrived at the address of ${transactionId}, whose script no key of ours controls on this chain: not ours, nothing is booked`;
 }
@@ -74,7 +74,7 @@ type Row = {
   seen_at: Date;
 };
 const COLUMNS = 'currency, txid, vout, transaction_id, amount, height, seen_at';
-const coin = (row: Row): UnprotectedCoin => ({
+const payment = (row: Row): UnprotectedPayment => ({
   currency: row.currency,
   outpoint: `${row.txid}:${row.vout}`,
   transactionId: row.transaction_id,
@@ -84,21 +84,21 @@ const coin = (row: Row): UnprotectedCoin => ({
 });
 
 /** Those of a chain that were not logged yet, and marks them as logged: among all workers only one gets each. */
-export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedCoin[]> {
+export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedPayment[]> {
   const { rows } = await sql.query<Row>({
-    name: 'take_unreported_coins',
+    name: 'take_unreported_payments',
     text: `update unprotected_coins set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,
     values: [currency, new Date(nowMs)],
   });
-  return rows.map(coin);
+  return rows.map(payment);
 }
 
 /** The newest ones, for `bursar chain status`. */
-export async function readUnprotected(sql: Sql, limit: number): Promise<readonly UnprotectedCoin[]> {
+export async function readUnprotected(sql: Sql, limit: number): Promise<readonly UnprotectedPayment[]> {
   const { rows } = await sql.query<Row>({
     name: 'read_unprotected_coins',
     text: `select ${COLUMNS} from unprotected_coins order by seen_at desc, txid, vout limit $1`,
     values: [limit],
   });
-  return rows.map(coin);
+  return rows.map(payment);
 }

@@ -1,11 +1,12 @@
-// Coins of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
+// Outputs of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
 import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import { capitalEntry } from '../../core/payouts/payout-postings.ts';
 import type { DerivedAddress } from '../../core/ports.ts';
 import { spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { insertOwnAddress, lockCoins, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/batches.ts';
+import { lockOutputs } from '../../store/payouts/batches.ts';
+import { insertOwnAddress, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Context } from '../context.ts';
 
 /**
@@ -20,7 +21,7 @@ export async function newOwnAddresses(
   const key = await spendingKey(ctx.db, currency);
   if (key === null) return null;
   return ctx.db.transaction(async (sql) => {
-    await lockCoins(sql, currency);
+    await lockOutputs(sql, currency);
     const first = await nextOwnIndex(sql, key.id);
     const deriver = ctx.ports.addresses.ownOf(currency, key.xpub);
     const made = Array.from({ length: count }, (_, n) => deriver.derive(first + n));
@@ -32,12 +33,12 @@ export async function newOwnAddresses(
 /** Books what lies at our own addresses at final depth and is no change of ours: capital of the service. */
 export async function bookCapital(ctx: Context, currency: UtxoCode): Promise<void> {
   await ctx.db.transaction(async (sql) => {
-    const coins = await lockUnbooked(sql, currency, finalDepth(currency).depth);
+    const outputs = await lockUnbooked(sql, currency, finalDepth(currency).depth);
     const atMs = ctx.ports.clock.now();
     await postEntries(
       sql,
-      coins.map((coin) => ({ entry: capitalEntry(currency, coin, coin.amount), transactionId: null, atMs })),
+      outputs.map((output) => ({ entry: capitalEntry(currency, output, output.amount), transactionId: null, atMs })),
     );
-    await markBooked(sql, currency, coins);
+    await markBooked(sql, currency, outputs);
   });
 }

@@ -1,4 +1,4 @@
-// What a node knows of single coins and transactions: whether an output is unspent, and the bytes of a transaction.
+// What a node knows of single outputs and transactions: whether an output is unspent, and the bytes of a transaction.
 import type { Outpoint } from '../../core/ports.ts';
 import { fromHex, orRefusal, type Rpc } from './node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from './node/trouble.ts';

@@ -1,4 +1,4 @@
-// A forgotten transaction that spends coins of which this database knows nothing: payments to transactions, or change, that it has forgotten too.
+// A forgotten transaction that spends outputs of which this database knows nothing: payments to transactions, or change, that it has forgotten too.
 // What they paid for is booked; that they were ours is booked with it, since nothing here ever said so.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
@@ -6,9 +6,9 @@ import { negated, sum } from '../../core/money.ts';
 import { unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { insertOwnAddress } from '../../store/payouts/batches.ts';
+import { insertOwnAddress } from '../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
-import { openMovements, unbookedCoin } from '../../store/payouts/unknown-movements.ts';
+import { openMovements, unbookedOutput } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { resolveLocked } from './resolve.ts';
@@ -17,41 +17,41 @@ import { holdUnknown } from './unknown-movements.ts';
 type Spending = {
   readonly currency: UtxoCode;
   readonly txid: string;
-  /** Whether a person accepts that nobody knows what the coins held. */
+  /** Whether a person accepts that nobody knows what the outputs held. */
   readonly acceptsLoss: boolean;
 };
 
-/** What must happen before a transaction that spends such coins can be booked; null = it can. */
+/** What must happen before a transaction that spends such outputs can be booked; null = it can. */
 export async function whyNotUnknown(
   sql: Sql,
   { currency, acceptsLoss }: Spending,
-  coins: readonly Outpoint[],
+  outputs: readonly Outpoint[],
 ): Promise<string | null> {
-  const [coin] = coins;
-  if (coin === undefined) return null;
+  const [output] = outputs;
+  if (output === undefined) return null;
   const open = (await openMovements(sql)).filter((one) => one.currency === currency);
-  const first = coins.find(({ txid }) => open.some((one) => one.txid === txid));
+  const first = outputs.find(({ txid }) => open.some((one) => one.txid === txid));
   if (first !== undefined) return `spends an output of ${first.txid}: recover that one first`;
-  const unbooked = await unbookedCoin(sql, currency, coins);
+  const unbooked = await unbookedOutput(sql, currency, outputs);
   if (unbooked !== null)
     return `spends ${unbooked.txid}:${unbooked.vout}, a payment that is not booked yet: wait for its confirmations`;
   if (acceptsLoss) return null;
-  return `spends ${coin.txid}:${coin.vout}, which this database does not know (--accept-loss books what it paid for as it is on the chain)`;
+  return `spends ${output.txid}:${output.vout}, which this database does not know (--accept-loss books what it paid for as it is on the chain)`;
 }
 
-/** Books what a transaction took from our coins besides its payouts; less than zero where other coins of ours paid for some of these. */
+/** Books what a transaction took from our outputs besides its payouts; less than zero where other outputs of ours paid for some of these. */
 export function differenceEntry({ currency, txid }: Spending, lost: bigint): Entry {
   return lost > 0n ? unknownOutflowEntry(txid, currency, lost) : unknownInflowEntry(txid, currency, negated(lost));
 }
 
-type WithoutCoins = Spending & {
+type WithoutOutputs = Spending & {
   readonly accountId: bigint;
   readonly payouts: readonly PayoutRow[];
   readonly change: { readonly index: number; readonly script: string } | null;
 };
 
-/** None of its coins is known: its payouts are paid, and what came back to us is capital once it is final. */
-export async function bookWithoutCoins(ctx: Context, sql: Sql, of: WithoutCoins): Promise<void> {
+/** None of its outputs is known: its payouts are paid, and what came back to us is capital once it is final. */
+export async function bookWithoutOutputs(ctx: Context, sql: Sql, of: WithoutOutputs): Promise<void> {
   const { currency, txid, accountId, change } = of;
   const atMs = ctx.ports.clock.now();
   const ids = of.payouts.map(({ id }) => id);

@@ -1,5 +1,5 @@
 // Reading a block of each chain against a watch list of 100,000 scripts: 2,200 transactions with what the chain has besides plain ones, and
-// Bitcoin Cash's largest block (32 MB). `node bench/coins.ts` prints its figures.
+// Bitcoin Cash's largest block (32 MB). `node bench/currencies.ts` prints its figures.
 import { randomBytes } from 'node:crypto';
 import { CURRENCIES, type UtxoCode, utxoRow } from '../src/core/currency.ts';
 import { readBlockBytes } from '../src/outside/utxo/block.ts';
@@ -68,11 +68,11 @@ function measure(currency: UtxoCode, block: Block, goalMs: number, rounds: numbe
 }
 
 /** @param options.quick without the largest block, and few rounds */
-export function scanCoins(options: { readonly quick: boolean }): Figure[] {
+export function scanCurrencies(options: { readonly quick: boolean }): Figure[] {
   while (keyHashes.length < WATCHED) keyHashes.push(randomBytes(20));
   const rounds = options.quick ? 3 : 31;
-  const coins = (Object.keys(CURRENCIES) as UtxoCode[]).filter((code) => CURRENCIES[code].utxo !== null);
-  const usual = coins.map((code) => measure(code, makeBlock(code, payments(code, TRANSACTIONS)), 25, rounds));
+  const currencies = (Object.keys(CURRENCIES) as UtxoCode[]).filter((code) => CURRENCIES[code].utxo !== null);
+  const usual = currencies.map((code) => measure(code, makeBlock(code, payments(code, TRANSACTIONS)), 25, rounds));
   if (options.quick) return usual;
   const each = rawPayment(false, p2pkh(randomBytes(20))).bytes.length;
   const largest = makeBlock('BCH', payments('BCH', Math.floor(LARGEST_BYTES / (each + 4))));
@@ -80,4 +80,4 @@ export function scanCoins(options: { readonly quick: boolean }): Figure[] {
 }
 
 if (import.meta.main)
-  for (const { work, measured, goal } of scanCoins({ quick: false })) console.log(`${work}: ${measured} (goal ${goal})`);
+  for (const { work, measured, goal } of scanCurrencies({ quick: false })) console.log(`${work}: ${measured} (goal ${goal})`);

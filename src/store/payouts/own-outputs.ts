@@ -1,0 +1,63 @@
+// Our own addresses (chain 1 of the signer's accounts) and the outputs there: change, and the service's own capital.
+import type { UtxoCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+type OwnAddress = { readonly index: number; readonly script: Uint8Array };
+
+/** Records an address of our own before anything is sent to it, so that the watcher looks for it. */
+export async function insertOwnAddress(
+  sql: Sql,
+  accountId: bigint,
+  currency: UtxoCode,
+  { index, script }: OwnAddress,
+): Promise<void> {
+  await sql.query({
+    name: 'insert_own_address',
+    text: `insert into own_addresses (account_xpub_id, address_index, currency, script) values ($1, $2, $3, $4) on conflict do nothing`,
+    values: [accountId, index, currency, Buffer.from(script)],
+  });
+}
+
+/** The next index of our own addresses of an account. */
+export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number> {
+  const { rows } = await sql.query<{ next: bigint }>({
+    name: 'next_own_index',
+    text: 'select coalesce(max(address_index) + 1, 0) as next from own_addresses where account_xpub_id = $1',
+    values: [accountId],
+  });
+  return Number(rows[0]?.next ?? 0n);
+}
+
+type OwnOutput = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+
+/** Outputs at our own addresses at this depth that no entry knows yet, locked. */
+export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnOutput[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
+    name: 'lock_unbooked_outputs',
+    text: `select txid, vout, amount from own_coins c
+            where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
+            order by txid, vout limit 500 for update skip locked`,
+    values: [currency, depth],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
+}
+
+export async function markBooked(sql: Sql, currency: UtxoCode, outputs: readonly OwnOutput[]): Promise<void> {
+  if (outputs.length === 0) return;
+  await sql.query({
+    name: 'mark_outputs_booked',
+    text: `update own_coins c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
+            where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
+    values: [currency, outputs.map((output) => output.txid), outputs.map((output) => output.vout)],
+  });
+}
+
+/** The first scripts of our own, in the order of their indexes. */
+export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly Buffer[]> {
+  const { rows } = await sql.query<{ script: Buffer }>({
+    name: 'read_own_scripts',
+    text: 'select script from own_addresses where currency = $1 order by account_xpub_id, address_index limit $2',
+    values: [currency, limit],
+  });
+  return rows.map((row) => row.script);
+}
