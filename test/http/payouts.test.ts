@@ -142,7 +142,7 @@ describe('refusals', () => {
       [[400, 'invalid_destination', 'destination'], { destination: 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx' }],
       [[400, 'invalid_destination', 'destination'], { destination: `${OUTSIDE.slice(0, -1)}q` }],
       [[400, 'invalid_destination', 'destination'], { destination: own }],
-      [[400, 'invalid_destination', 'destination'], { destination: foreign }],
+      [[422, 'insufficient_balance', 'amount'], { destination: foreign, amount: '1000' }],
       [[400, 'invalid_destination', 'destination'], { destination: 'rltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kyr2ufm' }],
       [[404, 'payout_not_found', 'payout_id'], { path: '/check_payout', payout_id: 'payout_0351dYxk0d1Jt8vTgkN1AM' }],
       [[404, 'payout_not_found', 'payout_id'], { path: '/cancel_payout', payout_id: 'nothing of ours' }],

@@ -29,6 +29,7 @@ export type PayoutEvent =
   | 'resolved_paid'
   | 'resolved_failed'
   | 'displaced'
+  | 'booked_here'
   | 'filed'
   | 'settled'
   | 'refused'
@@ -100,6 +101,8 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'held'], 'resolved_failed', ['failed', 'ended'], 'give_back', 'an operator found it unpaid'),
   row(['completed', 'ended'], 'final', ['completed', 'ended'], 'true_up', null),
   row(['completed', 'ended'], 'displaced', ['failed', 'ended'], 'return', 'another transaction took its place for good'),
+  // to a transaction of another merchant here
+  row(['processing', 'queued'], 'booked_here', ['completed', 'ended'], 'complete', 'booked to the transaction that it pays'),
   // ach: in a bank file, which is stored before the bank gets it
   row(['processing', 'queued'], 'filed', ['processing', 'batched'], 'hand_over', null),
   row(['processing', 'batched'], 'settled', ['completed', 'ended'], 'complete', 'the bank has not returned it in its days'),

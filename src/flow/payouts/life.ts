@@ -58,11 +58,12 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const nowMs = ctx.ports.clock.now();
     const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
     const guards = guardsOf(facts.settings, nowMs);
-    refuseOwnScript(facts.owner, merchantId);
+    const internalTo = request.automatic === undefined ? transactionHere(facts.owner, merchantId) : null;
+    if (internalTo === null) refuseOwnScript(facts.owner, merchantId);
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(request.method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
-    const feeMax = highestFee(facts.feeRate);
+    const feeMax = internalTo === null ? highestFee(facts.feeRate) : 0n;
     const available = (await lockBalances(sql, merchantId, [CURRENCY])).get(CURRENCY)?.available ?? 0n;
     const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
@@ -87,6 +88,7 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
       usdMinor,
       needsApproval,
       automatic: request.automatic !== undefined,
+      internalTo,
       createdAtMs: nowMs,
     };
     const made = await insertPayout(sql, payout, {
@@ -136,7 +138,15 @@ function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   if (owner.isOurOwn || owner.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
   if (owner.merchantId !== null)
-    throw refused('destination is an address of another merchant on this server; those cannot be paid by a payout yet.');
+    throw refused(
+      'destination is an address of another merchant on this server, which only a payout in its own currency that is requested once can pay.',
+    );
+}
+
+/** The transaction of another merchant that an address belongs to; null where it is none, or another currency is asked for there. */
+function transactionHere(owner: ScriptOwner, merchantId: bigint): string | null {
+  const { transactionId, isOurOwn } = owner;
+  return isOurOwn || owner.merchantId === merchantId || owner.currency !== CURRENCY ? null : transactionId;
 }
 
 /** @throws Refusal destination_not_allowed */

@@ -10,7 +10,7 @@ export const OF_BATCHES: readonly Question[] = [
     says: 'every batch is in the state that its payouts, its transactions and its outputs are in',
     text: `select p.id || ' is ' || p.status || ', ' || p.step || ' in ' || coalesce('batch ' || b.id || ', which is ' || b.state, 'no batch') as what
              from payouts p left join outgoing_batches b on b.id = p.batch_id
-            where p.script is not null
+            where p.script is not null and p.internal_to is null
               and case when b.id is null then p.step = 'batched' or p.status = 'completed'
                        -- one that was refused keeps the batch in which it was alone
                        when p.step in ('held', 'queued') then b.state <> 'dead' or exists (select 1 from outgoing_attempts a where a.batch_id = b.id)
@@ -52,12 +52,21 @@ export const OF_BATCHES: readonly Question[] = [
     id: 'OUT-6',
     says: 'an output is spent exactly when a batch spends it',
     text: `select 'output ' || q.txid || ':' || q.vout || case when q.spent then ' is marked as spent, and no batch spends it' else ' is spent by a batch, and not marked' end as what
-             from (select currency, txid, vout, spent from payments where spent
+             from (select currency, txid, vout, spent from payments where spent and paid_by is null
                    union all select currency, txid, vout, spent from own_coins where spent
                    union all select p.currency, p.txid, p.vout, p.spent from outgoing_inputs i
                                join payments p on p.currency = i.currency and p.txid = i.txid and p.vout = i.vout where not i.freed and not p.spent
                    union all select c.currency, c.txid, c.vout, c.spent from outgoing_inputs i
                                join own_coins c on c.currency = i.currency and c.txid = i.txid and c.vout = i.vout where not i.freed and not c.spent) q
             where q.spent <> exists (select 1 from outgoing_inputs i where i.currency = q.currency and i.txid = q.txid and i.vout = q.vout and not i.freed)`,
+  },
+  {
+    id: 'OUT-7',
+    says: 'every payout to a transaction of another merchant here is exactly one payment of it once it is completed, and no other is',
+    text: `select coalesce(p.id, m.paid_by) || ' of ' || coalesce(p.amount::text, 'nothing') || ' to ' || coalesce(p.internal_to, 'nobody here') || ' is '
+                  || coalesce(m.amount::text, 'no payment') || coalesce(' of ' || m.transaction_id, '') as what
+             from (select id, amount, internal_to from payouts where internal_to is not null and status = 'completed') p
+             full join (select paid_by, amount, transaction_id from payments where paid_by is not null) m on m.paid_by = p.id
+            where p.amount is distinct from m.amount or p.internal_to is distinct from m.transaction_id`,
   },
 ];

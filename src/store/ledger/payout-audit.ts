@@ -67,7 +67,9 @@ export const OF_PAYOUTS: readonly Question[] = [
              select currency, amount from decided_payments where deposit_key is not null
              union all select currency, amount from own_coins
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
-             union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)),
+             union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
+             -- an entry of a payout made it, and no coin
+             union all select currency, -amount from payments where paid_by is not null),
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id

@@ -41,7 +41,7 @@ export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): P
   const { rows } = await sql.query<Row>({
     name: 'lock_queued_payouts',
     text: `select id, merchant_id, amount, fee_max, script, reimburses from payouts p
-            where step = 'queued' and currency = $1 and script is not null and (reimburses is not null or ${OWES_NOTHING('p.merchant_id')})
+            where step = 'queued' and currency = $1 and script is not null and internal_to is null and (reimburses is not null or ${OWES_NOTHING('p.merchant_id')})
             order by created_at, id limit $2 for update skip locked`,
     values: [currency, limit],
   });
@@ -175,7 +175,7 @@ const SOON_MS = 20_000;
 export async function readWork(sql: Sql, nowMs: number): Promise<readonly PayoutWork[]> {
   const { rows } = await sql.query<PayoutWork>({
     name: 'read_payout_work',
-    text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null),
+    text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null and internal_to is null),
            soon as (select distinct currency from outgoing_batches where ${isDue('$1::timestamptz')}),
            unbooked as (select distinct currency from own_coins where not booked)
            select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,

@@ -10,13 +10,16 @@ import { storedRate } from '../transactions/transactions.ts';
 import { dueAgain } from './operator-holds.ts';
 
 export type ScriptOwner = {
-  /** The merchant to whose transaction the script belongs; null = none. */
+  /** The merchant to whose transaction the script belongs, that transaction and its currency; null = none. */
   readonly merchantId: bigint | null;
+  readonly transactionId: string | null;
+  readonly currency: string | null;
   /** It is an address of the service itself. */
   readonly isOurOwn: boolean;
 };
 
 const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
+  (select t.id from transactions t where t.script = $1) as "transactionId", (select t.currency from transactions t where t.script = $1) as currency,
   exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
 /** @param merchant as SQL; a bare column name would mean the account's own */
 export const owesOf = (merchant: string): string =>
@@ -63,7 +66,7 @@ export async function readRequestFacts(
   });
   const row = rows[0] as Row;
   return {
-    owner: { merchantId: row.merchantId, isOurOwn: row.isOurOwn },
+    owner: { merchantId: row.merchantId, transactionId: row.transactionId, currency: row.currency, isOurOwn: row.isOurOwn },
     settings: settingsFrom(row),
     feeRate: row.fee_rate,
     rate: row.rate === null ? null : storedRate(row.rate),

@@ -35,6 +35,8 @@ export type RequestedPayout = {
   readonly usdMinor: bigint | null;
   readonly needsApproval: boolean;
   readonly automatic: boolean;
+  /** The transaction here to whose address it goes: an entry pays it. Absent or null: it leaves. */
+  readonly internalTo?: string | null;
   readonly createdAtMs: number;
 };
 
@@ -128,8 +130,8 @@ export async function insertPayout(
     name: 'insert_payout',
     text: `with made as (
              insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
-                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22) returning ${COLUMNS}),
+                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23) returning ${COLUMNS}),
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at from made)
@@ -157,6 +159,7 @@ export async function insertPayout(
       payout.fee,
       payout.source?.currency ?? null,
       payout.source?.amount ?? null,
+      payout.internalTo ?? null,
     ],
   });
   return fromRaw(rows[0] as Raw);

@@ -157,7 +157,7 @@ export async function unsignedPayouts(sql: Sql, currency: UtxoCode): Promise<rea
     name: 'unsigned_payouts',
     text: `select p.id, encode(p.script, 'hex') as script, p.amount, p.reimburses,
                   case when p.reimburses is null then p.amount else p.amount - p.fee_max end as least from payouts p
-            where p.currency = $1 and p.step <> 'ended' and p.script is not null
+            where p.currency = $1 and p.step <> 'ended' and p.script is not null and p.internal_to is null
               and not exists (select 1 from outgoing_shares s where s.payout_id = p.id) order by p.created_at, p.id`,
     values: [currency],
   });

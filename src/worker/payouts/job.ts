@@ -3,6 +3,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
+import { bookInternalPayouts } from '../../flow/payouts/internal-payouts.ts';
 import { bookCapital } from '../../flow/payouts/own-outputs.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
 import { lastSignature } from '../../store/payouts/attempts.ts';
@@ -112,6 +113,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
     urgent: true,
     async run() {
+      await bookInternalPayouts(ctx);
       await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);

@@ -75,7 +75,7 @@ describe('a request', () => {
     await setSettings(ctx, { merchantId: tiny, scopes: SCOPES, change: { payoutAllowList: ['bcrt1qother'] } });
     const before = await counts();
     expect(await refusedWith(request(rich, '0.1', own.address))).toBe('invalid_destination');
-    expect(await refusedWith(request(poor, '0.0001', own.address))).toBe('invalid_destination');
+    expect(await refusedWith(request(poor, '0.0001', own.address))).toBe('payout_below_minimum');
     expect(await refusedWith(request(rich, '0.1', OUTSIDE_TOO))).toBe('invalid_destination');
     expect(await refusedWith(request(tiny, '0.0001'))).toBe('destination_not_allowed');
     expect(await refusedWith(request(poor, '0.00099999'))).toBe('payout_below_minimum');
