@@ -21,6 +21,7 @@ import {
   writeNachaFile,
 } from '../../src/core/ach/nacha-file.ts';
 import { NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import { workedMs } from '../support/longest-turn.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 
 const ORIGIN = {
@@ -229,5 +230,25 @@ describe('a NACHA file', () => {
     expect(readNachaFile(notice).entries[0]).toMatchObject({ returned: null, change: { code: 'C01', trace: of.trace } });
     expect(checkedByMoov('-', notice)).toMatchObject({ errors: [], batches: [{ entries: [{ category: 'NOC' }] }] });
     expect(() => readNachaFile(returned.replace('799R03', '799X03'))).toThrow(NachaMalformed);
+  });
+
+  test('with as many batches as it may have lines is read in the time that its length takes', () => {
+    const [header = '', start = '', , , end = ''] = lines;
+    const control = `${end.slice(0, 4)}${'0'.repeat(40)}${end.slice(44)}`;
+    const batches = (count: number): string => {
+      const body = Array.from({ length: count }, () => [start, control]).flat();
+      const blocks = String(Math.ceil((body.length + 2) / 10));
+      const last = `9${String(count).padStart(6, '0')}${blocks.padStart(6, '0')}${'0'.repeat(42)}${' '.repeat(39)}`;
+      const all = [header, ...body, last];
+      return [...all, ...Array.from({ length: Number(blocks) * 10 - all.length }, () => '9'.repeat(94))].join('\n');
+    };
+    const readMs = (content: string): number => {
+      const began = workedMs();
+      expect(readNachaFile(content).entries).toEqual([]);
+      return workedMs() - began;
+    };
+    readMs(batches(4_000));
+    // quadratic, they took a hundred times as long
+    expect(readMs(batches(49_990))).toBeLessThan(40 * readMs(batches(4_999)) + 50);
   });
 });

@@ -70,10 +70,11 @@ function readBatches(body: readonly string[]): readonly Batch[] {
   const batches: Batch[] = [];
   for (let at = 0; at < body.length; ) {
     const start = body[at] as string;
-    const length = body.slice(at).findIndex((line) => line.startsWith('8'));
-    if (!start.startsWith('5') || length === -1) throw new NachaMalformed(`line ${at + 2} begins no batch that ends`);
-    batches.push(readBatch(start, body.slice(at + 1, at + length), body[at + length] as string));
-    at += length + 1;
+    let end = at + 1;
+    while (end < body.length && !body[end]?.startsWith('8')) end++;
+    if (!start.startsWith('5') || end >= body.length) throw new NachaMalformed(`line ${at + 2} begins no batch that ends`);
+    batches.push(readBatch(start, body.slice(at + 1, end), body[end] as string));
+    at = end + 1;
   }
   return batches;
 }

@@ -2,6 +2,7 @@
 // of them.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { isPast } from './batch-rows.ts';
 
 /** built → uploading → acked → over; unknown while the bank must say; refused: it executes nothing of it. */
 export type AchFileState = 'built' | 'uploading' | 'unknown' | 'acked' | 'refused' | 'over';
@@ -187,7 +188,7 @@ export async function leaseAchFile(
     name: 'lease_ach_file',
     text: `update ach_files set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $3
             where name = (select name from ach_files
-                           where state in ('built', 'uploading', 'unknown') and (lease_until is null or lease_until <= $2) and name <> all ($4)
+                           where state in ('built', 'uploading', 'unknown') and (lease_until is null or ${isPast('lease_until', '$2')}) and name <> all ($4)
                            order by created_at limit 1 for update skip locked)
             returning name, state, bytes, sha256, lease_epoch`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],

@@ -65,7 +65,8 @@ export type BatchPayout = {
 
 /** Nothing is due, or leased, later than this: the clock that said so was fast. */
 const FURTHEST = "interval '1 hour'";
-const isPast = (column: string, now: string): string => `(${column} <= ${now} or ${column} > ${now} + ${FURTHEST})`;
+/** SQL: a time has come, or was set by a clock that was fast. @param now the parameter that holds the time */
+export const isPast = (column: string, now: string): string => `(${column} <= ${now} or ${column} > ${now} + ${FURTHEST})`;
 /** SQL: a batch is due. @param now the parameter that holds the time */
 export const isDue = (now: string): string => isPast('due_at', now);
 

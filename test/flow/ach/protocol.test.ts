@@ -96,6 +96,20 @@ describe('AchPayout', () => {
     expect(times((await entryOf(id)).name)).toBe(1);
   });
 
+  test('a lease of a worker whose clock was two days fast is over when the clock is right again', async () => {
+    const id = await requested();
+    bank.state.onHandOver = async () => {
+      throw new Error('killed');
+    };
+    await expect(bank.look()).rejects.toThrow('killed');
+    const { name } = await entryOf(id);
+    await world.admin.query(`update ach_files set lease_until = lease_until + interval '2 days' where name = $1`, [name]);
+    bank.state.onHandOver = async () => undefined;
+    await bank.look();
+    expect(await entryOf(id)).toMatchObject({ state: 'acked' });
+    expect(times(name)).toBe(1);
+  });
+
   test('duplicate_is_accepted: a bank that has had the file says duplicate, and nothing is given back', async () => {
     await open(true);
     const id = await requested();
