@@ -274,6 +274,28 @@ create table public.database_replacements (
   constraint database_replacements_pkey PRIMARY KEY (evidence)
 );
 
+create table public.deliveries (
+  webhook bigint not null,
+  event_id bigint not null,
+  due_at timestamp with time zone not null,
+  failures smallint default 0 not null,
+  constraint deliveries_pkey PRIMARY KEY (webhook, event_id)
+) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000);
+
+create table public.delivery_attempts (
+  id bigint generated always as identity not null,
+  webhook bigint not null,
+  event_id bigint not null,
+  at timestamp with time zone not null,
+  took_ms integer not null,
+  status smallint,
+  error text,
+  answer bytea not null,
+  constraint delivery_attempts_pkey PRIMARY KEY (id),
+  constraint delivery_attempts_answer_check CHECK ((length(answer) <= 1024)),
+  constraint delivery_attempts_check CHECK (((status IS NULL) = (error IS NOT NULL)))
+);
+
 create table public.due_marks (
   id bigint generated always as identity not null,
   transaction_id text collate "C" not null,
@@ -891,6 +913,21 @@ create table public.users (
   constraint users_scopes_check CHECK ((scopes <@ ARRAY['read'::text, 'payments'::text, 'payouts'::text]))
 );
 
+create table public.webhooks (
+  number bigint generated always as identity not null,
+  id text collate "C" not null,
+  merchant_id bigint not null,
+  url text not null,
+  events text[],
+  secret text not null,
+  former_secrets jsonb default '[]'::jsonb not null,
+  enabled boolean default true not null,
+  created_at timestamp with time zone not null,
+  constraint webhooks_id_key UNIQUE (id),
+  constraint webhooks_pkey PRIMARY KEY (number),
+  constraint webhooks_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
+);
+
 -- Indexes that no constraint brings
 
 CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) WHERE (merchant_id IS NOT NULL);
@@ -911,9 +948,15 @@ CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (c
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
 
+CREATE INDEX deliveries_due ON public.deliveries USING btree (webhook, due_at, event_id);
+
+CREATE INDEX delivery_attempts_event ON public.delivery_attempts USING btree (event_id);
+
 CREATE INDEX due_marks_transaction ON public.due_marks USING btree (transaction_id);
 
 CREATE INDEX early_coins_open ON public.early_coins USING btree (currency) WHERE (acknowledged_at IS NULL);
+
+CREATE INDEX events_kind ON public.events USING btree (merchant_id, type, at, id);
 
 CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at);
 
@@ -1012,6 +1055,8 @@ CREATE INDEX unprotected_coins_transaction ON public.unprotected_coins USING btr
 CREATE INDEX unprotected_coins_untold ON public.unprotected_coins USING btree (currency) WHERE (told_at IS NULL);
 
 CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
+
+CREATE INDEX webhooks_merchant ON public.webhooks USING btree (merchant_id, created_at, id);
 
 -- Views
 
@@ -1360,6 +1405,20 @@ CREATE OR REPLACE FUNCTION public.announce_sign_in()
 AS $function$ begin perform pg_notify('sign_in_changed', 's:' || new.id); return null; end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.deliver_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into deliveries (webhook, event_id, due_at)
+    select w.number, e.id, '-infinity'
+      from added e cross join lateral (
+        select number from webhooks where merchant_id = e.merchant_id and enabled and (events is null or e.type = any (events)) offset 0) w;
+  if found then perform pg_notify('hurry', 'deliveries'); end if;
+  return null;
+end $function$
+;
+
 -- Triggers
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.entry FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
@@ -1383,6 +1442,8 @@ CREATE TRIGGER open AFTER INSERT ON ledger.posting REFERENCING NEW TABLE AS adde
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.events FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
 
 CREATE TRIGGER append_only_all BEFORE TRUNCATE ON public.events FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER deliver AFTER INSERT ON public.events REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION deliver_events();
 
 CREATE TRIGGER announce AFTER UPDATE OF suspended_at ON public.merchants FOR EACH ROW WHEN ((old.suspended_at IS DISTINCT FROM new.suspended_at)) EXECUTE FUNCTION announce_merchant();
 
@@ -1437,6 +1498,10 @@ grant delete, insert, select, update on public.coin_checks to bursar_app;
 grant delete, insert, select, update on public.database_replacements to bursar_app;
 
 grant delete, insert, select, update on public.decided_payments to bursar_app;
+
+grant delete, insert, select, update on public.deliveries to bursar_app;
+
+grant delete, insert, select, update on public.delivery_attempts to bursar_app;
 
 grant delete, insert, select, update on public.due_marks to bursar_app;
 
@@ -1509,3 +1574,5 @@ grant delete, insert, select, update on public.unknown_movements to bursar_app;
 grant delete, insert, select, update on public.unprotected_coins to bursar_app;
 
 grant delete, insert, select, update on public.users to bursar_app;
+
+grant delete, insert, select, update on public.webhooks to bursar_app;

@@ -7,7 +7,7 @@ import type { Shape } from './shapes.ts';
 /** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
 
-export type Subject = 'sign-in' | 'transactions' | 'account' | 'payouts' | 'settings' | 'rates';
+export type Subject = 'sign-in' | 'transactions' | 'account' | 'payouts' | 'settings' | 'rates' | 'events';
 
 export type Access =
   /** No token: sign-in itself. Its calls are counted per IP. */
@@ -33,6 +33,8 @@ export type Endpoint = {
   readonly limit: CallLimit;
   /** How long an idempotency key of this operation is kept; null where keys are not accepted. */
   readonly keyKept: 'a day' | 'for ever' | null;
+  /** The answer shows a secret: it is sealed where it is stored for replays. */
+  readonly answersSecret?: true;
   /** A replay does this too: its effect concerns the caller, and is harmless when repeated. */
   readonly alsoOnReplay?: true;
   /** Without access_token and idempotency_key, which the access and keyKept columns add. */

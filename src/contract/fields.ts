@@ -141,16 +141,17 @@ export function choice<const T extends string>(
   };
 }
 
-/** A list of different values out of a few fixed ones; the order of the table is kept. */
-export function choices<const T extends string>(about: string, words: readonly T[]): Field<readonly T[], true> {
-  const accepted = `a list of names out of ${words.join(', ')}`;
+/** A list of different values out of a few fixed ones, at least so many; the order of the table is kept. */
+export function choices<const T extends string>(about: string, words: readonly T[], least = 0): Field<readonly T[], true> {
+  const accepted = `a list of ${least > 0 ? `${least} or more ` : ''}names out of ${words.join(', ')}`;
   return {
     required: true,
     about,
     refusal: 'invalid_request',
-    schema: { type: 'array', items: { type: 'string', enum: words }, examples: [words.slice(0, 1)] },
+    schema: { type: 'array', minItems: least, items: { type: 'string', enum: words }, examples: [words.slice(0, 1)] },
     read(value, name) {
-      if (!Array.isArray(value) || value.some((word) => !words.includes(word))) throw wrong('invalid_request', name, accepted);
+      if (!Array.isArray(value) || value.length < least || value.some((word) => !words.includes(word)))
+        throw wrong('invalid_request', name, accepted);
       return words.filter((word) => value.includes(word));
     },
   };

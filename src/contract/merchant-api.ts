@@ -7,6 +7,7 @@ import * as money from './money-fields.ts';
 import { PAYOUT_API } from './payout-api.ts';
 import * as payout from './payout-fields.ts';
 import * as reply from './replies.ts';
+import { WEBHOOK_API } from './webhook-api.ts';
 
 const transactionId = field.reference('Identifier of the transaction.', 'txn_');
 /** What `expand` may contain; `checkout` is known, and refused until its page exists. */
@@ -239,6 +240,7 @@ export const MERCHANT_API = {
     reply: reply.ratesReply,
     refusals: [],
   },
+  ...WEBHOOK_API,
   signOut: {
     path: '/sign_out',
     subject: 'sign-in',

@@ -16,6 +16,7 @@ const SUBJECTS: Readonly<Record<Subject, string>> = {
   payouts: 'Money that leaves to the merchant.',
   settings: 'What the merchant decides beforehand.',
   rates: 'Exchange rates.',
+  events: 'What has changed, and webhooks that tell it.',
 };
 const BEARER = {
   type: 'http',

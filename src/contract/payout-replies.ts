@@ -16,7 +16,7 @@ const requested = {
 /** Exactly these five fields. */
 export const payoutReply = shape.object({ success, payout: shape.named('RequestedPayout', shape.object(requested)) });
 
-const payout = shape.named(
+export const payout = shape.named(
   'Payout',
   shape.object({
     ...requested,

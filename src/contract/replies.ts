@@ -120,6 +120,22 @@ export const checkedTransaction = shape.named(
     ...expansions,
   }),
 );
+/** As an event shows it. */
+export const transactionThen = shape.named(
+  'TransactionThen',
+  shape.object({
+    transaction_id: transactionId,
+    status,
+    crypto_selected: shape.word('What it is paid with.', PAYMENT_METHODS),
+    crypto_amount: created.crypto_amount,
+    crypto_received: checked.crypto_received,
+    confirmations: checked.confirmations,
+    usd_amount: created.usd_amount,
+    created_at: checked.created_at,
+    confirmed_at: checked.confirmed_at,
+    label: shape.nullable(shape.string('Reference of your own.', 'order-1042')),
+  }),
+);
 const message = shape.string('Human-readable text.', 'The transaction has been cancelled.');
 export const cancelledTransaction = shape.named(
   'CancelledTransaction',

@@ -9,6 +9,7 @@ type Form =
   | { readonly kind: 'list'; readonly of: Shape<unknown>; readonly about: string }
   | { readonly kind: 'byName'; readonly names: readonly string[]; readonly of: Shape<unknown> }
   | { readonly kind: 'nullable'; readonly of: Shape<unknown> }
+  | { readonly kind: 'either'; readonly of: readonly Shape<unknown>[] }
   | { readonly kind: 'named'; readonly name: string; readonly of: Shape<unknown> };
 
 export type Shape<T> = {
@@ -60,6 +61,10 @@ export function byName<const K extends string, T>(names: readonly K[], of: Shape
 export function nullable<T>(of: Shape<T>): Shape<T | null> {
   return { form: { kind: 'nullable', of } };
 }
+/** One of several; the example is that of the first. */
+export function either<S extends readonly Shape<unknown>[]>(...of: S): Shape<TypeOf<S[number]>> {
+  return { form: { kind: 'either', of } };
+}
 export function optional<T>(of: Shape<T>): OptionalShape<T> {
   return { ...of, optional: true };
 }
@@ -90,6 +95,8 @@ export function documentSchema({ form }: Shape<unknown>, components: Components)
     }
     case 'nullable':
       return orNull(documentSchema(form.of, components));
+    case 'either':
+      return { anyOf: form.of.map((one) => documentSchema(one, components)) };
     case 'object': {
       const fields = Object.entries(form.fields);
       // not closed: answers may get new fields, so readers must not refuse them
@@ -118,6 +125,9 @@ export function serializerSchema({ form }: Shape<unknown>): JsonSchema {
       const inner = serializerSchema(form.of);
       return { ...inner, type: [inner.type, 'null'] };
     }
+    case 'either':
+      // as any JSON: what each of them is cannot be told apart faster
+      return {};
     case 'object': {
       const fields = Object.entries(form.fields);
       return {
@@ -136,6 +146,8 @@ export function exampleOf({ form }: Shape<unknown>): unknown {
       return form.example;
     case 'list':
       return [exampleOf(form.of)];
+    case 'either':
+      return exampleOf(form.of[0] as Shape<unknown>);
     case 'byName':
       return Object.fromEntries(form.names.slice(0, 1).map((name) => [name, exampleOf(form.of)]));
     case 'object': {

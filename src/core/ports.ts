@@ -1,6 +1,7 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
 import type { UtxoCode } from './currency.ts';
+import type { Outbound } from './outbound.ts';
 import type { IntentKey } from './payouts/intent.ts';
 import type { Destinations } from './payouts/payout-validation.ts';
 import type { RateFeed } from './rate-feed.ts';
@@ -268,6 +269,10 @@ export type Ports = {
   readonly intentKey: IntentKey;
   /** Only computes. */
   readonly sealing: Sealing;
+  /** The same, for the secrets of webhooks: the API's and the worker's; every other process has one that refuses. */
+  readonly webhookSealing: Sealing;
+  /** Calls to addresses that merchants and customers chose. */
+  readonly outbound: Outbound;
 };
 
 /** Makes bytes unreadable for everybody without the key; `about` binds them to what they belong to. Without a key they stay as they are. */

@@ -32,6 +32,7 @@ export const REFUSALS = {
   payout_not_cancellable: [409, 'The payout cannot be cancelled any more.'],
   not_resolvable: [409, 'The transaction cannot be resolved this way now.'],
   invoice_already_used: [409, 'This invoice was used before.'],
+  too_many_webhooks: [409, 'A merchant has at most 16 webhooks; delete one first.'],
   idempotency_conflict: [409, 'This idempotency key was used with another body.'],
   request_in_progress: [409, 'The first request with this idempotency key is still running.'],
   amount_below_minimum: [422, 'The amount is below the minimum.'],

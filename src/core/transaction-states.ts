@@ -112,4 +112,5 @@ export const BEFORE_BOOKING: ReadonlySet<TransactionStatus> = new Set(['started'
 export const UNCONFIRMED: ReadonlySet<TransactionStatus> = new Set(['started', 'timedout', 'cancelled']);
 
 /** Announcements that are no change of status. */
-export type Announcement = 'transaction.extra_payment' | 'transaction.other_asset' | 'transaction.reorged';
+export const ANNOUNCEMENTS = ['transaction.extra_payment', 'transaction.other_asset', 'transaction.reorged'] as const;
+export type Announcement = (typeof ANNOUNCEMENTS)[number];

@@ -1,6 +1,6 @@
 // Idempotency: the effect of a write and the row with its answer are one database transaction, so that a crash leaves both or neither.
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
-import { openText, sealDestination } from '../core/sealed-text.ts';
+import { openText, sealDestination, sealText } from '../core/sealed-text.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
@@ -9,6 +9,8 @@ export type IdempotentCall = KeyOf & {
   /** sha256 of the request's body as it is compared. */
   readonly bodyHash: Buffer;
   readonly kept: 'a day' | 'for ever';
+  /** The answer shows a secret: it is stored sealed. */
+  readonly isSecret?: true;
 };
 /** What was answered, byte for byte. */
 export type Answer = { readonly httpStatus: number; readonly text: string; readonly replayed: boolean };
@@ -36,6 +38,7 @@ export async function answerOnce(
   refusalText: (refusal: Refusal) => string,
 ): Promise<Answer> {
   const about = `answer ${key.merchantId} ${key.operation}`;
+  const sealing = key.isSecret === true ? ctx.ports.webhookSealing : ctx.ports.sealing;
   let afterwards: (() => void)[] = [];
   const answered = ctx.db.transaction(async (sql): Promise<Answer> => {
     afterwards = []; // a transaction that failed may be run again
@@ -44,11 +47,11 @@ export async function answerOnce(
     const stored = await findAnswer(sql, key, nowMs);
     if (stored !== null) {
       if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
-      return { httpStatus: stored.httpStatus, text: openText(ctx.ports.sealing, stored.answer, about), replayed: true };
+      return { httpStatus: stored.httpStatus, text: openText(sealing, stored.answer, about), replayed: true };
     }
     const inside = within(ctx, sql, (later) => afterwards.push(later));
     const fresh = await perform(inside, sql, work, refusalText);
-    const kept = sealDestination(ctx.ports.sealing, fresh.answer, about);
+    const kept = key.isSecret === true ? sealText(sealing, fresh.answer, about) : sealDestination(sealing, fresh.answer, about);
     const answer: StoredAnswer = { bodyHash: key.bodyHash, httpStatus: fresh.httpStatus, answer: kept };
     await saveAnswer(sql, key, answer, nowMs, key.kept === 'a day' ? nowMs + DAY_MS : null);
     return { httpStatus: fresh.httpStatus, text: fresh.answer, replayed: false };

@@ -3,6 +3,7 @@
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
+import { checkWebhookUrl } from '../flow/events/webhooks.ts';
 import { getAccount } from '../flow/merchants/account.ts';
 import { getSettings, type Settings, setSettings } from '../flow/merchants/settings.ts';
 import { reimburseTransaction } from '../flow/payouts/reimbursements.ts';
@@ -14,11 +15,12 @@ import { cancelTransaction, createTransaction, resolveTransaction } from '../flo
 import { getRates } from '../flow/transactions/quote.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transactions/reads.ts';
 import { addressKey } from './client-address.ts';
-import type { MerchantHandlers } from './mount.ts';
+import type { Asks, MerchantHandlers } from './mount.ts';
 import { PAYOUT_HANDLERS } from './payout-handlers.ts';
 import { scaled } from './rate-limit.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
 import { waitForAnswer } from './wait.ts';
+import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 
 const DEFAULT_PAGE = 20;
 /** How many failures in 15 minutes are answered, per username and address; after them that address must wait. */
@@ -148,10 +150,16 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return { success: true, rates: Object.fromEntries(rates) };
   },
 
+  ...WEBHOOK_HANDLERS,
+
   async signOut({ ctx, caller }) {
     await signOut(ctx, { signInId: caller.signInId });
     return { success: true };
   },
+};
+
+export const MERCHANT_ASKS: Asks = {
+  createWebhook: ({ ctx }, { url }) => checkWebhookUrl(ctx, url),
 };
 
 function pairReply({ accessToken, refreshToken }: TokenPair) {

@@ -6,6 +6,7 @@ import { type BodyOf, readFields } from '../contract/fields.ts';
 import type { MerchantApi } from '../contract/merchant-api.ts';
 import { withRawJson } from '../contract/raw-json.ts';
 import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
+import { Refusal } from '../core/refusal.ts';
 import type { Context } from '../flow/context.ts';
 import { type Answer, answerOnce } from '../flow/idempotency.ts';
 import type { Caller } from '../flow/sign-in/sign-in.ts';
@@ -33,6 +34,12 @@ type TypedHandler<E extends Endpoint> = (
   call: E['access'] extends { readonly kind: 'open' } ? OpenCall : SignedInCall,
   fields: BodyOf<E['fields']>,
 ) => Promise<TypeOf<E['reply']>>;
+/**
+ * What a write must ask the outside before its database transaction begins: a refusal counts only where the answer is not a stored one.
+ */
+export type Asks = {
+  readonly [K in keyof MerchantApi]?: (call: SignedInCall, fields: BodyOf<MerchantApi[K]['fields']>) => Promise<void>;
+};
 /** One handler for each row: a missing one does not compile. */
 export type MerchantHandlers = { readonly [K in keyof MerchantApi]: TypedHandler<MerchantApi[K]> };
 
@@ -43,6 +50,7 @@ export type Operation = { readonly endpoint: Endpoint } & (
       readonly kind: 'token';
       readonly access: Extract<Access, { kind: 'token' }>;
       readonly handler: (call: SignedInCall, fields: Fields) => Promise<unknown>;
+      readonly ask: ((call: SignedInCall, fields: Fields) => Promise<void>) | undefined;
     }
 );
 
@@ -81,7 +89,7 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
         counted = { limiter, key: caller.merchantId };
         checkScope(caller, operation.access, body);
         await count(counted);
-        answer = await perform(context, endpoint, { request, body, caller }, async (ctx, fields) =>
+        answer = await perform(context, operation, { request, body, caller }, async (ctx, fields) =>
           serialized(reply, await operation.handler({ ctx, context, request, caller }, fields)),
         );
       }
@@ -139,16 +147,32 @@ type TokenCall = { readonly request: FastifyRequest; readonly body: JsonObject; 
 /** Runs the handler; a write with a key runs once for that key, and its stored answer is given again. */
 async function perform(
   context: ServerContext,
-  endpoint: Endpoint,
+  { endpoint, ask }: Extract<Operation, { kind: 'token' }>,
   { request, body, caller }: TokenCall,
-  work: (ctx: Context, fields: Fields) => Promise<string>,
+  handle: (ctx: Context, fields: Fields) => Promise<string>,
 ): Promise<Answer> {
   const fields = checkedFields(endpoint, body);
+  const refused = ask === undefined ? null : await refusalFrom(ask({ ctx: context.ctx, context, request, caller }, fields));
+  function work(ctx: Context): Promise<string> {
+    if (refused !== null) throw refused;
+    return handle(ctx, fields);
+  }
   const { keyKept } = endpoint;
   const key = keyKept === null ? null : presentedKey(body, request.raw.headers['idempotency-key']);
-  if (keyKept === null || key === null) return { httpStatus: 200, text: await work(context.ctx, fields), replayed: false };
+  if (keyKept === null || key === null) return { httpStatus: 200, text: await work(context.ctx), replayed: false };
   const of = { merchantId: caller.merchantId, operation: endpoint.path, key, bodyHash: bodyHash(body), kept: keyKept };
-  const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, of, (ctx) => work(ctx, fields), errorBody));
-  if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx, fields);
+  const once = { ...of, ...(endpoint.answersSecret === true ? { isSecret: true as const } : {}) };
+  const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
+  if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx);
   return answer;
+}
+
+async function refusalFrom(asked: Promise<void>): Promise<Refusal | null> {
+  try {
+    await asked;
+    return null;
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
 }

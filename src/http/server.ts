@@ -8,7 +8,7 @@ import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
-import { MERCHANT_HANDLERS } from './merchant-handlers.ts';
+import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount, type Operation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
@@ -71,7 +71,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => void context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
-  for (const name of names) mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name]));
+  for (const name of names) mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], MERCHANT_ASKS[name]));
   mountHealth(app, context);
   mountDocuments(app, context);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
@@ -80,9 +80,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
 }
 
 /** The table and the handlers are typed together by name, which a loop over the names cannot express. */
-function operationOf(endpoint: Endpoint, handler: unknown): Operation {
+function operationOf(endpoint: Endpoint, handler: unknown, ask: unknown): Operation {
   const { access } = endpoint;
-  return { endpoint, kind: access.kind, access, handler } as Operation;
+  return { endpoint, kind: access.kind, access, handler, ask } as Operation;
 }
 
 /** Not counted, whatever the method; neither are the sandbox's controls. */

@@ -15,6 +15,7 @@ import { openApiPeers } from './wiring/api-peers.ts';
 import { runAutomaticPayouts } from './wiring/automatic-payouts.ts';
 import { openIntentKey } from './wiring/intent-key.ts';
 import { openStatusNotifier } from './wiring/status-notifier.ts';
+import { openWebhookSealing } from './wiring/webhook-key.ts';
 import { wireBooks } from './wiring/wire.ts';
 
 const DATABASE_SESSIONS = 16;
@@ -32,6 +33,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     byIndex: true,
     addressesReady: true,
     intentKey: await openIntentKey(dataFolder),
+    webhookSealing: await openWebhookSealing(config),
   });
   const { ctx } = wired;
   const outage = createOutageLog(ctx.db, log);

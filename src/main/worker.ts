@@ -3,10 +3,12 @@
 import { hostname } from 'node:os';
 import type { UtxoCode } from '../core/currency.ts';
 import { createSignerClient } from '../outside/signer-client.ts';
+import { createWebhookSender } from '../outside/webhooks/webhook-sender.ts';
 import { recordReplacement } from '../store/postgres/database-replacements.ts';
 import { Alarm } from '../worker/alarm.ts';
 import { createWatchedScripts } from '../worker/chain/watch-list.ts';
 import { createChainWatcher } from '../worker/chain/watcher.ts';
+import { createDeliveries } from '../worker/deliveries/deliveries.ts';
 import { workerJobs } from '../worker/jobs.ts';
 import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payouts/driver.ts';
@@ -19,17 +21,25 @@ import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts
 import { bankOf } from './wiring/bank.ts';
 import { wire } from './wiring/nodes.ts';
 import { signerSocketOf } from './wiring/signer-paths.ts';
+import { openWebhookSealing } from './wiring/webhook-key.ts';
 
 const DATABASE_SESSIONS = 10;
 const SANDBOX_WITHIN_MS = 20_000;
 const SIGNER_WITHIN_MS = 15_000;
+/** Deliveries under way when the worker stops; one that takes longer is repeated by the next worker. */
+const DELIVERIES_WITHIN_MS = 2_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
   const log = openLog('worker');
   // it starts together with us: its nodes not being there yet is no error
   if (config.network === 'sandbox' && isSupervised())
     await untilSandboxAnswers(() => sandboxEndpoint(config.dataFolder), SANDBOX_WITHIN_MS);
-  const wired = await wire(config, { applicationName: 'bursar worker', maxConnections: DATABASE_SESSIONS, checksIdentity: true });
+  const wired = await wire(config, {
+    applicationName: 'bursar worker',
+    maxConnections: DATABASE_SESSIONS,
+    checksIdentity: true,
+    webhookSealing: await openWebhookSealing(config),
+  });
   const { ctx } = wired;
   const scripts = createWatchedScripts(ctx);
   const watchers = new Map(
@@ -46,7 +56,8 @@ async function start({ config, database }: Opened): Promise<Running> {
   const owner = `${hostname()} ${process.pid}`;
   const reached = failpoints(config.network, config.dataFolder);
   const payouts = { signing, owner, ach: bankOf(config), ...(reached === undefined ? {} : { reached }) };
-  const loop = startLoop(workerJobs(ctx, watchers, report, payouts), report);
+  const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
+  const loop = startLoop([...workerJobs(ctx, watchers, report, payouts), deliveries.job], report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;
@@ -71,6 +82,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     async stop() {
       await stopListening();
       await loop.stop();
+      await deliveries.finish(AbortSignal.timeout(DELIVERIES_WITHIN_MS));
       signer.close();
       outage.close();
       for (const watcher of watchers.values()) await watcher.close();

@@ -3,6 +3,7 @@ import type { UtxoCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
+import { pruneAttempts } from '../store/deliveries/deliveries.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
@@ -28,6 +29,8 @@ type Reading = { readonly report: Report; readonly memory: BlockMemory };
 const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
+/** How long attempts to deliver an event are kept. */
+const ATTEMPTS_KEPT_MS = 30 * 86_400 * SECOND_MS;
 const LOOKUP_SHARE = 10;
 /** Transactions that the judge cannot decide delay the look-ups of others for at most this long. */
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
@@ -88,6 +91,10 @@ export function workerJobs(
       urgent: false,
       run: async () => (await pruneKeys(ctx.db, ctx.ports.clock.now(), PRUNE_BATCH)) === PRUNE_BATCH,
     },
+    scheduled(ctx, 'forget attempts', 3_600 * SECOND_MS, {
+      urgent: false,
+      work: async () => (await pruneAttempts(ctx.db, ctx.ports.clock.now() - ATTEMPTS_KEPT_MS, PRUNE_BATCH)) === PRUNE_BATCH,
+    }),
     ...[...watchers.keys()].flatMap((currency) => [
       scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, {
         urgent: true,

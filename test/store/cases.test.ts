@@ -56,7 +56,9 @@ test('a verdict comes back as it was written, every field of the transaction and
   const verdict = judge(ready);
   const { transaction, payments, steps } = ready;
   await service.db.transaction((sql) =>
-    writeCases(sql, [{ before, transaction, payments, later: [], steps, verdict, nowMs: service.now(), more: false }]),
+    writeCases(sql, [
+      { before, transaction, payments, later: [], steps, verdict, confirmations: 1, nowMs: service.now(), more: false },
+    ]),
   );
   const again = await load(transactionId);
   expect(again.transaction).toEqual(ready.transaction);
@@ -111,6 +113,7 @@ test('the status is guarded by the old one: a verdict on an old case is not writ
     later: [],
     steps: [],
     verdict,
+    confirmations: 0,
     nowMs: service.now(),
     more: false,
   };
@@ -134,7 +137,7 @@ test('the events are numbered without gaps, with what was before, and both statu
     [3, 'transaction.confirmed', 'confirmed', 'pending'],
     [4, 'transaction.succeeded', 'succeeded', 'confirmed'],
   ]);
-  expect(rows[3].data).toEqual({ rule: 5 });
+  expect(rows[3].data).toMatchObject({ rule: 5, shown: { received: '60000', confirmations: 1 } });
   await service.pay(transactionId, 700n);
   await service.judge();
   const last = await service.admin.query(

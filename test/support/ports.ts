@@ -5,6 +5,8 @@ import type { IntentKey } from '../../src/core/payouts/intent.ts';
 import type { Clock, Ports } from '../../src/core/ports.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';
 import { createTokens } from '../../src/outside/jwt.ts';
+import { createOutbound } from '../../src/outside/outbound/outbound.ts';
+import { ANYWHERE, publicInternet } from '../../src/outside/outbound/policy.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
 import { unsealed } from '../../src/outside/sealing.ts';
@@ -33,6 +35,8 @@ export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<P
     destinations: createDestinations(network),
     intentKey: INTENT_KEY,
     sealing: unsealed,
+    webhookSealing: unsealed,
+    outbound: createOutbound(network === 'sandbox' ? ANYWHERE : publicInternet([443, 8443])),
     ...reached,
   };
 }

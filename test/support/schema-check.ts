@@ -26,7 +26,10 @@ export function resolved(schema: Schema, schemas: Schemas): Schema {
 export function fits(value: unknown, schema: Schema, schemas: Schemas, where: string): void {
   const found = resolved(schema, schemas);
   if (found.anyOf !== undefined) {
-    const other = found.anyOf.filter((one) => (value === null ? one.type === 'null' : one.type !== 'null'));
+    const possible = found.anyOf.filter((one) => (value === null ? one.type === 'null' : one.type !== 'null'));
+    // of several objects the one that has all it must have
+    const has = (one: Schema): boolean => (resolved(one, schemas).required ?? []).every((name) => name in (value as object));
+    const other = possible.length > 1 ? possible.filter(has) : possible;
     expect(other, `${where} is ${JSON.stringify(value)}`).toHaveLength(1);
     fits(value, other[0] as Schema, schemas, where);
     return;

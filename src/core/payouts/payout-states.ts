@@ -3,6 +3,8 @@
 
 export const PAYOUT_STATUSES = ['pending', 'processing', 'completed', 'failed'] as const;
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
+/** Announced without a change of status. */
+export const PAYOUT_ANNOUNCEMENTS = ['payout.reorged', 'payout.returned'] as const;
 /** How far the work is: `held` waits for its reason to end, `queued` for a batch (ach: a bank file), `batched` is in one. */
 export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
 /** In the order in which held-reason.ts looks at them; `cool_down` and `unknown_outcome` are no part of that order. */

@@ -3,6 +3,7 @@
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Balances, Case, ChainView, DatedBlock, Payment } from '../../core/judge/case.ts';
 import { judge, judgeInTurns, type Verdict } from '../../core/judge/judge.ts';
+import { isLive } from '../../core/judge/payments.ts';
 import { createTurns, type Turns } from '../../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../../store/transactions/cases.ts';
 import { isDecided, isLookedAt } from '../../store/transactions/judged-columns.ts';
@@ -98,7 +99,17 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_A
     later: isMuch ? decided : [],
     steps: it.steps,
     verdict,
+    confirmations: confirmationsOf(it, verdict),
     nowMs: it.nowMs,
     more: it.more === true || isMuch || looked.length > left,
   };
+}
+
+/** As check_transaction counts them: of the youngest payment that counts, in review of the youngest of all. */
+function confirmationsOf({ transaction, payments, chains }: Case, { youngest }: Verdict): number {
+  const above = (currency: CurrencyCode, height: number | null): number =>
+    height === null ? 0 : Math.max(0, (chains.get(currency)?.tipHeight ?? 0) - height + 1);
+  if (transaction.status !== 'review') return youngest === null ? 0 : above(youngest.currency, youngest.height);
+  const live = payments.filter(isLive).map(({ currency, height }) => above(currency, height));
+  return live.length === 0 ? 0 : live.reduce((least, one) => Math.min(least, one));
 }

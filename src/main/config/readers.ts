@@ -186,6 +186,14 @@ export const bankOrigin: Reader<AchOrigin> = (value) => {
   return { bankRouting, bankName, companyId, companyName };
 };
 
+/** Ports, separated by commas. */
+export const portList: Reader<readonly number[]> = (value) => {
+  const ports = value.split(',').map((one) => one.trim());
+  if (!ports.every((one) => /^\d{1,5}$/.test(one) && Number(one) >= 1 && Number(one) <= 65_535))
+    throw new Error('ports from 1 to 65535, separated by commas');
+  return ports.map(Number);
+};
+
 /** A key of 32 bytes in hex. */
 export const hexKey: Reader<Uint8Array> = (value) => {
   if (!/^[0-9a-fA-F]{64}$/.test(value)) throw new Error('64 hexadecimal digits, as "openssl rand -hex 32" prints them');

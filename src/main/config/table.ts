@@ -12,6 +12,7 @@ import {
   integer,
   networks,
   oneOf,
+  portList,
   postgresUrl,
   type Reader,
   rateSources,
@@ -192,6 +193,20 @@ export const VARIABLES = {
     hexKey,
     'seals account numbers and bank files where they are kept: 64 hexadecimal digits',
     SECRET,
+  ),
+
+  ...inSection('Webhooks'),
+  webhookKey: optional(
+    'BURSAR_WEBHOOK_KEY',
+    hexKey,
+    'seals the secrets of webhooks in the database: 64 hexadecimal digits; unset: a key that is made in the data folder (webhook-key), which API and worker must then share; the sandbox seals nothing',
+    SECRET,
+  ),
+  outboundPorts: required(
+    'BURSAR_OUTBOUND_PORTS',
+    '443,8443',
+    portList,
+    'ports that merchants and customers may name in the addresses that this server calls (webhooks); in the sandbox every port',
   ),
 
   ...inSection('The business'),

@@ -10,6 +10,8 @@ import { createTransactionBatches } from '../../flow/transactions/request-batche
 import { openMovableClock, systemClock } from '../../outside/clock.ts';
 import { createDestinations } from '../../outside/destinations.ts';
 import { createTokens } from '../../outside/jwt.ts';
+import { createOutbound } from '../../outside/outbound/outbound.ts';
+import { ANYWHERE, publicInternet } from '../../outside/outbound/policy.ts';
 import { createPasswords } from '../../outside/password.ts';
 import { systemRng } from '../../outside/rng.ts';
 import { createSealing, unsealed } from '../../outside/sealing.ts';
@@ -36,6 +38,8 @@ export type WireOptions = {
   readonly addressesReady?: boolean;
   /** It takes payouts: what signs them. */
   readonly intentKey?: IntentKey;
+  /** It makes or uses the secrets of webhooks. */
+  readonly webhookSealing?: Sealing;
 };
 
 export type Wired<C> = { readonly ctx: C; close(): Promise<void> };
@@ -48,7 +52,7 @@ const ADDRESSES_READY = 1_000;
 
 /** What is needed to create merchants and users and to sign in. `config.databaseUrl` must be given. */
 export function wireSignIn(config: Config, options: WireOptions): Wired<SignInContext> {
-  const { clock: given, addressesReady: _ready, intentKey: _key, ...session } = options;
+  const { clock: given, addressesReady: _ready, intentKey: _key, webhookSealing: _sealing, ...session } = options;
   const db = connect({ url: databaseUrl(config), role: 'bursar_app', ...session });
   const clock = given === undefined ? serviceClock(config) : { ...given, close: () => undefined };
   const ports = {
@@ -73,10 +77,18 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const addresses = createAddressDerivers(config.network);
   const destinations = createDestinations(config.network);
   const intentKey = options.intentKey ?? NO_INTENT_KEY;
-  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey, sealing: sealingOf(config) };
+  const outbound = createOutbound(config.network === 'sandbox' ? ANYWHERE : publicInternet(config.outboundPorts));
+  const seals = { sealing: sealingOf(config), webhookSealing: options.webhookSealing ?? NO_WEBHOOK_KEY };
+  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey, outbound, ...seals };
   const pools = addressPools(db, allPorts);
   if (options.addressesReady === true) prepare(db, pools).catch(() => undefined);
-  return { ctx: contextOf(config, db, allPorts, pools), close: signIn.close };
+  return {
+    ctx: contextOf(config, db, allPorts, pools),
+    async close() {
+      await outbound.close();
+      await signIn.close();
+    },
+  };
 }
 
 type AddressPools = ReadonlyMap<UtxoCode, AddressPool>;
@@ -113,6 +125,11 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
 export function sealingOf({ network, bankKey }: Config): Sealing {
   return network === 'sandbox' || bankKey === null ? unsealed : createSealing(bankKey);
 }
+
+const refusing = (): never => {
+  throw new Error('only the API and the worker have the key of the secrets of webhooks');
+};
+const NO_WEBHOOK_KEY: Sealing = { seal: refusing, open: refusing };
 
 const NO_INTENT_KEY: IntentKey = {
   sign() {

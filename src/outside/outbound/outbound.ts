@@ -2,7 +2,7 @@
 // wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
@@ -33,19 +33,32 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };
-  const agent = new Agent({
-    // HTTP/1.1 only: its headers and body are what is bounded here
-    allowH2: false,
-    connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
-    connections: MOST_CONNECTIONS,
-    pipelining: 1,
-    keepAliveTimeout: IDLE_CONNECTION_MS,
-    keepAliveMaxTimeout: IDLE_CONNECTION_MS,
-    maxHeaderSize: MOST_HEADER_BYTES,
-    // the whole call has one limit
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  let agent: Promise<Dispatcher> | null = null;
+  /** Loaded with the first call: most processes never make one. */
+  const opened = async (): Promise<Dispatcher> => {
+    const { Agent, buildConnector } = await import('undici');
+    return new Agent({
+      // HTTP/1.1 only: its headers and body are what is bounded here
+      allowH2: false,
+      connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
+      connections: MOST_CONNECTIONS,
+      pipelining: 1,
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+      maxHeaderSize: MOST_HEADER_BYTES,
+      // the whole call has one limit
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  };
+
+  async function ask(url: URL, { method, headers, body, mostBytes }: OutboundRequest, signal: AbortSignal): Promise<Read> {
+    agent ??= opened();
+    const [{ request }, dispatcher] = [await import('undici'), await agent];
+    // nothing is decompressed, so a small body cannot become a large one
+    const whole = { ...headers, 'accept-encoding': 'identity' };
+    return read(await request(url, { dispatcher, signal, method, headers: whole, body: body ?? null }), mostBytes);
+  }
 
   async function call(asked: OutboundRequest): Promise<OutboundResult> {
     const began = performance.now();
@@ -57,7 +70,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const signal = asked.signal === undefined ? limit.signal : AbortSignal.any([limit.signal, asked.signal]);
     try {
       // an abort does not end a look at a name, so it is not waited for
-      const answer = await Promise.race([ask(agent, url, asked, signal), aborted(signal)]);
+      const answer = await Promise.race([ask(url, asked, signal), aborted(signal)]);
       return { kind: 'answered', ...answer, tookMs: tookMs() };
     } catch (error) {
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
@@ -82,7 +95,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
         return error instanceof AddressNotAllowed ? 'a URL whose host is on the public internet' : null;
       }
     },
-    close: () => agent.destroy(),
+    close: async () => (await agent)?.destroy(),
   };
 }
 
@@ -102,20 +115,16 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 type Read = { readonly status: number; readonly body: Uint8Array; readonly isCut: boolean };
 
-async function ask(dispatcher: Dispatcher, url: URL, asked: OutboundRequest, signal: AbortSignal): Promise<Read> {
-  const { method, body = null } = asked;
-  // nothing is decompressed, so a small body cannot become a large one
-  const headers = { ...asked.headers, 'accept-encoding': 'identity' };
-  const answer = await request(url, { dispatcher, signal, method, headers, body });
+async function read(answer: Dispatcher.ResponseData, mostBytes: number): Promise<Read> {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of answer.body as AsyncIterable<Uint8Array>) {
-    parts.push(part.subarray(0, asked.mostBytes - length));
+    parts.push(part.subarray(0, mostBytes - length));
     length += part.length;
     // leaving the loop closes the connection
-    if (length > asked.mostBytes) break;
+    if (length > mostBytes) break;
   }
-  return { status: answer.statusCode, body: Buffer.concat(parts), isCut: length > asked.mostBytes };
+  return { status: answer.statusCode, body: Buffer.concat(parts), isCut: length > mostBytes };
 }
 
 type Failed = { readonly failure: OutboundFailure; readonly reason: string };

@@ -8,6 +8,7 @@ import {
   payoutTransition,
 } from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { TRACE, TXID } from './payout-reads.ts';
 
 export type PayoutChange = {
   /** `reimburses`: a transaction; no merchant sees the history of a reimbursement. */
@@ -93,13 +94,19 @@ export type PayoutEventRow = {
   readonly reason: string;
 };
 
+/** SQL of what an event shows of its payout besides what never changes (store/deliveries/events.ts). */
+const SHOWN = `jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object(
+    'fee', p.fee::text, 'txid', ${TXID}, 'trace', ${TRACE}, 'error', p.error, 'held_reason', p.held_reason,
+    'completed_ms', (extract(epoch from p.completed_at) * 1000)::bigint)))`;
+
 /** One row of history each, numbered after the payout's `sequence`. */
 export async function insertPayoutEvents(sql: Sql, events: readonly PayoutEventRow[], atMs: number): Promise<void> {
   if (events.length === 0) return;
   await sql.query({
     name: 'insert_payout_events',
-    text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at)
-             select t.*, $8 from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[]) as t`,
+    text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at, data)
+             select t.*, $8, ${SHOWN} from unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[])
+               as t (merchant_id, object_id, sequence, type, status, previous, reason) join payouts p on p.id = t.object_id`,
     values: [
       events.map((event) => event.payout.merchantId),
       events.map((event) => event.payout.id),

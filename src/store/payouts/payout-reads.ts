@@ -43,10 +43,12 @@ type Raw = {
   held_reason: HeldReason | null;
   completed_at: Date | null;
 };
+/** SQL, of a payout `p`: the transaction that carries it, and its trace number at the bank. */
+export const TXID = `(select a.txid from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id where a.batch_id = p.batch_id
+    order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1)`;
+export const TRACE = '(select e.trace from ach_entries e where e.payout_id = p.id)';
 const VIEWED = `p.id, p.merchant_id, p.method, p.amount_text, p.status, p.created_at, p.currency, p.fee, p.destination, p.error, p.held_reason, p.completed_at,
-  (select a.txid from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id where a.batch_id = p.batch_id
-    order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1) as txid,
-  (select e.trace from ach_entries e where e.payout_id = p.id) as trace`;
+  ${TXID} as txid, ${TRACE} as trace`;
 
 function viewOf(raw: Raw): PayoutView {
   return {

@@ -133,8 +133,9 @@ export async function insertPayout(
                                   usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to)
                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23) returning ${COLUMNS}),
            told as (
-             insert into events (merchant_id, object_id, sequence, type, status, reason, at)
-               select merchant_id, id, 1, 'payout.' || status, status, $19, created_at from made)
+             insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
+               select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
+                      jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
            select made.*, case when step = 'queued' then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
     values: [
       payout.id,

@@ -30,7 +30,7 @@ type TransactionRow = {
   sequence: number;
   crypto_received: string;
   confirmed_from_height: number | null;
-  confirmed_from_currency: string | null;
+  confirmed_from_currency: CurrencyCode | null;
   /** The driver returns `-infinity` as a number. */
   due_at: Date | number | null;
   marks: bigint[] | null;

@@ -2,7 +2,7 @@
 // the status guarded by the old one, the payments, and the deletion of the due marks.
 import type { CaseTransaction, Payment, Step } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
-import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { type TransactionStatus, UNCONFIRMED } from '../../core/transaction-states.ts';
 import { postEntries } from '../ledger/ledger.ts';
 import { type RefundChange, writeRefundChanges } from '../payouts/reimbursements.ts';
 import { arrayText } from '../postgres/array-text.ts';
@@ -24,6 +24,8 @@ export type Judged = {
   readonly later: readonly Payment[];
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
+  /** As check_transaction shows them now. */
+  readonly confirmations: number;
   readonly nowMs: number;
   /** Some payments are left for another verdict: the transaction is due again at once. */
   readonly more: boolean;
@@ -72,20 +74,36 @@ type NewEvent = {
   readonly data: string;
 };
 
-function eventsOf({ before, transaction, steps, nowMs }: Judged): readonly NewEvent[] {
+function eventsOf(judged: Judged): readonly NewEvent[] {
+  const { before, transaction, steps, nowMs } = judged;
   const of = { merchantId: transaction.merchantId, id: transaction.id, at: new Date(nowMs).toISOString() };
-  let { status } = before.transaction;
+  let { status, confirmedAtMs } = before.transaction;
   return steps.flatMap((step): NewEvent[] => {
     if (step.kind === 'post' || step.kind === 'refund') return [];
     const previous = status;
     if (step.kind === 'announce') {
       const reason = step.type.replace('transaction.', '').replaceAll('_', ' ');
-      return [{ ...of, type: step.type, status, previous: null, reason, data: JSON.stringify(step.data) }];
+      const data = JSON.stringify({ ...step.data, shown: shownOf(judged, confirmedAtMs) });
+      return [{ ...of, type: step.type, status, previous: null, reason, data }];
     }
     status = step.to;
-    const data = JSON.stringify({ rule: step.rule });
+    if (status === 'confirmed') confirmedAtMs = nowMs;
+    else if (UNCONFIRMED.has(status) || status === 'pending' || (step.rule === LOST && status === 'review')) confirmedAtMs = null;
+    const data = JSON.stringify({ rule: step.rule, shown: shownOf(judged, confirmedAtMs) });
     return [{ ...of, type: `transaction.${status}`, status, previous, reason: step.reason, data }];
   });
+}
+
+/** The rule by which a credited payment was lost. */
+const LOST = 17;
+
+/** What an event shows of its transaction besides what never changes (store/deliveries/events.ts). */
+function shownOf({ verdict, confirmations }: Judged, confirmedAtMs: number | null) {
+  return {
+    received: String(verdict.receivedMinor),
+    confirmations,
+    ...(confirmedAtMs === null ? {} : { confirmed_ms: confirmedAtMs }),
+  };
 }
 
 async function insertEvents(sql: Sql, events: readonly NewEvent[]): Promise<void> {

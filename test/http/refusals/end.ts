@@ -30,6 +30,10 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
       requestPayout: { amount: '0.02' },
       cancelPayout: { x: 1 },
       setPayoutSettings: { x: 1 },
+      createWebhook: { x: 1 },
+      redeliverEvent: { x: 1 },
+      rotateWebhookSecret: { x: 1 },
+      deleteWebhook: { x: 1 },
     };
     for (const [name, change] of Object.entries(pairs) as [Name, object][]) {
       const key = { 'idempotency-key': 'other body' };
@@ -45,6 +49,8 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
     const reply = await refused('cancelTransaction', 'transaction_not_cancellable', { transaction_id: calls.transactionId });
     expect(reply.json.message).toContain('succeeded');
     await refused('cancelPayout', 'payout_not_cancellable', { payout_id: calls.payoutId });
+    for (let n = 1; n < 16; n++) await calls.api.call('/create_webhook', good('createWebhook'));
+    await refused('createWebhook', 'too_many_webhooks', good('createWebhook'));
     calls.api.advance(301);
     await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
     const ach = { ...good('requestPayout'), method: 'ach', amount: '100', destination: 'ach:091000019:12345' };
@@ -102,7 +108,14 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
       'public.merchant_settings',
       'public.rates',
     ];
-    tables.push('public.payouts', 'public.payout_settings', 'ledger.account', 'public.signing_keys');
+    tables.push(
+      'public.payouts',
+      'public.payout_settings',
+      'ledger.account',
+      'public.signing_keys',
+      'public.webhooks',
+      'public.events',
+    );
     const existing: string[] = [];
     for (const table of tables) {
       const [schema, name] = table.split('.') as [string, string];

@@ -2,6 +2,7 @@
 // refusals.test.ts.
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
+import { eventId } from '../../../src/core/events.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { invoice } from '../../support/invoice.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
@@ -82,6 +83,15 @@ export function refusesFields(calls: RefusedCalls): void {
     payout_allow_list: ['invalid_request', [5, 'a', [5], [''], ['a b'], [NUL], Array(101).fill('a')]],
     payout_approval_above: ['invalid_amount', [5, {}, '', '-1', '1.000', 'all']],
     currency: ['unsupported_currency', [5, '', 'XYZ', 'USD']],
+    url: [
+      'invalid_request',
+      [5, {}, '', 'x', '/hook', 'ftp://a.example/', 'http://u:p@a.example/', 'http://a b/', NUL, 'x'.repeat(2049)],
+    ],
+    events: ['invalid_request', ['transaction.started', {}, [], [1], ['transaction.paid'], [null]]],
+    object: ['invalid_request', [5, {}, NUL, 'x'.repeat(65)]],
+    type: ['invalid_request', ['started', 5, '', 'transaction.paid']],
+    webhook_id: ['invalid_request', [5, {}, true]],
+    event_id: ['invalid_request', [5, {}, true]],
   };
 
   test.each(NAMES.filter((name) => Object.keys(MERCHANT_API[name].fields).length > 0))(
@@ -134,6 +144,18 @@ export function refusesFields(calls: RefusedCalls): void {
     }
     expect(payouts.size).toBe(1);
     await refused('listPayouts', 'payout_not_found', { starting_after: calls.foreignPayoutId });
+    const webhooks = new Set<string>();
+    for (const webhook_id of [calls.foreignWebhookId, 'wh_0000000000000000000000', 'wh_', NUL]) {
+      for (const name of ['deleteWebhook', 'rotateWebhookSecret'] as const)
+        webhooks.add((await refused(name, 'not_found', { webhook_id })).text);
+      await refused('listWebhooks', 'not_found', { starting_after: webhook_id });
+    }
+    const foreign = eventId({ objectId: calls.foreignId, sequence: 1 });
+    for (const event_id of [foreign, 'evt_t00000000000000000000001', 'evt_', NUL]) {
+      await refused('listEvents', 'not_found', { starting_after: event_id });
+      await refused('redeliverEvent', 'not_found', { event_id });
+    }
+    expect(webhooks.size).toBe(1);
   });
   test('a payout is checked for its form, its place, its minimum, then for a rail and the balance', async () => {
     const payout = (body: object) => ({ ...good('requestPayout'), ...body });

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
+import { eventId } from '../../../src/core/events.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
 import { beginCursor } from '../../../src/store/chain/blocks.ts';
 import { fund, owe, tellFee } from '../../support/funded.ts';
@@ -27,6 +28,8 @@ type Ready = {
   payoutId: string;
   heldPayoutId: string;
   foreignPayoutId: string;
+  webhookId: string;
+  foreignWebhookId: string;
 };
 export type RefusedCalls = ReturnType<typeof openRefusedCalls>;
 
@@ -51,6 +54,10 @@ export function openRefusedCalls() {
       resolveTransaction: { transaction_id: transactionId, action: 'accept' },
       setSettings: { late_payments: 'accept' },
       refresh: { access_token: 'x', refresh_token: 'y' },
+      createWebhook: { url: 'http://127.0.0.1:9/' },
+      deleteWebhook: { webhook_id: ready.webhookId },
+      rotateWebhookSecret: { webhook_id: ready.webhookId },
+      redeliverEvent: { event_id: eventId({ objectId: transactionId, sequence: 1 }) },
     };
     return bodies[name] ?? {};
   }
@@ -124,6 +131,10 @@ export function openRefusedCalls() {
     ready.paidId = (await api.call('/create_transaction', request)).json.transaction_id;
     await api.sql(`update transactions set status = 'succeeded', succeeded_at = now() where id = $1`, [ready.paidId]);
     ready.foreignId = (await api.call('/create_transaction', request, {}, 'other')).json.transaction_id;
+    const hook = async (username: string): Promise<string> =>
+      (await api.call('/create_webhook', good('createWebhook'), {}, username)).json.webhook.id;
+    ready.webhookId = await hook('shop');
+    ready.foreignWebhookId = await hook('other');
     await openPayouts(api);
     await openPaid(api);
     for (const scope of ['read', 'payments', 'payouts']) await api.tokenOf(`only.${scope}`);

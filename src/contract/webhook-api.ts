@@ -1,0 +1,108 @@
+// The part of the merchant's API about events and where they are delivered: rows of the table of endpoints.
+import { EVENT_TYPES } from '../core/events.ts';
+import { MOST_WEBHOOKS } from '../core/webhooks.ts';
+import { type Endpoint, needs } from './endpoint.ts';
+import * as field from './fields.ts';
+import { done } from './replies.ts';
+import * as reply from './webhook-replies.ts';
+
+const ORDINARY = { perMinute: 120 };
+const webhookId = field.reference('Identifier of the webhook.', 'wh_');
+const limit = field.optional(field.integer('How many items; 20 when it is left out.', 1, 100));
+const url = field.text(
+  'Where events are sent: outside the sandbox https to a host on the public internet, on port 443 or 8443, without user name and password.',
+  { max: 2048, min: 1, example: 'https://shop.example.com/hooks/bursar' },
+);
+
+export const WEBHOOK_API = {
+  listEvents: {
+    path: '/list_events',
+    subject: 'events',
+    summary: 'List events',
+    about: 'Every change of every transaction and payout, newest first, as it is delivered to webhooks.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {
+      limit,
+      starting_after: field.optional(field.reference('The last id of the page before.', 'evt_')),
+      object: field.optional(
+        field.text('Only of this transaction or payout (its identifier), or `transaction` or `payout` for all of a kind.', {
+          max: 64,
+          example: 'txn_0351dYxk0d1Jt8vTgkN1AM',
+        }),
+      ),
+      type: field.optional(field.choice('Only this type.', EVENT_TYPES)),
+      created_gte: field.optional(field.moment('Created at or after.')),
+      created_lt: field.optional(field.moment('Created before.')),
+    },
+    reply: reply.eventList,
+    refusals: ['not_found'],
+  },
+  createWebhook: {
+    path: '/create_webhook',
+    subject: 'events',
+    summary: 'Create a webhook',
+    about: `Events from now on are sent to this URL, signed with the secret of the answer, which is shown this once. A merchant has at most ${MOST_WEBHOOKS}.`,
+    access: needs('payments'),
+    limit: ORDINARY,
+    keyKept: 'a day',
+    answersSecret: true,
+    fields: {
+      url,
+      events: field.optional(field.choices('Only these types of events; every one when it is left out.', EVENT_TYPES, 1)),
+    },
+    reply: reply.webhookSecret,
+    refusals: ['too_many_webhooks'],
+  },
+  listWebhooks: {
+    path: '/list_webhooks',
+    subject: 'events',
+    summary: 'List webhooks',
+    about: 'All of the merchant, newest first, without their secrets.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: { limit, starting_after: field.optional(field.reference('The last id of the page before.', 'wh_')) },
+    reply: reply.webhookList,
+    refusals: ['not_found'],
+  },
+  deleteWebhook: {
+    path: '/delete_webhook',
+    subject: 'events',
+    summary: 'Delete a webhook',
+    about: 'Nothing is sent to it any more, also not what waits.',
+    access: needs('payments'),
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: { webhook_id: webhookId },
+    reply: done,
+    refusals: ['not_found'],
+  },
+  rotateWebhookSecret: {
+    path: '/rotate_webhook_secret',
+    subject: 'events',
+    summary: "Replace a webhook's secret",
+    about: 'The secret of the answer signs from now on, and is shown this once; the one before signs along for 24 hours.',
+    access: needs('payments'),
+    limit: ORDINARY,
+    keyKept: 'a day',
+    answersSecret: true,
+    fields: { webhook_id: webhookId },
+    reply: reply.webhookSecret,
+    refusals: ['not_found'],
+  },
+  redeliverEvent: {
+    path: '/redeliver_event',
+    subject: 'events',
+    summary: 'Deliver an event again',
+    about:
+      'At once, to every enabled webhook that wants its type, with all the attempts of a new event. An event of any age can be.',
+    access: needs('payments'),
+    limit: ORDINARY,
+    keyKept: 'a day',
+    fields: { event_id: field.reference('Identifier of the event.', 'evt_') },
+    reply: reply.redelivered,
+    refusals: ['not_found'],
+  },
+} as const satisfies Record<string, Endpoint>;

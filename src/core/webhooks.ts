@@ -1,0 +1,63 @@
+// Webhooks (behaviour §8): when a delivery is repeated, and the port that sends one.
+import type { OutboundResult } from './outbound.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** After each failed attempt, how long until the next one; the first attempt is made at once. */
+export const RETRY_AFTER_MS: readonly number[] = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+/** A pause is up to this much longer, by chance, so that what failed together does not come back together. */
+const JITTER = 0.1;
+
+/**
+ * When to try again.
+ * @param failures how many attempts have failed, this one included
+ * @param chance from 0 to 1
+ * @returns milliseconds since 1970; null = that was the last attempt
+ */
+export function nextAttempt(failures: number, nowMs: number, chance: number): number | null {
+  const pause = RETRY_AFTER_MS[failures - 1];
+  return pause === undefined ? null : nowMs + Math.round(pause * (1 + JITTER * chance));
+}
+
+/** A receiver that answers this wants nothing more, ever. */
+export const GONE = 410;
+const FULL_OR_AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+export const isDelivered = (result: OutboundResult): boolean =>
+  result.kind === 'answered' && result.status >= 200 && result.status < 300;
+
+/** Whether the receiver is away or has too much to do; any other refusal concerns this one event. */
+export const isAway = (result: OutboundResult): boolean => result.kind === 'failed' || FULL_OR_AWAY.has(result.status);
+
+/** How long a secret signs along after it was replaced. */
+export const FORMER_SECRET_MS = 24 * HOUR_MS;
+/** A merchant's most endpoints. */
+export const MOST_WEBHOOKS = 16;
+export const SECRET_BYTES = 32;
+
+export type WebhookRequest = {
+  readonly url: string;
+  /** The event's identifier: the same with every attempt. */
+  readonly id: string;
+  /** When this attempt is made, in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly body: string;
+  /** `whsec_…`: all of them sign. */
+  readonly secrets: readonly string[];
+  readonly signal: AbortSignal;
+};
+
+/** Sends a webhook, signed as Standard Webhooks 1.0.0 says. It never throws. */
+export type WebhookSender = (request: WebhookRequest) => Promise<OutboundResult>;

@@ -1,0 +1,28 @@
+// Sends webhooks: signed as Standard Webhooks 1.0.0 says, by calls that are guarded (outside/outbound).
+import { createHmac } from 'node:crypto';
+import type { Outbound } from '../../core/outbound.ts';
+import type { WebhookSender } from '../../core/webhooks.ts';
+
+const WITHIN_MS = 15_000;
+const MOST_BYTES = 64 * 1024;
+const PREFIX = 'whsec_';
+
+export function createWebhookSender(outbound: Outbound): WebhookSender {
+  return ({ url, id, atMs, body, secrets, signal }) => {
+    const timestamp = String(Math.floor(atMs / 1000));
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'Bursar',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': secrets.map((secret) => signature(secret, `${id}.${timestamp}.${body}`)).join(' '),
+    };
+    return outbound.call({ url, method: 'POST', headers, body, withinMs: WITHIN_MS, mostBytes: MOST_BYTES, signal });
+  };
+}
+
+/** HMAC-SHA256, version 1. */
+function signature(secret: string, content: string): string {
+  const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
+  return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+}

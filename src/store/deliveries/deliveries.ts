@@ -1,0 +1,141 @@
+// What is still to be delivered, and what became of each attempt. One process at a time delivers (its session lock), so taking a delivery
+// writes nothing; only its result does.
+import type { Sql } from '../postgres/connect.ts';
+import { EVENT_COLUMNS, EVENT_OBJECTS, type RawEvent, type StoredEvent, storedEvent } from './events.ts';
+
+/** The worker's job, and the name of its session lock. */
+export const DELIVERIES_JOB = 'deliveries';
+
+/** When the first of an endpoint's deliveries is due, on the service's clock; −∞ = at once. */
+export type Waiting = { readonly webhook: bigint; readonly dueAtMs: number };
+
+/** Every endpoint for which something waits, whether it is due or not. It goes from one to the next along the index. */
+export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
+  const { rows } = await sql.query<{ webhook: bigint; due_ms: number | null }>({
+    name: 'waiting_webhooks',
+    text: `
+      with recursive each as (
+        (select webhook, due_at from deliveries order by webhook, due_at limit 1)
+        union all
+        select n.webhook, n.due_at from each e cross join lateral (
+          select webhook, due_at from deliveries where webhook > e.webhook order by webhook, due_at limit 1) n)
+      select webhook, case when isfinite(due_at) then (extract(epoch from due_at) * 1000)::float8 end as due_ms from each`,
+    values: [],
+  });
+  return rows.map(({ webhook, due_ms }) => ({ webhook, dueAtMs: due_ms ?? Number.NEGATIVE_INFINITY }));
+}
+
+export type Wanted = {
+  readonly webhook: bigint;
+  readonly count: number;
+  /** Events that are being delivered to it already. */
+  readonly without: readonly bigint[];
+};
+export type Delivery = { readonly webhook: bigint; readonly failures: number; readonly event: StoredEvent };
+
+/** The deliveries that are due, of each endpoint at most as many as wanted, the longest waiting first. */
+export async function dueDeliveries(sql: Sql, wanted: readonly Wanted[], nowMs: number): Promise<readonly Delivery[]> {
+  const { rows } = await sql.query<RawEvent & { webhook: bigint; failures: number }>({
+    name: 'due_deliveries',
+    text: `
+      select d.webhook, d.failures, ${EVENT_COLUMNS}
+        from unnest($1::bigint[], $2::int[], $3::text[]) with ordinality as w (webhook, count, without, n)
+       cross join lateral (
+          select * from deliveries where webhook = w.webhook and due_at <= $4 and event_id <> all (w.without::bigint[])
+           order by webhook, due_at, event_id limit w.count) d
+        join events e on e.id = d.event_id ${EVENT_OBJECTS}
+       order by w.n, d.due_at, d.event_id`,
+    values: [
+      wanted.map(({ webhook }) => webhook),
+      wanted.map(({ count }) => count),
+      wanted.map(({ without }) => `{${without.join()}}`),
+      new Date(nowMs),
+    ],
+  });
+  return rows.map((row) => ({ webhook: row.webhook, failures: row.failures, event: storedEvent(row) }));
+}
+
+export type Attempt = {
+  readonly webhook: bigint;
+  readonly eventId: bigint;
+  readonly atMs: number;
+  readonly tookMs: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly answer: Uint8Array;
+  /** When to try again; null: it is delivered, or was the last attempt. */
+  readonly againAtMs: number | null;
+  /** The receiver wants nothing more. */
+  readonly disables: boolean;
+};
+
+/** Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. */
+export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
+  await sql.query({
+    name: 'write_attempts',
+    text: `
+      with made as materialized (
+        select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[])
+          as a (webhook, event_id, at, took_ms, status, error, answer, again_at, disables)),
+      noted as (
+        insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
+          select webhook, event_id, at, took_ms, status, error, answer from made),
+      over as (
+        delete from deliveries d using made a where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id),
+      again as (
+        update deliveries d set due_at = a.again_at, failures = d.failures + 1
+          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id)
+      update webhooks set enabled = false where enabled and number in (select webhook from made where disables)`,
+    values: [
+      attempts.map((one) => one.webhook),
+      attempts.map((one) => one.eventId),
+      attempts.map((one) => new Date(one.atMs).toISOString()),
+      attempts.map((one) => one.tookMs),
+      attempts.map((one) => one.status),
+      attempts.map((one) => one.error),
+      attempts.map((one) => Buffer.from(one.answer)),
+      attempts.map((one) => (one.againAtMs === null ? null : new Date(one.againAtMs).toISOString())),
+      attempts.map((one) => one.disables),
+    ],
+  });
+}
+
+/** Makes an event due at once for every endpoint of its merchant that wants its type, with all its attempts; returns for how many. */
+export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
+  const { rows } = await sql.query<{ count: number }>({
+    name: 'deliver_again',
+    text: `
+      with again as (
+        insert into deliveries (webhook, event_id, due_at)
+          select w.number, e.id, '-infinity' from events e join webhooks w on w.merchant_id = e.merchant_id
+           where e.id = $1 and w.enabled and (w.events is null or e.type = any (w.events))
+          on conflict (webhook, event_id) do update set due_at = excluded.due_at, failures = 0
+          returning 1),
+      counted as (select count(*)::int as count from again)
+      select count, case when count > 0 then pg_notify('hurry', '${DELIVERIES_JOB}') end from counted`,
+    values: [eventId],
+  });
+  return rows[0]?.count ?? 0;
+}
+
+/** Deletes some of what waits for an endpoint that is gone or disabled; returns how many. */
+export async function forgetDeliveries(sql: Sql, webhook: bigint, limit: number): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'forget_deliveries',
+    text: `delete from deliveries d where d.webhook = $1 and not exists (select 1 from webhooks w where w.number = $1 and w.enabled)
+              and d.event_id = any (array(select event_id from deliveries where webhook = $1 limit $2))`,
+    values: [webhook, limit],
+  });
+  return rowCount ?? 0;
+}
+
+/** Deletes some of the attempts that are older than this; returns how many. */
+export async function pruneAttempts(sql: Sql, beforeMs: number, limit: number): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'prune_attempts',
+    text: `delete from delivery_attempts where id = any (array(
+             select id from (select id, at from delivery_attempts order by id limit $2) oldest where at < $1))`,
+    values: [new Date(beforeMs), limit],
+  });
+  return rowCount ?? 0;
+}

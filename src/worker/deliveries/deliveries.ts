@@ -1,0 +1,226 @@
+// The job that delivers events to merchants' endpoints. One worker at a time does it (a session lock), so nothing is written when a delivery
+// is taken; a crash repeats what was under way, and loses nothing, because a row waits until its result is committed. It is woken by whoever
+// commits an event, by each answer, and when the next attempt is due; it never looks in vain.
+import type { WebhookSender } from '../../core/webhooks.ts';
+import type { Context } from '../../flow/context.ts';
+import {
+  type Attempt,
+  DELIVERIES_JOB,
+  type Delivery,
+  dueDeliveries,
+  forgetDeliveries,
+  waitingWebhooks,
+  writeAttempts,
+} from '../../store/deliveries/deliveries.ts';
+import { readWebhooks, type Webhook } from '../../store/deliveries/webhooks.ts';
+import type { Job } from '../loop.ts';
+import { attempt } from './attempt.ts';
+import { NEW_PACE, type Pace, paceAfter, restMs } from './pace.ts';
+import { createSlots } from './slots.ts';
+
+/** Endpoints that are filled up at once; the others have their turn after them. */
+const ENDPOINTS_AT_ONCE = 256;
+const FORGET_AT_ONCE = 1_000;
+/** Another worker delivers: it may end at any time. */
+const STANDBY_MS = 5_000;
+/** An endpoint whose secret cannot be opened is tried again after this. */
+const UNREADABLE_MS = 60_000;
+/** Of very many endpoints a look takes long: answers make the next one only after so many times its duration. */
+const LOOK_SHARE = 4;
+
+type Endpoint = {
+  webhook: Webhook;
+  pace: Pace;
+  /** Taken, and not begun. */
+  queue: Delivery[];
+  /** Events that are under way, or whose result is not written yet. */
+  readonly open: Set<bigint>;
+  trouble: string;
+};
+
+export type Deliveries = {
+  readonly job: Job;
+  /** Begins nothing more; resolves when what is under way has ended, or `giveUp` aborts, and results are written. */
+  finish(giveUp: AbortSignal): Promise<void>;
+};
+
+/** @param report receives, once, what keeps an endpoint from being delivered to */
+export function createDeliveries(
+  ctx: Context,
+  send: WebhookSender,
+  report: (endpoint: string, error: unknown) => void,
+): Deliveries {
+  const { clock } = ctx.ports;
+  const endpoints = new Map<bigint, Endpoint>();
+  const slots = createSlots();
+  const underWay = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  let isFinishing = false;
+  let results: Attempt[] = [];
+  let due: readonly bigint[] = [];
+  let pauseMs = Number.POSITIVE_INFINITY;
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  let lookTookMs = 0;
+  /** The endpoint that was filled up last. */
+  let turn = 0n;
+  let wakeJob: () => void = () => undefined;
+  const lock = ctx.db.sessionLock(DELIVERIES_JOB, () => {
+    // another worker may deliver these now
+    for (const endpoint of endpoints.values()) endpoint.queue = [];
+  });
+
+  async function writeResults(): Promise<void> {
+    while (results.length > 0) {
+      const taken = results;
+      results = [];
+      try {
+        await writeAttempts(ctx.db, taken);
+      } catch (error) {
+        results = [...taken, ...results];
+        throw error;
+      }
+      for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
+    }
+  }
+
+  /** Finds the endpoints for which something waits, and when the next of it is due. */
+  async function look(): Promise<void> {
+    const began = performance.now();
+    const waiting = await waitingWebhooks(ctx.db);
+    const nowMs = clock.now();
+    due = waiting.filter(({ dueAtMs }) => dueAtMs <= nowMs).map(({ webhook }) => webhook);
+    const later = waiting.filter(({ dueAtMs }) => dueAtMs > nowMs).map(({ dueAtMs }) => dueAtMs - nowMs);
+    pauseMs = Math.min(Number.POSITIVE_INFINITY, ...later);
+    const known = new Set(waiting.map(({ webhook }) => webhook));
+    for (const [number, { open }] of endpoints) if (open.size === 0 && !known.has(number)) endpoints.delete(number);
+    lookedMs = performance.now();
+    lookTookMs = lookedMs - began;
+  }
+
+  /** Of the endpoints with something due those that will soon have nothing left to begin, in turns. */
+  function chosen(): readonly bigint[] {
+    const nowMs = clock.now();
+    const hungry: bigint[] = [];
+    for (const number of due) {
+      const { pace, queue } = endpoints.get(number) ?? { pace: NEW_PACE, queue: [] };
+      const rest = restMs(pace, nowMs);
+      if (rest > 0) pauseMs = Math.min(pauseMs, rest);
+      else if (queue.length < pace.limit) hungry.push(number);
+    }
+    const next = hungry.findIndex((number) => number > turn);
+    const inTurn = next === -1 ? hungry : [...hungry.slice(next), ...hungry.slice(0, next)];
+    turn = inTurn[ENDPOINTS_AT_ONCE - 1] ?? inTurn.at(-1) ?? turn;
+    return inTurn.slice(0, ENDPOINTS_AT_ONCE);
+  }
+
+  /** Reads these endpoints as they are now. What waits for those that are gone is deleted; returns whether some of it is left. */
+  async function refresh(numbers: readonly bigint[]): Promise<boolean> {
+    const rows = new Map((await readWebhooks(ctx.db, numbers)).map((webhook) => [webhook.number, webhook]));
+    let isLeft = false;
+    for (const number of numbers) {
+      const webhook = rows.get(number);
+      const known = endpoints.get(number);
+      if (webhook?.enabled === true) {
+        if (known === undefined) endpoints.set(number, { webhook, pace: NEW_PACE, queue: [], open: new Set(), trouble: '' });
+        else known.webhook = webhook;
+        continue;
+      }
+      if (known !== undefined) known.queue = [];
+      if (known === undefined || known.open.size === 0) endpoints.delete(number);
+      isLeft = (await forgetDeliveries(ctx.db, number, FORGET_AT_ONCE)) === FORGET_AT_ONCE || isLeft;
+    }
+    return isLeft;
+  }
+
+  async function fill(numbers: readonly bigint[]): Promise<void> {
+    const wanted = numbers.flatMap((number) => {
+      const endpoint = endpoints.get(number);
+      if (endpoint === undefined) return [];
+      const without = [...endpoint.open, ...endpoint.queue.map(({ event }) => event.id)];
+      return [{ webhook: number, count: 2 * endpoint.pace.limit, without }];
+    });
+    if (wanted.length === 0) return;
+    for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) endpoints.get(one.webhook)?.queue.push(one);
+  }
+
+  /** Begins what may begin, one of each endpoint in turn. */
+  function begin(): void {
+    const nowMs = clock.now();
+    for (let began = !isFinishing; began; ) {
+      began = false;
+      for (const endpoint of endpoints.values()) {
+        const { queue, pace, open, webhook } = endpoint;
+        if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
+        const giveBack = slots.take(webhook.merchantId, pace.limit);
+        if (giveBack === null) continue;
+        began = true;
+        const delivery = queue.shift() as Delivery;
+        open.add(delivery.event.id);
+        const mine = deliver(endpoint, delivery).finally(() => {
+          giveBack();
+          underWay.delete(mine);
+          begin();
+          wakeJob();
+        });
+        underWay.add(mine);
+      }
+    }
+  }
+
+  async function deliver(endpoint: Endpoint, delivery: Delivery): Promise<void> {
+    const { webhook, open } = endpoint;
+    try {
+      const { result, made } = await attempt(ctx, send, { webhook, delivery, signal: stopping.signal });
+      // what was given up may have arrived: it is repeated
+      if (stopping.signal.aborted && result.kind === 'failed') return;
+      endpoint.pace = paceAfter(endpoint.pace, result, clock.now());
+      endpoint.trouble = '';
+      results.push(made);
+    } catch (error) {
+      open.delete(delivery.event.id);
+      endpoint.queue = [];
+      endpoint.pace = { ...endpoint.pace, restsUntilMs: clock.now() + UNREADABLE_MS };
+      const trouble = String(error);
+      if (trouble !== endpoint.trouble) report(`webhook ${webhook.id}`, error);
+      endpoint.trouble = trouble;
+    }
+  }
+
+  async function run(hurried: boolean): Promise<boolean> {
+    await writeResults();
+    const isDue = performance.now() - lookedMs >= LOOK_SHARE * lookTookMs;
+    if (hurried || isDue || underWay.size === 0) await look();
+    if (due.length === 0) return false;
+    if (!(await lock.acquire())) {
+      await lock.terminateStaleHolder();
+      pauseMs = STANDBY_MS;
+      return false;
+    }
+    const hungry = chosen();
+    // one that was removed or changed since is not sent to as it was
+    const queued = hurried ? [...endpoints].filter(([, { queue }]) => queue.length > 0).map(([number]) => number) : [];
+    const isLeft = await refresh([...new Set([...hungry, ...queued])]);
+    await fill(hungry);
+    begin();
+    return isLeft;
+  }
+
+  return {
+    job: {
+      name: DELIVERIES_JOB,
+      everyMs: () => pauseMs,
+      urgent: true,
+      run(hurried = false, wake = () => undefined) {
+        wakeJob = () => wake(DELIVERIES_JOB);
+        return run(hurried);
+      },
+    },
+    async finish(giveUp) {
+      isFinishing = true;
+      giveUp.addEventListener('abort', () => stopping.abort());
+      await Promise.all(underWay);
+      await writeResults();
+      await lock.release();
+    },
+  };
+}

@@ -1,0 +1,41 @@
+// How many deliveries one endpoint gets at a time, and when it rests: learned from its last answers, so that one that is slow or away holds
+// few connections and delays nobody. Kept in memory: whoever takes over learns it again.
+import type { OutboundResult } from '../../core/outbound.ts';
+import { isAway } from '../../core/webhooks.ts';
+
+/** For an endpoint that nothing is known of, and for one that answers slowly. */
+export const CAREFUL = 2;
+const MOST = 32;
+/** An answer within this time is quick. */
+const QUICK_MS = 1_000;
+/** So many times in a row it was away: then it rests. */
+const AWAY_BEFORE_REST = 5;
+const FIRST_REST_MS = 5_000;
+const LONGEST_REST_MS = 60_000;
+
+export type Pace = {
+  /** Deliveries at a time, from 1. */
+  readonly limit: number;
+  /** On the service's clock; after it one delivery is tried, and the others follow when it arrives. */
+  readonly restsUntilMs: number;
+  readonly timesAway: number;
+};
+
+export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0 };
+
+export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
+  if (!isAway(result)) {
+    const limit = result.tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
+    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0 };
+  }
+  const timesAway = pace.timesAway + 1;
+  if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway };
+  const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
+  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway };
+}
+
+/** How long it still rests; 0 = not at all. A clock that was set back prolongs no rest. */
+export function restMs({ restsUntilMs }: Pace, nowMs: number): number {
+  const left = restsUntilMs - nowMs;
+  return left > 0 && left <= LONGEST_REST_MS ? left : 0;
+}
