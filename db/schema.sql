@@ -1252,11 +1252,16 @@ CREATE OR REPLACE FUNCTION ledger.lock_balances(p_codes text[])
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'ledger', 'public', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  perform ledger.account_id(c.wanted) from (select t.wanted from unnest(p_codes) as t(wanted) order by 1) c;
-  perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes)) order by b.account_id for update;
-  return query select a.code, b.amount from account a join balance b on b.account_id = a.id where a.code = any (p_codes);
+  perform ledger.account_id(t.wanted) from unnest(p_codes) as t(wanted)
+    where not exists (select 1 from account a where a.code = t.wanted) order by t.wanted;
+  return query
+    with locked as materialized (
+      select b.account_id, b.amount from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes))
+       order by b.account_id for update)
+    select a.code, l.amount from locked l join account a on a.id = l.account_id;
 end $function$
 ;
 

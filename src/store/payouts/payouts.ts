@@ -115,6 +115,9 @@ function fromRaw(raw: Raw): PayoutRow {
   };
 }
 
+/** One that was requested in the last second and still waits: its job was woken, and looks again every second while anything waits. */
+const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.created_at between $18::timestamptz - interval '1 second' and $18 and q.id <> $1`;
+
 /**
  * Writes a payout and its first event, and wakes the driver when nothing holds it; returns its row.
  * @param made.heldReason null = nothing holds it
@@ -136,7 +139,7 @@ export async function insertPayout(
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
                       jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select made.*, case when step = 'queued' then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
+           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
     values: [
       payout.id,
       payout.merchantId,

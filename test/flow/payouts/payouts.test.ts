@@ -1,5 +1,6 @@
 // A payout's request: what is refused, what is booked, what a crash leaves.
 import { createPublicKey, verify } from 'node:crypto';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { intentBytes } from '../../../src/core/payouts/intent.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
@@ -100,6 +101,32 @@ describe('a request', () => {
     const merchantId = await shopWith(0n);
     await owe(ctx, merchantId, 5_000_000n, 'BTC');
     expect(await refusedWith(request(merchantId, 'all'))).toBe('insufficient_balance');
+  });
+
+  test('wakes the worker once for all that come within a second, and again afterwards', async () => {
+    const merchantId = await shopWith(BTC);
+    const client = new pg.Client({ connectionString: world.url });
+    await client.connect();
+    await client.query('listen hurry');
+    /** How often the worker was woken until now: notifications come in their order. */
+    async function woken(): Promise<number> {
+      const heard: string[] = [];
+      const { promise, resolve } = Promise.withResolvers<void>();
+      client.on('notification', ({ payload = '' }) => (payload === 'marker' ? resolve() : void heard.push(payload)));
+      for (let n = 0; n < 5; n++) await request(merchantId, '0.001');
+      await world.admin.query("select pg_notify('hurry', 'marker')");
+      await promise;
+      client.removeAllListeners('notification');
+      return heard.filter((name) => name === 'payouts').length;
+    }
+    try {
+      for (let n = 0; n < 2; n++) {
+        world.pass(2_000);
+        expect(await woken()).toBe(1);
+      }
+    } finally {
+      await client.end();
+    }
   });
 
   test('a hundred at once on a balance that covers exactly fifty: exactly fifty are taken', async () => {
