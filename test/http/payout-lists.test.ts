@@ -5,7 +5,7 @@ import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { OUTSIDE } from '../support/funded.ts';
 import { fits } from '../support/schema-check.ts';
 import type { Reply } from './api-server.ts';
-import { api, merchantId, OTHER, refused, request, waiting } from './payout-calls.ts';
+import { api, check, merchantId, OTHER, refused, request, waiting } from './payout-calls.ts';
 
 describe('lists', () => {
   test('are newest first, page by page, and filtered by status, method and time', async () => {
@@ -46,6 +46,24 @@ describe('lists', () => {
     ];
     for (const [name, { json }] of replies)
       fits(json, documentSchema(MERCHANT_API[name].reply, components), Object.fromEntries(components) as never, name);
+  });
+});
+
+describe('the events of a payout', () => {
+  test('show it as check_payout did, from its request to its end', async () => {
+    const id = await waiting();
+    const before = await check(id);
+    await api.call('/cancel_payout', { payout_id: id });
+    const { json } = await api.call('/list_events', { object: id });
+    expect(json.data.map(({ type, sequence, data }: never) => [type, sequence, (data as { previous: object }).previous])).toEqual(
+      [
+        ['payout.failed', 2, { status: 'pending' }],
+        ['payout.pending', 1, { status: null }],
+      ],
+    );
+    expect(json.data.map(({ data }: { data: { object: object } }) => data.object)).toEqual([await check(id), before]);
+    const of = async (object: string) => (await api.call('/list_events', { object, limit: 100 })).json.data;
+    expect((await of('payout')).length).toBeGreaterThan((await of('transaction')).length);
   });
 });
 
