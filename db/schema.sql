@@ -60,13 +60,6 @@ create table ledger.entry (
   constraint entry_kind_check CHECK ((kind ~ '^[a-z_]{3,40}$'::text))
 );
 
-create table ledger.house_balance (
-  account_id bigint not null,
-  amount units default 0 not null,
-  constraint house_balance_pkey PRIMARY KEY (account_id),
-  constraint house_balance_account_id_fkey FOREIGN KEY (account_id) REFERENCES ledger.account(id)
-);
-
 create table ledger.part (
   key text collate "C" not null,
   entry_id bigint not null,
@@ -91,6 +84,13 @@ create table ledger.posting (
   constraint posting_account_id_currency_fkey FOREIGN KEY (account_id, currency) REFERENCES ledger.account(id, currency),
   constraint posting_entry_id_fkey FOREIGN KEY (entry_id) REFERENCES ledger.entry(id),
   constraint posting_amount_check CHECK (((amount)::numeric <> (0)::numeric))
+);
+
+create table ledger.rolled_up_balance (
+  account_id bigint not null,
+  amount units default 0 not null,
+  constraint rolled_up_balance_pkey PRIMARY KEY (account_id),
+  constraint rolled_up_balance_account_id_fkey FOREIGN KEY (account_id) REFERENCES ledger.account(id)
 );
 
 create table ledger.unrolled (
@@ -158,13 +158,6 @@ create table public.ach_files (
   constraint ach_files_state_check CHECK ((state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text, 'refused'::text, 'over'::text])))
 );
 
-create table public.ach_looks (
-  one_row boolean default true not null,
-  looked_at timestamp with time zone not null,
-  constraint ach_looks_pkey PRIMARY KEY (one_row),
-  constraint ach_looks_one_row_check CHECK (one_row)
-);
-
 create table public.address_requests (
   id text collate "C" not null,
   currency text not null,
@@ -177,6 +170,13 @@ create table public.address_requests (
   constraint address_requests_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id),
   constraint address_requests_check CHECK (((account_xpub_id IS NULL) = (first_index IS NULL))),
   constraint address_requests_size_check CHECK (((size >= 1) AND (size <= 100000)))
+);
+
+create table public.bank_reads (
+  one_row boolean default true not null,
+  begun_at timestamp with time zone not null,
+  constraint bank_reads_pkey PRIMARY KEY (one_row),
+  constraint bank_reads_one_row_check CHECK (one_row)
 );
 
 create table public.blocks (
@@ -260,12 +260,19 @@ create table public.chain_reconciled_blocks (
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
 );
 
-create table public.coin_checks (
+create table public.comparisons (
   currency text not null,
   height integer not null,
   checked_at timestamp with time zone not null,
   timeline text,
-  constraint coin_checks_pkey PRIMARY KEY (currency)
+  constraint comparisons_pkey PRIMARY KEY (currency)
+);
+
+create table public.conflicting_transactions (
+  currency text not null,
+  txid text collate "C" not null,
+  height integer,
+  constraint conflicting_transactions_pkey PRIMARY KEY (currency, txid)
 );
 
 create table public.database_replacements (
@@ -302,7 +309,7 @@ create table public.due_marks (
   constraint due_marks_pkey PRIMARY KEY (id)
 );
 
-create table public.early_coins (
+create table public.early_payments (
   currency text not null,
   txid text collate "C" not null,
   vout integer not null,
@@ -314,10 +321,10 @@ create table public.early_coins (
   acknowledged_by text,
   accepted_at timestamp with time zone,
   accepted_by text,
-  constraint early_coins_pkey PRIMARY KEY (currency, txid, vout),
-  constraint early_coins_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
-  constraint early_coins_accepted CHECK (((accepted_at IS NULL) OR ((accepted_by IS NOT NULL) AND (acknowledged_at IS NOT NULL)))),
-  constraint early_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
+  constraint early_payments_pkey PRIMARY KEY (currency, txid, vout),
+  constraint early_payments_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id),
+  constraint early_payments_accepted CHECK (((accepted_at IS NULL) OR ((accepted_by IS NOT NULL) AND (acknowledged_at IS NOT NULL)))),
+  constraint early_payments_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
 create table public.events (
@@ -507,7 +514,7 @@ create table public.own_addresses (
   constraint own_addresses_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id)
 );
 
-create table public.own_coins (
+create table public.own_outputs (
   currency text not null,
   txid text collate "C" not null,
   vout integer not null,
@@ -517,9 +524,9 @@ create table public.own_coins (
   block_hash text,
   booked boolean default false not null,
   spent boolean default false not null,
-  constraint own_coins_pkey PRIMARY KEY (currency, txid, vout),
-  constraint own_coins_script_fkey FOREIGN KEY (script) REFERENCES own_addresses(script),
-  constraint own_coins_amount_check CHECK (((amount)::numeric > (0)::numeric))
+  constraint own_outputs_pkey PRIMARY KEY (currency, txid, vout),
+  constraint own_outputs_script_fkey FOREIGN KEY (script) REFERENCES own_addresses(script),
+  constraint own_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
 create table public.payment_decisions (
@@ -542,7 +549,7 @@ create table public.payment_decisions (
   owed numeric not null,
   owed_fee numeric not null,
   was_lost boolean not null,
-  deposit_key text collate "C",
+  part_key text collate "C",
   due_height integer,
   counted boolean not null,
   due_at timestamp with time zone,
@@ -588,7 +595,7 @@ create table public.payments (
   judged_block_hash text,
   generation integer default 0 not null,
   was_lost boolean default false not null,
-  deposit_key text collate "C",
+  part_key text collate "C",
   credited units default 0 not null,
   suspended units default 0 not null,
   fee units default 0 not null,
@@ -603,8 +610,8 @@ create table public.payments (
   spent boolean default false not null,
   paid_by text collate "C",
   constraint payments_currency_txid_vout_key UNIQUE (currency, txid, vout),
-  constraint payments_deposit_key_key UNIQUE (deposit_key),
   constraint payments_paid_by_key UNIQUE (paid_by),
+  constraint payments_part_key_key UNIQUE (part_key),
   constraint payments_pkey PRIMARY KEY (id),
   constraint payments_paid_by_fkey FOREIGN KEY (paid_by) REFERENCES payouts(id),
   constraint payments_amount_check CHECK (((amount)::numeric > (0)::numeric)),
@@ -734,23 +741,16 @@ create table public.rates (
   constraint rates_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
 );
 
-create table public.reimbursed_coins (
+create table public.reimbursement_shares (
   payout_id text collate "C" not null,
   payment_id bigint not null,
   from_available units not null,
   from_suspense units not null,
-  constraint reimbursed_coins_pkey PRIMARY KEY (payout_id, payment_id),
-  constraint reimbursed_coins_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
-  constraint reimbursed_coins_check CHECK ((((from_available)::numeric + (from_suspense)::numeric) > (0)::numeric)),
-  constraint reimbursed_coins_from_available_check CHECK (((from_available)::numeric >= (0)::numeric)),
-  constraint reimbursed_coins_from_suspense_check CHECK (((from_suspense)::numeric >= (0)::numeric))
-);
-
-create table public.rivals (
-  currency text not null,
-  txid text collate "C" not null,
-  height integer,
-  constraint rivals_pkey PRIMARY KEY (currency, txid)
+  constraint reimbursement_shares_pkey PRIMARY KEY (payout_id, payment_id),
+  constraint reimbursement_shares_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
+  constraint reimbursement_shares_check CHECK ((((from_available)::numeric + (from_suspense)::numeric) > (0)::numeric)),
+  constraint reimbursement_shares_from_available_check CHECK (((from_available)::numeric >= (0)::numeric)),
+  constraint reimbursement_shares_from_suspense_check CHECK (((from_suspense)::numeric >= (0)::numeric))
 );
 
 create table public.schedules (
@@ -886,7 +886,7 @@ create table public.unknown_movements (
   constraint unknown_movements_pkey PRIMARY KEY (id)
 );
 
-create table public.unprotected_coins (
+create table public.unprotected_payments (
   currency text not null,
   txid text collate "C" not null,
   vout integer not null,
@@ -895,8 +895,8 @@ create table public.unprotected_coins (
   height integer,
   seen_at timestamp with time zone not null,
   told_at timestamp with time zone,
-  constraint unprotected_coins_pkey PRIMARY KEY (currency, txid, vout),
-  constraint unprotected_coins_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id)
+  constraint unprotected_payments_pkey PRIMARY KEY (currency, txid, vout),
+  constraint unprotected_payments_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES transactions(id)
 );
 
 create table public.users (
@@ -948,13 +948,17 @@ CREATE UNIQUE INDEX breakers_open ON public.breakers USING btree (name) WHERE (c
 
 CREATE INDEX chain_receipts_height ON public.chain_receipts USING btree (currency, height);
 
+CREATE INDEX conflicting_transactions_height ON public.conflicting_transactions USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX conflicting_transactions_unmined ON public.conflicting_transactions USING btree (currency) WHERE (height IS NULL);
+
 CREATE INDEX deliveries_due ON public.deliveries USING btree (webhook, due_at, event_id);
 
 CREATE INDEX delivery_attempts_event ON public.delivery_attempts USING btree (event_id);
 
 CREATE INDEX due_marks_transaction ON public.due_marks USING btree (transaction_id);
 
-CREATE INDEX early_coins_open ON public.early_coins USING btree (currency) WHERE (acknowledged_at IS NULL);
+CREATE INDEX early_payments_open ON public.early_payments USING btree (currency) WHERE (acknowledged_at IS NULL);
 
 CREATE INDEX events_kind ON public.events USING btree (merchant_id, type, at, id);
 
@@ -980,9 +984,9 @@ CREATE INDEX outgoing_shares_payout ON public.outgoing_shares USING btree (payou
 
 CREATE INDEX own_addresses_made ON public.own_addresses USING btree (made_in);
 
-CREATE INDEX own_coins_height ON public.own_coins USING btree (currency, height) WHERE (height IS NOT NULL);
+CREATE INDEX own_outputs_height ON public.own_outputs USING btree (currency, height) WHERE (height IS NOT NULL);
 
-CREATE INDEX own_coins_unbooked ON public.own_coins USING btree (currency) WHERE (NOT booked);
+CREATE INDEX own_outputs_unbooked ON public.own_outputs USING btree (currency) WHERE (NOT booked);
 
 CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
 
@@ -996,7 +1000,7 @@ CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at, t
 
 CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
 
-CREATE INDEX payments_spendable ON public.payments USING btree (currency, height) WHERE ((deposit_key IS NOT NULL) AND (NOT spent) AND (height IS NOT NULL));
+CREATE INDEX payments_spendable ON public.payments USING btree (currency, height) WHERE ((part_key IS NOT NULL) AND (NOT spent) AND (height IS NOT NULL));
 
 CREATE INDEX payments_transaction ON public.payments USING btree (transaction_id);
 
@@ -1026,10 +1030,6 @@ CREATE INDEX payouts_unnoted ON public.payouts USING btree (reimburses) WHERE ((
 
 CREATE INDEX payouts_waiting ON public.payouts USING btree (created_at) WHERE (step = ANY (ARRAY['held'::text, 'queued'::text]));
 
-CREATE INDEX rivals_height ON public.rivals USING btree (currency, height) WHERE (height IS NOT NULL);
-
-CREATE INDEX rivals_unmined ON public.rivals USING btree (currency) WHERE (height IS NULL);
-
 CREATE INDEX sign_ins_user ON public.sign_ins USING btree (user_id);
 
 CREATE INDEX signing_keys_useless ON public.signing_keys USING btree (useless_after);
@@ -1048,11 +1048,11 @@ CREATE INDEX transactions_merchant ON public.transactions USING btree (merchant_
 
 CREATE UNIQUE INDEX unknown_movements_open ON public.unknown_movements USING btree (currency, COALESCE(txid, finding)) WHERE (resolved_at IS NULL);
 
-CREATE INDEX unprotected_coins_seen ON public.unprotected_coins USING btree (seen_at);
+CREATE INDEX unprotected_payments_seen ON public.unprotected_payments USING btree (seen_at);
 
-CREATE INDEX unprotected_coins_transaction ON public.unprotected_coins USING btree (transaction_id, currency);
+CREATE INDEX unprotected_payments_transaction ON public.unprotected_payments USING btree (transaction_id, currency);
 
-CREATE INDEX unprotected_coins_untold ON public.unprotected_coins USING btree (currency) WHERE (told_at IS NULL);
+CREATE INDEX unprotected_payments_untold ON public.unprotected_payments USING btree (currency) WHERE (told_at IS NULL);
 
 CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
 
@@ -1080,7 +1080,7 @@ UNION ALL
              JOIN ledger.posting p USING (entry_id))
           WHERE (p.account_id = a.id)), (0)::numeric) * (a.normal_side)::numeric)) AS amount
    FROM (ledger.account a
-     JOIN ledger.house_balance h ON ((h.account_id = a.id)));
+     JOIN ledger.rolled_up_balance h ON ((h.account_id = a.id)));
 
 create view public.decided_payments as
  SELECT p.id,
@@ -1168,9 +1168,9 @@ create view public.decided_payments as
             ELSE d.was_lost
         END AS was_lost,
         CASE
-            WHEN (d.payment_id IS NULL) THEN p.deposit_key
-            ELSE d.deposit_key
-        END AS deposit_key,
+            WHEN (d.payment_id IS NULL) THEN p.part_key
+            ELSE d.part_key
+        END AS part_key,
         CASE
             WHEN (d.payment_id IS NULL) THEN p.due_height
             ELSE d.due_height
@@ -1183,7 +1183,8 @@ create view public.decided_payments as
             WHEN (d.payment_id IS NULL) THEN p.due_at
             ELSE d.due_at
         END AS due_at,
-    p.spent
+    p.spent,
+    p.paid_by
    FROM (payments p
      LEFT JOIN payment_decisions d ON (((d.transaction_id = p.transaction_id) AND (d.payment_id = p.id))));
 
@@ -1205,7 +1206,7 @@ begin
             substring(p_code from 'merchant:(\d+):')::bigint)
     on conflict (code) do nothing returning id into a;
   if a is null then select id into a from account where code = p_code; return a; end if;
-  if k.locked then insert into balance (account_id) values (a); else insert into house_balance (account_id) values (a); end if;
+  if k.locked then insert into balance (account_id) values (a); else insert into rolled_up_balance (account_id) values (a); end if;
   return a;
 end $function$
 ;
@@ -1216,7 +1217,7 @@ CREATE OR REPLACE FUNCTION ledger.check_entry()
  SECURITY DEFINER
  SET search_path TO 'ledger', 'public', 'pg_temp'
 AS $function$
-declare bad text; n bigint; parts numeric; coins numeric;
+declare bad text; n bigint; parts numeric; moved numeric;
 begin
   select coalesce(sum(q.n), 0), string_agg(q.currency || '=' || q.s, ',') filter (where q.s <> 0) into n, bad
     from (select currency, count(*) as n, sum(amount) as s from posting where entry_id = new.id group by 1) q;
@@ -1224,9 +1225,9 @@ begin
   if bad is not null then raise exception 'entry % is not balanced: %', new.id, bad using errcode = '23514'; end if;
   select sum(amount) into parts from part where entry_id = new.id;
   if parts is not null then
-    select sum(p.amount) into coins from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
-    if coins is distinct from parts then
-      raise exception 'the parts of entry % are %, its coins %', new.id, parts, coalesce(coins, 0) using errcode = '23514';
+    select sum(p.amount) into moved from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
+    if moved is distinct from parts then
+      raise exception 'the parts of entry % are %, its lines move %', new.id, parts, coalesce(moved, 0) using errcode = '23514';
     end if;
   end if;
   return null;
@@ -1387,9 +1388,9 @@ begin
     returning entry_id)
   select array_agg(entry_id) into ids from taken;
   if ids is null then return 0; end if;
-  perform 1 from house_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
+  perform 1 from rolled_up_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
     order by b.account_id for update;
-  update house_balance b set amount = b.amount + m.delta
+  update rolled_up_balance b set amount = b.amount + m.delta
     from (select p.account_id, sum(p.amount) * a.normal_side as delta
             from posting p join account a on a.id = p.account_id and not a.locked
            where p.entry_id = any (ids) group by p.account_id, a.normal_side) m
@@ -1466,11 +1467,11 @@ grant select on ledger.balance to bursar_app;
 
 grant select on ledger.entry to bursar_app;
 
-grant select on ledger.house_balance to bursar_app;
-
 grant select on ledger.part to bursar_app;
 
 grant select on ledger.posting to bursar_app;
+
+grant select on ledger.rolled_up_balance to bursar_app;
 
 grant select on ledger.unrolled to bursar_app;
 
@@ -1480,9 +1481,9 @@ grant delete, insert, select, update on public.ach_entries to bursar_app;
 
 grant delete, insert, select, update on public.ach_files to bursar_app;
 
-grant delete, insert, select, update on public.ach_looks to bursar_app;
-
 grant delete, insert, select, update on public.address_requests to bursar_app;
+
+grant delete, insert, select, update on public.bank_reads to bursar_app;
 
 grant delete, insert, select, update on public.blocks to bursar_app;
 
@@ -1498,7 +1499,9 @@ grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
 
-grant delete, insert, select, update on public.coin_checks to bursar_app;
+grant delete, insert, select, update on public.comparisons to bursar_app;
+
+grant delete, insert, select, update on public.conflicting_transactions to bursar_app;
 
 grant delete, insert, select, update on public.database_replacements to bursar_app;
 
@@ -1510,7 +1513,7 @@ grant delete, insert, select, update on public.delivery_attempts to bursar_app;
 
 grant delete, insert, select, update on public.due_marks to bursar_app;
 
-grant delete, insert, select, update on public.early_coins to bursar_app;
+grant delete, insert, select, update on public.early_payments to bursar_app;
 
 grant insert, select on public.events to bursar_app;
 
@@ -1538,7 +1541,7 @@ grant delete, insert, select, update on public.outgoing_shares to bursar_app;
 
 grant delete, insert, select, update on public.own_addresses to bursar_app;
 
-grant delete, insert, select, update on public.own_coins to bursar_app;
+grant delete, insert, select, update on public.own_outputs to bursar_app;
 
 grant delete, insert, select, update on public.payment_decisions to bursar_app;
 
@@ -1556,9 +1559,7 @@ grant delete, insert, select, update on public.rate_sources to bursar_app;
 
 grant delete, insert, select, update on public.rates to bursar_app;
 
-grant delete, insert, select, update on public.reimbursed_coins to bursar_app;
-
-grant delete, insert, select, update on public.rivals to bursar_app;
+grant delete, insert, select, update on public.reimbursement_shares to bursar_app;
 
 grant delete, insert, select, update on public.schedules to bursar_app;
 
@@ -1576,7 +1577,7 @@ grant delete, insert, select, update on public.transactions to bursar_app;
 
 grant delete, insert, select, update on public.unknown_movements to bursar_app;
 
-grant delete, insert, select, update on public.unprotected_coins to bursar_app;
+grant delete, insert, select, update on public.unprotected_payments to bursar_app;
 
 grant delete, insert, select, update on public.users to bursar_app;
 

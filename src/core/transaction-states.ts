@@ -22,7 +22,7 @@ export type TransactionEvent =
   | 'paid_more'
   | 'paid_late'
   | 'another_payment'
-  | 'other_coin'
+  | 'other_currency'
   | 'enough_confirmed'
   | 'booked'
   | 'short'
@@ -89,7 +89,7 @@ export const TRANSITIONS: readonly Transition[] = [
   ...each(
     18,
     ['started', 'timedout', 'timedout_checked', 'cancelled', 'declined', 'review'],
-    'other_coin',
+    'other_currency',
     'review',
     'another currency arrived at the address',
   ),

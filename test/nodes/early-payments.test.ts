@@ -29,7 +29,7 @@ afterEach(async () => {
 /** An address that was given to somebody whose transaction is lost: the next one gets it again. */
 const lostScript = (): Buffer => Buffer.from(freshAddress('BTC').script);
 const noted = async ({ db } = chain) =>
-  (await db.query<{ txid: string; transaction_id: string }>({ text: 'select txid, transaction_id from early_coins' })).rows;
+  (await db.query<{ txid: string; transaction_id: string }>({ text: 'select txid, transaction_id from early_payments' })).rows;
 /** What the audit says of chain and books: the ids of what is red. */
 async function red(): Promise<string[]> {
   const answers = await ask(chain.db, RECONCILIATION, 1_000_000);
@@ -234,7 +234,7 @@ test('an operator who has looked at it acknowledges it, and the audit is green',
   await engine.mine(1);
   await chain.catchUp();
   expect(await red()).toEqual(['EARLY-1']);
-  const { rows } = await chain.db.query<{ vout: number }>({ text: 'select vout from early_coins' });
+  const { rows } = await chain.db.query<{ vout: number }>({ text: 'select vout from early_payments' });
   const outpoint = `${txid}:${rows[0]!.vout}`;
   expect(await acknowledgeEarly(chain.db, `${txid}:99`, 'ann', new Date(0))).toBe(false);
   expect(await acknowledgeEarly(chain.db, outpoint, 'ann', new Date(0))).toBe(true);

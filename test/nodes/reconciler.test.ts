@@ -127,7 +127,7 @@ describe('the second reading', () => {
     const one = await paid(6);
     await bursar.settle(worker);
     await readOn();
-    await run('update payments set deposit_key = null where txid = $1', [one.txid]);
+    await run('update payments set part_key = null where txid = $1', [one.txid]);
     expect((await bursar.findings()).filter((finding) => finding.startsWith('RECON'))).toEqual([
       expect.stringMatching(`RECON-3: BTC ${one.txid}:. of .* is booked as 0 while the transaction is succeeded`),
     ]);

@@ -70,7 +70,7 @@ describe.each(['BCH', 'DASH', 'DOGE'] as const)('%s at the script of a BTC addre
       [`${mined}:0`, `${waiting}:0`].sort(),
     );
     expect(await deepScan(chain.ctx, currency)).toBeGreaterThan(0);
-    await chain.db.query({ text: 'delete from unprotected_coins' });
+    await chain.db.query({ text: 'delete from unprotected_payments' });
     expect(await rescan(chain.ctx, currency, { fromHeight: tip + 1 })).toMatchObject({ found: [], lost: [] });
     expect((await readUnprotected(chain.db, 100)).map((payment) => payment.outpoint)).toEqual([`${mined}:0`]);
     expect(await reconcile(chain.ctx, currency)).toMatchObject({ trouble: null, blocksRead: 2 });

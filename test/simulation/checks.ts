@@ -248,7 +248,7 @@ export async function evidence({ service, wrong }: Checked): Promise<string[]> {
     text: `select t.id || ' ' || t.status || ' ' || t.merchant_decision || ' ' || coalesce(t.review_cause, '-') || ': ' || p.currency || ' ' || p.txid || ':' || p.vout || ' '
                   || p.amount || ' ' || p.state || ' seen ' || p.seen_at || coalesce(' gone ' || p.gone_since, '') || coalesce(' for ' || p.conflict_txid, '')
                   || ' noticed ' || coalesce(p.noticed_at::text, '-') || ' present ' || p.present || ' credited ' || p.credited || ' suspense ' || p.in_suspense
-                  || ' key ' || coalesce(p.deposit_key, '-') as line
+                  || ' key ' || coalesce(p.part_key, '-') as line
              from transactions t left join payments p on p.transaction_id = t.id where t.id = any ($1) order by t.id, p.id`,
     values: [ids],
   });

@@ -87,7 +87,7 @@ test('a payment that the verdict takes back and books anew keeps its history of 
     owed: 49_500n,
     owedFee: 500n,
     wasLost: true,
-    depositEntryKey: null,
+    partKey: null,
     inAvailable: 0n,
   });
   const { rows } = await service.admin.query(

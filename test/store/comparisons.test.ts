@@ -42,7 +42,7 @@ test('a standby that takes over after running for long must be compared again', 
   await saveChecked(before, 'USD', 0);
   expect([await isComparedSince(before, 'USD'), [...(await notComparedSince(before))]]).toEqual([true, []]);
   // as the standby gets it while it runs: after its own start
-  await before.query({ text: "update coin_checks set checked_at = now() + interval '1 hour'" });
+  await before.query({ text: "update comparisons set checked_at = now() + interval '1 hour'" });
   await before.close();
   await stopCluster(first.paths, 3_000);
   execFileSync('cp', ['-a', first.paths.folder, second.paths.folder]);

@@ -34,7 +34,7 @@ function decided(payment: Payment, n: number): Payment {
     valueRate: n === 2 ? null : 123_456_789n,
     judgedBlockHash: n === 2 ? null : 'aa',
     generation: 3,
-    depositEntryKey: `dep:btc:${payment.txid}:${payment.vout}#4`,
+    partKey: `dep:btc:${payment.txid}:${payment.vout}#4`,
     dueHeight: n === 2 ? null : 900,
     dueAtMs: n === 2 ? null : service.now(),
   };

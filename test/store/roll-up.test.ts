@@ -32,8 +32,8 @@ async function postBoth(key: string): Promise<void> {
     entries.map((entry) => ({ entry, transactionId: null, atMs: Date.UTC(2026, 0, 1) })),
   );
 }
-async function houseRows(): Promise<string[]> {
-  const { rows } = await other.query('select account_id from ledger.house_balance order by account_id');
+async function rolledUpRows(): Promise<string[]> {
+  const { rows } = await other.query('select account_id from ledger.rolled_up_balance order by account_id');
   return rows.map((row) => row.account_id);
 }
 async function waiting(): Promise<boolean> {
@@ -46,18 +46,18 @@ async function waiting(): Promise<boolean> {
 test('waits for the first of its accounts before it takes another, however the rows lie', async () => {
   await postBoth('a');
   expect(await rollUp(base.db, 100)).toBe(2);
-  const [first, second] = await houseRows();
+  const [first, second] = await rolledUpRows();
   // written anew, its row lies behind the other one
-  await other.query('update ledger.house_balance set amount = amount where account_id = $1', [first]);
+  await other.query('update ledger.rolled_up_balance set amount = amount where account_id = $1', [first]);
   await postBoth('b');
   await other.query('begin');
-  await other.query('select 1 from ledger.house_balance where account_id = $1 for update', [first]);
+  await other.query('select 1 from ledger.rolled_up_balance where account_id = $1 for update', [first]);
   const rolling = rollUp(base.db, 100);
   while (!(await waiting()));
-  await other.query('select 1 from ledger.house_balance where account_id = $1 for update nowait', [second]);
+  await other.query('select 1 from ledger.rolled_up_balance where account_id = $1 for update nowait', [second]);
   await other.query('commit');
   expect(await rolling).toBe(2);
-  const { rows } = await other.query('select amount from ledger.house_balance order by account_id');
+  const { rows } = await other.query('select amount from ledger.rolled_up_balance order by account_id');
   expect(rows.map((row) => row.amount)).toEqual(['14', '14']);
   expect(await rollUp(base.db, 100)).toBe(0);
 });

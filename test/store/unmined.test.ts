@@ -42,7 +42,7 @@ async function insert(first: number, count: number, state: (typeof STATES)[numbe
   );
   if (kind === 'conflicted')
     await service.admin.query(
-      `insert into rivals (currency, txid, height)
+      `insert into conflicting_transactions (currency, txid, height)
          select 'BTC', lpad(to_hex(n + 1000000), 64, '0'), $3::int from generate_series($1::int, $1::int + $2::int - 1) n`,
       [first, count, state.endsWith('mined') ? 100 : null],
     );

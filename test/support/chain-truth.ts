@@ -215,7 +215,7 @@ export function unjudged() {
     owedFee: 0n,
     counted: false,
     wasLost: false,
-    depositEntryKey: null,
+    partKey: null,
     dueHeight: null,
     dueAtMs: null,
   };

@@ -109,7 +109,7 @@ function rest(judged: JudgedTransaction): void {
     const onChain = judged
       .chain(payment.currency === 'BTC' ? 'BTC' : 'LTC')
       .txs.some((tx) => tx.txid === payment.txid && tx.place === 'mined');
-    expect(payment.depositEntryKey !== null, `LedgerIsChain: ${payment.txid} of ${status}`).toBe(onChain);
+    expect(payment.partKey !== null, `LedgerIsChain: ${payment.txid} of ${status}`).toBe(onChain);
   }
   if (judged.suspense() + judged.suspense('LTC') > 0n) {
     judged.acceptExcess();

@@ -49,8 +49,7 @@ export function checkMove(move: Move, around: Around): void {
     if ((step.from === 'succeeded' || step.from === 'settled') && step.to === 'review') {
       const lost = move.before.payments.some(
         (payment) =>
-          payment.inAvailable + payment.inRefund > 0n &&
-          payments.some((now) => now.id === payment.id && now.depositEntryKey === null),
+          payment.inAvailable + payment.inRefund > 0n && payments.some((now) => now.id === payment.id && now.partKey === null),
       );
       expect(lost, 'ExtraCannotReopen').toBe(true);
     }
@@ -83,7 +82,7 @@ function placesOfUnits(payments: readonly Payment[], { books, chains }: Around):
     for (const [name, value] of Object.entries(payment))
       if (typeof value === 'bigint' && value < 0n) expect.fail(`NonNegative: ${name}`);
     const placed = payment.inAvailable + payment.inSuspense + payment.inRefund + payment.sentBack;
-    if (payment.depositEntryKey !== null) {
+    if (payment.partKey !== null) {
       if (placed !== payment.amount) expect.fail('NeverTwice');
       if (payment.owed !== 0n) expect.fail('BackRestores');
     } else if (payment.inAvailable + payment.inSuspense !== 0n) expect.fail('NeverTwice');
@@ -91,7 +90,7 @@ function placesOfUnits(payments: readonly Payment[], { books, chains }: Around):
   }
   for (const [code, chain] of chains) {
     const booked = new Set(
-      payments.flatMap((payment) => (payment.currency === code && payment.depositEntryKey !== null ? [payment.txid] : [])),
+      payments.flatMap((payment) => (payment.currency === code && payment.partKey !== null ? [payment.txid] : [])),
     );
     const spent = chain.txs.flatMap((tx) => (booked.has(tx.txid) ? tx.inputs : []));
     if (new Set(spent).size !== spent.length) expect.fail('NeverTwicePerPayment');
@@ -106,13 +105,12 @@ function placesOfUnits(payments: readonly Payment[], { books, chains }: Around):
     expect(available + spent - receivable, 'Conservation').toBe(
       total(
         own.map(
-          (payment) =>
-            payment.inAvailable - payment.fee - (payment.depositEntryKey === null ? payment.sentBack + payment.inRefund : 0n),
+          (payment) => payment.inAvailable - payment.fee - (payment.partKey === null ? payment.sentBack + payment.inRefund : 0n),
         ),
       ),
     );
     expect(books.of(`asset:chain:${code}`), 'Conservation').toBe(
-      total(own.filter((payment) => payment.depositEntryKey !== null).map((payment) => payment.amount)),
+      total(own.filter((payment) => payment.partKey !== null).map((payment) => payment.amount)),
     );
     if (receivable > 0n) expect(available, 'ReceivableFirst').toBe(0n);
   }
@@ -162,8 +160,8 @@ function oldPriceEnds({ before, after, steps }: Move, enough: bigint): void {
   if (!steps.some((step) => step.kind === 'status' && step.rule === 4)) return;
   const { transaction, payments } = after;
   const right = payments.filter((payment) => payment.currency === transaction.currency);
-  const booked = right.filter((payment) => !before.payments.some((was) => was.id === payment.id && was.depositEntryKey !== null));
-  const late = booked.filter((payment) => payment.depositEntryKey !== null && payment.amount > payment.onTimeMinor);
+  const booked = right.filter((payment) => !before.payments.some((was) => was.id === payment.id && was.partKey !== null));
+  const late = booked.filter((payment) => payment.partKey !== null && payment.amount > payment.onTimeMinor);
   if (!late.some((payment) => payment.inAvailable > payment.onTimeMinor)) return;
   const onTime = total(
     booked.filter((payment) => payment.state === 'mined' || payment.state === 'mempool').map((payment) => payment.onTimeMinor),

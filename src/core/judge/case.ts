@@ -53,7 +53,7 @@ export type Payment = {
   wasLost: boolean;
   /** Part of what pays the price, as decided so far; shown as `counted`. */
   counted: boolean;
-  depositEntryKey: string | null;
+  partKey: string | null;
   /** The next height of its chain, and the next time of its chain's clock, at which something can change for it. */
   dueHeight: number | null;
   dueAtMs: number | null;

@@ -99,7 +99,7 @@ function enterOr(it: Case, onTime: boolean): void {
 }
 
 function noticeOther(it: Case, payment: Payment, known: boolean): void {
-  if (review(it, 'other_coin', 'other')) return;
+  if (review(it, 'other_currency', 'other')) return;
   if (!known) announceOther(it, payment);
 }
 

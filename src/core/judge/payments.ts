@@ -34,7 +34,7 @@ export function isLive(payment: Payment): boolean {
   return payment.state === 'mempool' || payment.state === 'mined';
 }
 export function isBooked(payment: Payment): boolean {
-  return payment.depositEntryKey !== null;
+  return payment.partKey !== null;
 }
 export function confirmationsOf(it: Case, payment: Payment): number {
   return payment.height === null ? 0 : Math.max(0, chainOf(it, payment).tipHeight - payment.height + 1);

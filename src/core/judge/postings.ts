@@ -80,7 +80,7 @@ function addTo(lines: Posting[], posting: Posting): void {
 }
 
 /** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a payment that was lost and is back. */
-function depositKey(payment: Payment): string {
+function partKeyOf(payment: Payment): string {
   const base = `dep:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}`;
   return payment.generation === 0 ? base : `${base}#${payment.generation + 1}`;
 }
@@ -122,7 +122,7 @@ function postDeposit(
 ): void {
   const credited = plus(toMerchant, fee);
   const suspended = minus(payment.amount, credited);
-  const key = depositKey(payment);
+  const key = partKeyOf(payment);
   postPart(it, {
     kind: 'deposit',
     currency: payment.currency,
@@ -139,7 +139,7 @@ function postDeposit(
     fee,
     suspended,
     inSuspense: suspended,
-    depositEntryKey: key,
+    partKey: key,
     judgedBlockHash: payment.blockHash,
   });
   Object.assign(payment, { wasLost: false, owed: 0n, owedFee: 0n });
@@ -219,14 +219,14 @@ export function reverseDeposit(it: Case, payment: Payment): void {
   postings.push({ account: account.suspense(it, payment.currency), amount: payment.inSuspense });
   postings.push({ account: account.refundPayable(it, payment.currency), amount: stopped });
   const key = `reorg:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}:${payment.generation + 1}`;
-  const part = { key, amount: negated(payment.amount), reversesKey: payment.depositEntryKey };
+  const part = { key, amount: negated(payment.amount), reversesKey: payment.partKey };
   postPart(it, { kind: 'deposit_lost', currency: payment.currency, postings, part });
   Object.assign(payment, {
     owed: atLeastZero(wanted),
     owedFee: wanted < 0n ? 0n : payment.fee,
     wasLost: wasCounted,
     generation: payment.generation + 1,
-    depositEntryKey: null,
+    partKey: null,
   });
   Object.assign(payment, {
     credited: 0n,

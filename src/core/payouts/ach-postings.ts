@@ -121,7 +121,7 @@ export function bankCapitalEntry(cents: bigint): Entry {
     kind: 'capital',
     postings: [
       { account: BANK, amount: cents },
-      { account: 'equity:house:USD', amount: negated(cents) },
+      { account: 'equity:operator:USD', amount: negated(cents) },
     ],
     parts: [],
   };

@@ -190,7 +190,7 @@ export function unknownInflowEntry(txid: string, currency: CurrencyCode, amount:
     kind: 'unknown_inflow',
     postings: [
       { account: `asset:chain:${currency}`, amount },
-      { account: `equity:house:${currency}`, amount: negated(amount) },
+      { account: `equity:operator:${currency}`, amount: negated(amount) },
     ],
     parts: [],
   };
@@ -207,7 +207,7 @@ export function capitalEntry(
     kind: 'capital',
     postings: [
       { account: `asset:chain:${currency}`, amount },
-      { account: `equity:house:${currency}`, amount: negated(amount) },
+      { account: `equity:operator:${currency}`, amount: negated(amount) },
     ],
     parts: [],
   };

@@ -26,7 +26,7 @@ export type PayoutEvent =
   | 'final'
   | 'cancelled'
   | 'signed_before_cancel'
-  | 'coins_lost'
+  | 'payments_lost'
   | 'impossible'
   | 'resolved_paid'
   | 'resolved_failed'
@@ -81,8 +81,8 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
     'it was signed before it was cancelled',
   ),
   // a reimbursement only
-  row(['pending', 'held'], 'coins_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
-  row(['processing', 'queued'], 'coins_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
+  row(['pending', 'held'], 'payments_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
+  row(['processing', 'queued'], 'payments_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
   row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
   row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
   // nothing is signed for it: it can be cancelled again

@@ -86,7 +86,7 @@ function onTheWire(one: FoundTransaction): unknown {
       suspense: formatAmount(payment.inSuspense, payment.currency),
       replaced_by: payment.conflictTxid,
     })),
-    early_coins: one.earlyPayments.map((payment) => ({
+    early_payments: one.earlyPayments.map((payment) => ({
       currency: payment.currency,
       txid: payment.txid,
       vout: payment.vout,

@@ -51,7 +51,7 @@ export async function noteEarly(
 
 async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: readonly NewOutput[]): Promise<readonly string[]> {
   const { rows } = await sql.query<{ outpoint: string }>({
-    name: 'note_early_coins',
+    name: 'note_early_payments',
     text: `
       with block as (
         select read_order from blocks where currency = $1 and height >= $2::int order by height limit 1),
@@ -66,10 +66,10 @@ async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: read
           from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[], $10::int[])
                  as o(txid, vout, transaction_id, amount, seen_order, entered_at, entered_height)
           join transactions t on t.id = o.transaction_id
-          left join early_coins n on n.currency = $1 and n.txid = o.txid and n.vout = o.vout
+          left join early_payments n on n.currency = $1 and n.txid = o.txid and n.vout = o.vout
          where not exists (select 1 from payments p where p.currency = $1 and p.txid = o.txid and p.vout = o.vout)),
       added as (
-        insert into early_coins (currency, txid, vout, transaction_id, amount, height, noted_at)
+        insert into early_payments (currency, txid, vout, transaction_id, amount, height, noted_at)
           select $1, txid, vout, transaction_id, amount, $2, $3 from output where early and not noted
           on conflict do nothing)
       select txid || ':' || vout as outpoint from output where (early or noted) and not accepted`,
@@ -100,7 +100,7 @@ export async function earlyAmong(
   await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ outpoint: string }>({
       text: `select o.txid || ':' || o.vout as outpoint from unnest($2::text[], $3::int[]) as o(txid, vout)
-              cross join lateral (select 1 from early_coins
+              cross join lateral (select 1 from early_payments
                                    where currency = $1 and txid = o.txid and vout = o.vout and accepted_at is null limit 1) e`,
       values: [currency, part.map((one) => one.txid), part.map((one) => one.vout)],
     });
@@ -113,7 +113,7 @@ export async function earlyAmong(
 export async function acknowledgeEarly(sql: Sql, outpoint: string, by: string, at: Date): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'acknowledge_early',
-    text: `update early_coins set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2)
+    text: `update early_payments set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2)
              where txid || ':' || vout = $1`,
     values: [outpoint, by, at],
   });
@@ -129,7 +129,7 @@ export type AcceptedEarly = { readonly currency: UtxoCode; readonly transactionI
 export async function acceptEarly(sql: Sql, outpoint: string, by: string, at: Date): Promise<AcceptedEarly | null> {
   const { rows } = await sql.query<AcceptedEarly>({
     name: 'accept_early',
-    text: `update early_coins set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2),
+    text: `update early_payments set acknowledged_at = coalesce(acknowledged_at, $3), acknowledged_by = coalesce(acknowledged_by, $2),
                                   accepted_at = coalesce(accepted_at, $3), accepted_by = coalesce(accepted_by, $2)
              where txid || ':' || vout = $1 returning currency, transaction_id as "transactionId", height`,
     values: [outpoint, by, at],

@@ -93,15 +93,15 @@ export async function recordCondition(
       waiting as (
         select transaction_id from payments
           where (select contested from was) is not null and (select contested from now) is null
-            and currency = $1 and ((deposit_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
+            and currency = $1 and ((part_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
         union all
         select transaction_id from payments
           where currency = $1 and height > (select low - $15::bigint from risen) and height <= (select high from risen)
-            and ((deposit_key is null and state = 'mined') or in_suspense > 0)
+            and ((part_key is null and state = 'mined') or in_suspense > 0)
         union all
         select transaction_id from payments
           where currency = $1 and height > (select low - $16::bigint from risen) and height <= (select high - $16::bigint + 1 from risen)
-            and coinbase and deposit_key is null and state = 'mined'),
+            and coinbase and part_key is null and state = 'mined'),
       woken as (insert into due_marks (transaction_id) select distinct transaction_id from waiting returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
     values: [

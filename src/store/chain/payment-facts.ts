@@ -72,7 +72,7 @@ export type RawFacts = {
 };
 export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
   p.gone_since, p.last_height, p.conflict_txid,
-  exists (select 1 from rivals v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as conflict_mined`;
+  exists (select 1 from conflicting_transactions v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as conflict_mined`;
 
 export function paymentFacts(row: RawFacts): PaymentFacts {
   const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
@@ -161,13 +161,13 @@ export async function missingPayments(
                       and (d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout
                            or (starts_with(d.key, 'dep:' || lower($1) || ':')
                                and not exists (select 1 from ledger.part r where r.reverses = d.key)
-                               and not exists (select 1 from payments b where b.deposit_key = d.key)
-                               and not exists (select 1 from payment_decisions b where b.transaction_id = t.id and b.deposit_key = d.key)))
+                               and not exists (select 1 from payments b where b.part_key = d.key)
+                               and not exists (select 1 from payment_decisions b where b.transaction_id = t.id and b.part_key = d.key)))
                     order by d.key = 'dep:' || lower($1) || ':' || o.txid || ':' || o.vout desc limit 1) as entry
              from unnest($2::text[], $3::int[], $4::bytea[]) as o(txid, vout, script) join transactions t on t.script = o.script
              left join payments p on p.currency = $1 and p.txid = o.txid and p.vout = o.vout
             where p.block_hash is distinct from $5
-              and not exists (select 1 from early_coins n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout and n.accepted_at is null)`,
+              and not exists (select 1 from early_payments n where n.currency = $1 and n.txid = o.txid and n.vout = o.vout and n.accepted_at is null)`,
     values: [
       currency,
       outputs.map((output) => output.txid),

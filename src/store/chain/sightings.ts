@@ -76,8 +76,8 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
   await insertSpends(sql, currency, plan.spends);
   if (plan.conflictingTxids.size > 0) {
     await sql.query({
-      name: 'upsert_rivals',
-      text: `insert into rivals (currency, txid, height) select $1, txid, $3 from unnest($2::text[]) as t(txid)
+      name: 'upsert_conflicting',
+      text: `insert into conflicting_transactions (currency, txid, height) select $1, txid, $3 from unnest($2::text[]) as t(txid)
                on conflict (currency, txid) do update set height = excluded.height`,
       values: [currency, [...plan.conflictingTxids], plan.context.block?.height ?? null],
     });
@@ -131,8 +131,8 @@ export async function takeBackAbove(
     }),
   );
   await sql.query({
-    name: 'take_back_rivals',
-    text: 'update rivals set height = null where currency = $1 and height > $2',
+    name: 'take_back_conflicting',
+    text: 'update conflicting_transactions set height = null where currency = $1 and height > $2',
     values: [currency, options.height],
   });
   await takeBackOutgoing(sql, currency, options.height);
@@ -177,8 +177,8 @@ export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes
   await updatePayments(sql, changes.changed);
   await inParts(changes.departed, CHOSEN_AT_ONCE, async (part) => {
     await sql.query({
-      name: 'delete_rivals',
-      text: 'delete from rivals where currency = $1 and txid = any ($2) and height is null',
+      name: 'delete_conflicting',
+      text: 'delete from conflicting_transactions where currency = $1 and txid = any ($2) and height is null',
       values: [currency, part.toSorted()],
     });
   });

@@ -31,7 +31,7 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number,
   const found = new Map<bigint, RawFacts>();
   for (const [name, wanted, keys] of [
     ['read_unmined_payments', `t.txid = k.key and t.state in ('mempool', 'gone', 'conflicted')`, txids],
-    ['read_rivals_payments', `t.conflict_txid = k.key and t.state = 'conflicted'`, departed],
+    ['read_conflicting_payments', `t.conflict_txid = k.key and t.state = 'conflicted'`, departed],
   ] as const) {
     await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
       const { rows } = await sql.query<RawFacts>({
@@ -39,7 +39,7 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number,
         text: `select ${FACT_COLUMNS} from unnest($2::text[]) as k(key)
                 cross join lateral (select * from payments t where t.currency = $1 and ${wanted} offset 0) p
                 where case p.state when 'mempool' then true when 'gone' then p.gone_since >= $3
-                        else exists (select 1 from rivals r where r.currency = $1 and r.txid = p.conflict_txid and r.height is null) end`,
+                        else exists (select 1 from conflicting_transactions r where r.currency = $1 and r.txid = p.conflict_txid and r.height is null) end`,
         values: [currency, part, since],
       });
       for (const row of rows) found.set(row.id, row);
@@ -52,8 +52,8 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number,
 async function unminedConflicting(sql: Sql, currency: UtxoCode, among: readonly string[] | null): Promise<readonly string[]> {
   if (among === null) {
     const { rows } = await sql.query<{ txid: string }>({
-      name: 'read_unmined_rivals',
-      text: 'select txid from rivals where currency = $1 and height is null',
+      name: 'read_unmined_conflicting',
+      text: 'select txid from conflicting_transactions where currency = $1 and height is null',
       values: [currency],
     });
     return rows.map(({ txid }) => txid);
@@ -61,9 +61,9 @@ async function unminedConflicting(sql: Sql, currency: UtxoCode, among: readonly 
   const found: string[] = [];
   await inParts(among, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ txid: string }>({
-      name: 'read_some_unmined_rivals',
+      name: 'read_some_unmined_conflicting',
       text: `select r.txid from unnest($2::text[]) as k(txid)
-              cross join lateral (select txid from rivals where currency = $1 and txid = k.txid and height is null offset 0) r`,
+              cross join lateral (select txid from conflicting_transactions where currency = $1 and txid = k.txid and height is null offset 0) r`,
       values: [currency, part],
     });
     for (const { txid } of rows) found.push(txid);
@@ -78,7 +78,7 @@ async function differing(sql: Sql, currency: UtxoCode, since: Date, listed: Read
     text: `select distinct txid, state from payments
              where currency = $1 and state in ('mempool', 'gone') and (state = 'mempool' or gone_since >= $2)
            union
-           select p.txid, p.state from rivals r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
+           select p.txid, p.state from conflicting_transactions r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
              where r.currency = $1 and r.height is null`,
     values: [currency, since],
   });

@@ -34,18 +34,18 @@ export async function noteUnprotected(
   );
   if (seen.length === 0) return;
   await sql.query({
-    name: 'note_unprotected_coins',
-    text: `insert into unprotected_coins (currency, txid, vout, transaction_id, amount, height, seen_at)
+    name: 'note_unprotected_payments',
+    text: `insert into unprotected_payments (currency, txid, vout, transaction_id, amount, height, seen_at)
              select $1, o.txid, o.vout, o.transaction_id, o.amount, $2, o.seen_at
                from (select s.txid, s.vout, s.amount, s.seen_at, t.id as transaction_id,
                             row_number() over (partition by t.id order by s.nth)
-                              + (select count(*) from unprotected_coins u where u.transaction_id = t.id and u.currency = $1) as number
+                              + (select count(*) from unprotected_payments u where u.transaction_id = t.id and u.currency = $1) as number
                        from unnest($3::text[], $4::int[], $5::text[], $6::numeric[], $7::timestamptz[]) with ordinality as s(txid, vout, script, amount, seen_at, nth)
                        join transactions t on t.script = decode(s.script, 'hex')) o
               where o.number <= ${MOST_NOTED}
-                 or exists (select 1 from unprotected_coins u where u.currency = $1 and u.txid = o.txid and u.vout = o.vout)
+                 or exists (select 1 from unprotected_payments u where u.currency = $1 and u.txid = o.txid and u.vout = o.vout)
              on conflict (currency, txid, vout) do update set height = excluded.height
-              where unprotected_coins.height is null and excluded.height is not null`,
+              where unprotected_payments.height is null and excluded.height is not null`,
     values: [
       currency,
       block?.height ?? null,
@@ -87,7 +87,7 @@ const payment = (row: Row): UnprotectedPayment => ({
 export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedPayment[]> {
   const { rows } = await sql.query<Row>({
     name: 'take_unreported_payments',
-    text: `update unprotected_coins set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,
+    text: `update unprotected_payments set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,
     values: [currency, new Date(nowMs)],
   });
   return rows.map(payment);
@@ -96,8 +96,8 @@ export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number
 /** The newest ones, for `bursar chain status`. */
 export async function readUnprotected(sql: Sql, limit: number): Promise<readonly UnprotectedPayment[]> {
   const { rows } = await sql.query<Row>({
-    name: 'read_unprotected_coins',
-    text: `select ${COLUMNS} from unprotected_coins order by seen_at desc, txid, vout limit $1`,
+    name: 'read_unprotected_payments',
+    text: `select ${COLUMNS} from unprotected_payments order by seen_at desc, txid, vout limit $1`,
     values: [limit],
   });
   return rows.map(payment);

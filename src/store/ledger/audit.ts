@@ -61,7 +61,7 @@ const QUESTIONS: readonly Question[] = [
              from (select merchant_id, currency, sum(case kind when 'receivable' then -amount else amount end) as amount from ledger.account_balance
                     where kind in ('available', 'held', 'receivable') group by 1, 2) b
              full join (select merchant_id, currency, sum(amount) as amount
-                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.deposit_key is null then p.sent_back + p.in_refund else 0 end as amount
+                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.part_key is null then p.sent_back + p.in_refund else 0 end as amount
                                   from decided_payments p join transactions t on t.id = p.transaction_id
                                 union all
                                 select merchant_id, currency, -(amount + fee) from payouts where status = 'completed' and source_currency is null and reimburses is null
@@ -82,7 +82,7 @@ const QUESTIONS: readonly Question[] = [
               where e.transaction_id is not null group by 1, 2),
            paid as (
              select transaction_id, currency, sum(in_suspense) as suspense,
-                    sum(in_available - case when deposit_key is null then sent_back + in_refund else 0 end) as credit
+                    sum(in_available - case when part_key is null then sent_back + in_refund else 0 end) as credit
                from decided_payments group by 1, 2)
            select coalesce(b.transaction_id, p.transaction_id) || ' ' || coalesce(b.currency, p.currency) || ': credited ' || coalesce(b.credit, 0) || ' and '
                   || coalesce(b.suspense, 0) || ' in suspense, its payments say ' || coalesce(p.credit, 0) || ' and ' || coalesce(p.suspense, 0) as what
@@ -94,7 +94,7 @@ const QUESTIONS: readonly Question[] = [
            union all
            select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is final and not booked'
              from decided_payments p join transactions t on t.id = p.transaction_id join chain_cursors c on c.currency = p.currency
-            where p.state = 'mined' and p.deposit_key is null and c.height - p.height + 1 >= 400 and t.status not in ('started', 'pending', 'confirmed')`,
+            where p.state = 'mined' and p.part_key is null and c.height - p.height + 1 >= 400 and t.status not in ('started', 'pending', 'confirmed')`,
   },
   {
     id: 'INV-14',
@@ -170,7 +170,7 @@ const QUESTIONS: readonly Question[] = [
             where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
            union all
            select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from decided_payments
-            where deposit_key is not null and (owed <> 0 or owed_fee <> 0)
+            where part_key is not null and (owed <> 0 or owed_fee <> 0)
            union all
            select 'payment ' || txid || ':' || vout || ' holds ' || in_available || ' of a credit of ' || credited from decided_payments where in_available > credited`,
   },

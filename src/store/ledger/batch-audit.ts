@@ -41,7 +41,7 @@ export const OF_BATCHES: readonly Question[] = [
             where p.batch_id is distinct from a.batch_id or p.batch_position is distinct from s.vout
            union all
            select 'the change of ' || a.txid || ' is ' || a.change_amount || ', in its block it is ' || c.amount
-             from outgoing_attempts a join own_coins c on c.currency = a.currency and c.txid = a.txid and c.vout = a.change_vout
+             from outgoing_attempts a join own_outputs c on c.currency = a.currency and c.txid = a.txid and c.vout = a.change_vout
             where a.height is not null and c.amount <> a.change_amount
            union all
            select p.id || ' asks for ' || p.amount_text || ' and pays ' || p.amount from payouts p
@@ -53,11 +53,11 @@ export const OF_BATCHES: readonly Question[] = [
     says: 'an output is spent exactly when a batch spends it',
     text: `select 'output ' || q.txid || ':' || q.vout || case when q.spent then ' is marked as spent, and no batch spends it' else ' is spent by a batch, and not marked' end as what
              from (select currency, txid, vout, spent from payments where spent and paid_by is null
-                   union all select currency, txid, vout, spent from own_coins where spent
+                   union all select currency, txid, vout, spent from own_outputs where spent
                    union all select p.currency, p.txid, p.vout, p.spent from outgoing_inputs i
                                join payments p on p.currency = i.currency and p.txid = i.txid and p.vout = i.vout where not i.freed and not p.spent
                    union all select c.currency, c.txid, c.vout, c.spent from outgoing_inputs i
-                               join own_coins c on c.currency = i.currency and c.txid = i.txid and c.vout = i.vout where not i.freed and not c.spent) q
+                               join own_outputs c on c.currency = i.currency and c.txid = i.txid and c.vout = i.vout where not i.freed and not c.spent) q
             where q.spent <> exists (select 1 from outgoing_inputs i where i.currency = q.currency and i.txid = q.txid and i.vout = q.vout and not i.freed)`,
   },
   {

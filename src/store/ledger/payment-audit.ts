@@ -6,18 +6,18 @@ export const OF_PAYMENTS: readonly Question[] = [
     id: 'INV-8',
     says: 'every booked payment has its deposit entry of the same transaction, and every deposit entry that was not reversed its payment',
     text: `select 'payment ' || p.txid || ':' || p.vout || ' names an entry that is not there or was taken back' as what
-             from decided_payments p left join ledger.part d on d.key = p.deposit_key
-            where p.deposit_key is not null and (d.key is null or exists (select 1 from ledger.part r where r.reverses = d.key))
+             from decided_payments p left join ledger.part d on d.key = p.part_key
+            where p.part_key is not null and (d.key is null or exists (select 1 from ledger.part r where r.reverses = d.key))
            union all
            select 'payment ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' to ' || p.transaction_id || ' names a ' || e.kind || ' of ' || d.amount
                   || ' to ' || coalesce(e.transaction_id, 'nothing')
-             from decided_payments p join ledger.part d on d.key = p.deposit_key join ledger.entry e on e.id = d.entry_id
+             from decided_payments p join ledger.part d on d.key = p.part_key join ledger.entry e on e.id = d.entry_id
             where e.kind <> 'deposit' or e.transaction_id is distinct from p.transaction_id or d.amount <> p.amount
            union all
            select 'deposit ' || d.key || ' has no payment' from ledger.part d join ledger.entry e on e.id = d.entry_id
             where e.kind = 'deposit' and not exists (select 1 from ledger.part r where r.reverses = d.key)
-              and not exists (select 1 from payments p where p.deposit_key = d.key)
-              and not exists (select 1 from payment_decisions p where p.deposit_key = d.key)`,
+              and not exists (select 1 from payments p where p.part_key = d.key)
+              and not exists (select 1 from payment_decisions p where p.part_key = d.key)`,
   },
   {
     id: 'INV-9',
@@ -33,7 +33,7 @@ export const OF_PAYMENTS: readonly Question[] = [
     id: 'BOOK-1',
     says: 'every unit of a payment is in exactly one place',
     text: `select 'payment ' || txid || ':' || vout || ' of ' || amount || ' is booked as ' || (in_available + in_suspense + in_refund + sent_back) as what
-             from decided_payments where deposit_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
+             from decided_payments where part_key is not null and in_available + in_suspense + in_refund + sent_back <> amount`,
   },
   {
     id: 'BOOK-13',

@@ -64,11 +64,11 @@ export const OF_PAYOUTS: readonly Question[] = [
              select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
               where b.state = 'signed' and a.height is not null),
            outputs as (
-             select currency, amount from decided_payments where deposit_key is not null
-             union all select currency, amount from own_coins
+             select currency, amount from decided_payments where part_key is not null
+             union all select currency, amount from own_outputs
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
-             -- an entry of a payout made it, and no coin
+             -- an entry of a payout made it, and no output
              union all select currency, -amount from payments where paid_by is not null),
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt

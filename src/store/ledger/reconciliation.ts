@@ -27,7 +27,7 @@ function isProtectedSql(currency: string, script: string): string {
 }
 
 /** The second reading found it, and it is recorded as early, so no payment. */
-const EARLY = `select 1 from early_coins o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout and o.accepted_at is null`;
+const EARLY = `select 1 from early_payments o where o.currency = r.currency and o.txid = r.txid and o.vout = r.vout and o.accepted_at is null`;
 
 /**
  * Each takes as its parameter how many blocks back it looks. An output at an old address is expected among the payments only up to the
@@ -67,7 +67,7 @@ export const RECONCILIATION: readonly Question[] = [
            select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is booked and ' || p.state
              from decided_payments p join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = p.currency join chain_cursors kt on kt.currency = t.currency
-            where p.deposit_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
+            where p.part_key is not null and (p.state = 'conflicted' or (p.state = 'gone' and p.gone_since < k.caught_up_at - interval '1 hour'))
               and (p.last_height is null or p.last_height <= k.height) and (t.due_at is null or t.due_at > kt.caught_up_at)
               and (p.due_at is null or p.due_at > k.caught_up_at)
               and not exists (select 1 from due_marks m where m.transaction_id = t.id)`,
@@ -81,9 +81,9 @@ export const RECONCILIATION: readonly Question[] = [
              join transactions t on t.id = p.transaction_id
              join chain_cursors k on k.currency = r.currency join chain_cursors kt on kt.currency = t.currency
              left join node_conditions n on n.currency = r.currency
-             left join ledger.part l on l.key = p.deposit_key and not exists (select 1 from ledger.part v where v.reverses = l.key)
+             left join ledger.part l on l.key = p.part_key and not exists (select 1 from ledger.part v where v.reverses = l.key)
             where coalesce(l.amount, 0) <> r.amount
-              and not (p.deposit_key is null and (
+              and not (p.part_key is null and (
                     (t.status in ('started', 'pending', 'confirmed') and t.currency = p.currency)
                     or coalesce(t.due_at <= kt.caught_up_at, false) or exists (select 1 from due_marks m where m.transaction_id = t.id) or coalesce(p.due_height <= k.height, false)
                     -- two nodes do not hold it as deep as this yet
@@ -95,7 +95,7 @@ export const RECONCILIATION: readonly Question[] = [
     says: 'no output was at an address before its transaction was created, or an operator has looked at it',
     text: `select o.currency || ' ' || o.txid || ':' || o.vout || ' of ' || o.amount || coalesce(' in block ' || o.height, ' in the mempool') || ' was there before '
                   || o.transaction_id || ' was made: its address was given out twice, nothing is booked (bursar audit --acknowledge ' || o.txid || ':' || o.vout || ', or --is-payment for a payment all the same)' as what
-             from early_coins o where o.acknowledged_at is null`,
+             from early_payments o where o.acknowledged_at is null`,
   },
 ];
 
@@ -141,10 +141,10 @@ export async function readChainTotals(sql: Sql): Promise<readonly ChainTotals[]>
   }>({
     name: 'read_chain_totals',
     text: `select c.currency, c.height, coalesce(sum(r.amount) filter (where not exists (${EARLY})), 0)::text as received,
-                  coalesce(sum(r.amount) filter (where p.deposit_key is not null), 0)::text as booked,
-                  (count(*) filter (where p.id is not null and p.deposit_key is null))::integer as payments,
-                  coalesce(sum(r.amount) filter (where p.id is not null and p.deposit_key is null), 0)::text as waiting,
-                  array_agg(distinct t.status) filter (where p.id is not null and p.deposit_key is null) as statuses
+                  coalesce(sum(r.amount) filter (where p.part_key is not null), 0)::text as booked,
+                  (count(*) filter (where p.id is not null and p.part_key is null))::integer as payments,
+                  coalesce(sum(r.amount) filter (where p.id is not null and p.part_key is null), 0)::text as waiting,
+                  array_agg(distinct t.status) filter (where p.id is not null and p.part_key is null) as statuses
              from chain_reconciled c left join chain_receipts r on r.currency = c.currency and r.height <= c.height
              left join decided_payments p on p.currency = r.currency and p.txid = r.txid and p.vout = r.vout
              left join transactions t on t.id = p.transaction_id

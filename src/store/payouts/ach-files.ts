@@ -108,12 +108,12 @@ export async function unfiledAchPayouts(sql: Sql, untilMs: number): Promise<read
 
 /** When the last look of a driver began that it has finished; null = none has. */
 export async function lastAchLook(sql: Sql): Promise<number | null> {
-  const { rows } = await sql.query<{ looked_at: Date }>({
+  const { rows } = await sql.query<{ begun_at: Date }>({
     name: 'last_ach_look',
-    text: 'select looked_at from ach_looks',
+    text: 'select begun_at from bank_reads',
     values: [],
   });
-  return rows[0]?.looked_at.getTime() ?? null;
+  return rows[0]?.begun_at.getTime() ?? null;
 }
 
 /** The next trace numbers' last seven digits, rising. */
@@ -267,7 +267,7 @@ export async function endedAchFiles(sql: Sql, nowMs: number): Promise<readonly s
 export async function noteAchLook(sql: Sql, beganMs: number): Promise<void> {
   await sql.query({
     name: 'note_ach_look',
-    text: `insert into ach_looks (looked_at) values ($1) on conflict (one_row) do update set looked_at = greatest(ach_looks.looked_at, excluded.looked_at)`,
+    text: `insert into bank_reads (begun_at) values ($1) on conflict (one_row) do update set begun_at = greatest(bank_reads.begun_at, excluded.begun_at)`,
     values: [new Date(beganMs)],
   });
 }
@@ -276,7 +276,7 @@ export async function noteAchLook(sql: Sql, beganMs: number): Promise<void> {
 export async function isAchLooked(sql: Sql, sinceMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ looked: boolean }>({
     name: 'is_ach_looked',
-    text: 'select exists (select from ach_looks where looked_at >= $1) as looked',
+    text: 'select exists (select from bank_reads where begun_at >= $1) as looked',
     values: [new Date(sinceMs)],
   });
   return rows[0]?.looked === true;

@@ -215,7 +215,7 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     name: 'batch_inputs',
     text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height,
                   coalesce(
-                    (select v.height from payments p join rivals v on v.currency = p.currency and v.txid = p.conflict_txid
+                    (select v.height from payments p join conflicting_transactions v on v.currency = p.currency and v.txid = p.conflict_txid
                       where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
                     -- our own change: another transaction of its batch was mined, or one that is none of ours
                     (select min(f.spent_height) from outgoing_attempts a join outgoing_inputs f on f.batch_id = a.batch_id

@@ -76,18 +76,18 @@ export async function spendableOutputs(
     name: 'spendable_outputs',
     text: `with tip as (select height from chain_cursors where currency = $1)
            (select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
-              from own_coins c join own_addresses a on a.script = c.script, tip
+              from own_outputs c join own_addresses a on a.script = c.script, tip
              where c.currency = $1 and not c.spent and c.booked and c.height <= tip.height - $2 + 1
              order by c.amount desc limit $4)
            union all
            (select p.txid, p.vout, p.amount, t.script, 0, t.address_index
               from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency, tip
-             where p.currency = $1 and p.deposit_key is not null and not p.spent
+             where p.currency = $1 and p.part_key is not null and not p.spent
                and p.height <= tip.height - case when p.coinbase then greatest($2, $3) else $2 end + 1
              order by p.amount desc limit $4)
            union all
            (select c.txid, c.vout, c.amount, c.script, 1, a.address_index
-              from own_coins c join own_addresses a on a.script = c.script, tip
+              from own_outputs c join own_addresses a on a.script = c.script, tip
              where c.currency = $1 and not c.spent and c.booked and c.height > tip.height - $2 + 1
              order by c.amount desc limit $4)`,
     values: [currency, wanted.finalDepth, wanted.maturity, wanted.limit],
@@ -131,7 +131,7 @@ async function insertInputs(sql: Sql, batch: NewBatch): Promise<void> {
     text: `with spends as (
              select * from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $8::int[], $9::bigint[]) as t(txid, vout, amount, script, chain, index)),
            payment as (update payments p set spent = true from spends s where p.currency = $2 and p.txid = s.txid and p.vout = s.vout),
-           own as (update own_coins c set spent = true from spends s where c.currency = $2 and c.txid = s.txid and c.vout = s.vout)
+           own as (update own_outputs c set spent = true from spends s where c.currency = $2 and c.txid = s.txid and c.vout = s.vout)
            insert into outgoing_inputs (currency, batch_id, account_xpub_id, txid, vout, amount, script, chain, address_index)
              select $2, $1, $3, txid, vout, amount, script, chain, index from spends`,
     values: [
@@ -177,7 +177,7 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
     name: 'read_payout_work',
     text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null and internal_to is null),
            soon as (select distinct currency from outgoing_batches where ${isDue('$1::timestamptz')}),
-           unbooked as (select distinct currency from own_coins where not booked)
+           unbooked as (select distinct currency from own_outputs where not booked)
            select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,
                   currency in (select * from soon) as soon,
                   exists (select from outgoing_batches b where b.currency = q.currency and ${isDue('$1::timestamptz')} and b.state = 'reserved') as reserved
@@ -197,9 +197,9 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
     text: `with batch as (delete from outgoing_batches where id = $1 and lease_epoch = $2 and state = 'reserved' returning id, change_index),
            freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout, account_xpub_id),
            payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout)),
-           own as (update own_coins c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout)),
+           own as (update own_outputs c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout)),
            address as (
-             delete from own_addresses a where not exists (select from own_coins c where c.script = a.script)
+             delete from own_addresses a where not exists (select from own_outputs c where c.script = a.script)
                 and (account_xpub_id, address_index) in (select f.account_xpub_id, b.change_index from freed f, batch b)),
            queued as (update payouts set step = 'queued', batch_id = null where batch_id in (select id from batch))
            select id from batch`,
@@ -239,7 +239,7 @@ export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, 
              update outgoing_inputs i set freed = true from unnest($3::text[], $4::int[]) as t(txid, vout)
               where i.batch_id = $2 and i.currency = $1 and i.txid = t.txid and i.vout = t.vout and not i.freed returning i.txid, i.vout),
            payment as (update payments p set spent = false from freed f where p.currency = $1 and p.txid = f.txid and p.vout = f.vout)
-           update own_coins c set spent = false from freed f where c.currency = $1 and c.txid = f.txid and c.vout = f.vout`,
+           update own_outputs c set spent = false from freed f where c.currency = $1 and c.txid = f.txid and c.vout = f.vout`,
     values: [currency, batchId, outputs.map(({ txid }) => txid), outputs.map(({ vout }) => vout)],
   });
 }

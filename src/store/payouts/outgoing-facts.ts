@@ -69,13 +69,13 @@ type Output = { readonly txid: string; readonly vout: number; readonly script: s
 async function recordOwnOutputs(sql: Sql, currency: UtxoCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
-    text: `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)
+    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, booked)
              select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
                     exists (select 1 from outgoing_attempts t where t.currency = $1 and t.txid = o.txid)
                from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
               where o.amount > 0
-             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_coins.booked or excluded.booked`,
+             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_outputs.booked or excluded.booked`,
     values: [
       currency,
       block.height,
@@ -95,7 +95,7 @@ export async function takeBackOutgoing(sql: Sql, currency: UtxoCode, height: num
     name: 'take_back_outgoing',
     text: `with attempts as (
              update outgoing_attempts set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
-           outputs as (update own_coins set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+           outputs as (update own_outputs set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
            inputs as (
              update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),
            due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs) returning 1)

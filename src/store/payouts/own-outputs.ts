@@ -34,7 +34,7 @@ type OwnOutput = { readonly txid: string; readonly vout: number; readonly amount
 export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnOutput[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
     name: 'lock_unbooked_outputs',
-    text: `select txid, vout, amount from own_coins c
+    text: `select txid, vout, amount from own_outputs c
             where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
             order by txid, vout limit 500 for update skip locked`,
     values: [currency, depth],
@@ -46,7 +46,7 @@ export async function markBooked(sql: Sql, currency: UtxoCode, outputs: readonly
   if (outputs.length === 0) return;
   await sql.query({
     name: 'mark_outputs_booked',
-    text: `update own_coins c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
+    text: `update own_outputs c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
             where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
     values: [currency, outputs.map((output) => output.txid), outputs.map((output) => output.vout)],
   });

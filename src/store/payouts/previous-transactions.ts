@@ -17,7 +17,7 @@ export async function madeIn(sql: Sql, batchId: string, currency: UtxoCode): Pro
     name: 'inputs_made_in',
     text: `select i.txid, (select a.raw from outgoing_attempts a where a.currency = $2 and a.txid = i.txid) as raw,
                   coalesce((select p.block_hash from payments p where p.currency = $2 and p.txid = i.txid and p.block_hash is not null limit 1),
-                           (select c.block_hash from own_coins c where c.currency = $2 and c.txid = i.txid and c.block_hash is not null limit 1)) as block_hash
+                           (select c.block_hash from own_outputs c where c.currency = $2 and c.txid = i.txid and c.block_hash is not null limit 1)) as block_hash
              from (select distinct txid from outgoing_inputs where batch_id = $1) i order by i.txid`,
     values: [batchId, currency],
   });

@@ -55,7 +55,7 @@ export async function lockRefunds(
               order by id for update${wait ? '' : ' skip locked'})
            select l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
                   (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
-                          from reimbursed_coins c where c.payout_id = l.id) as shares
+                          from reimbursement_shares c where c.payout_id = l.id) as shares
              from locked l order by l.created_at, l.id`,
     values: [ids],
   });
@@ -134,7 +134,7 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
   await inParts([...refund.shares], SHARES_AT_ONCE, async (shares) => {
     await sql.query({
       name: 'insert_refund_shares',
-      text: `insert into reimbursed_coins (payout_id, payment_id, from_available, from_suspense)
+      text: `insert into reimbursement_shares (payout_id, payment_id, from_available, from_suspense)
                select $1, * from unnest($2::bigint[], $3::numeric[], $4::numeric[])`,
       values: [
         refund.id,
@@ -157,7 +157,7 @@ export async function writeRefundChanges(sql: Sql, changes: readonly RefundChang
       await wakeDriver(sql);
       continue;
     }
-    if (change === 'lost') await move(sql, id, 'coins_lost', atMs);
+    if (change === 'lost') await move(sql, id, 'payments_lost', atMs);
     await sql.query({ name: 'note_refund', text: 'update payouts set noted = true where id = $1', values: [id] });
   }
 }
@@ -180,7 +180,7 @@ async function move(sql: Sql, id: string, event: PayoutEvent, atMs: number): Pro
     values: [id],
   });
   const row = rows[0] as Row;
-  const error = event === 'coins_lost' ? { error: 'coins_lost' } : {};
+  const error = event === 'payments_lost' ? { error: 'payments_lost' } : {};
   await writePayoutChanges(sql, [{ payout: row, from: [row.status, row.step], event, ...error }], atMs);
 }
 

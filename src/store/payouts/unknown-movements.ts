@@ -87,12 +87,12 @@ export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: numbe
     name: 'believed_unspent',
     text: `select txid, vout, script, chain, index from (
              select c.txid, c.vout, c.amount, c.script, 1 as chain, a.address_index as index
-               from own_coins c join own_addresses a on a.script = c.script
+               from own_outputs c join own_addresses a on a.script = c.script
               where c.currency = $1 and not c.spent and c.booked and c.height is not null
              union all
              select p.txid, p.vout, p.amount, t.script, 0, t.address_index
                from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
-              where p.currency = $1 and p.deposit_key is not null and not p.spent and p.height is not null
+              where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null
              union all
              select i.txid, i.vout, i.amount, i.script, i.chain, i.address_index
                from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
@@ -113,12 +113,12 @@ export async function forgottenOutputs(
     name: 'forgotten_outputs',
     text: `with asked as (select * from unnest($2::text[], $3::int[]) as a(txid, vout))
            select c.txid, c.vout, c.amount, c.script, 1 as chain, o.address_index as index, i.batch_id as "batchId"
-             from asked a join own_coins c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout and c.booked
+             from asked a join own_outputs c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout and c.booked
              join own_addresses o on o.script = c.script
              left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout and not i.freed
            union all
            select p.txid, p.vout, p.amount, t.script, 0, t.address_index, i.batch_id
-             from asked a join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout and p.deposit_key is not null
+             from asked a join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout and p.part_key is not null
              join transactions t on t.id = p.transaction_id and t.currency = p.currency
              left join outgoing_inputs i on i.currency = $1 and i.txid = a.txid and i.vout = a.vout and not i.freed
            order by txid, vout`,
@@ -133,7 +133,7 @@ export async function unbookedOutput(sql: Sql, currency: UtxoCode, outpoints: re
     name: 'unbooked_output',
     text: `select p.txid, p.vout from unnest($2::text[], $3::int[]) as a(txid, vout)
              join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout
-            where p.deposit_key is null order by 1, 2 limit 1`,
+            where p.part_key is null order by 1, 2 limit 1`,
     values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
   });
   return rows[0] ?? null;
@@ -197,7 +197,7 @@ export async function knownOwnScripts(
 export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
   const { rows } = await sql.query<{ height: number }>({
     name: 'checked_height',
-    text: 'select height from coin_checks where currency = $1',
+    text: 'select height from comparisons where currency = $1',
     values: [currency],
   });
   return rows[0]?.height ?? null;
@@ -212,7 +212,7 @@ const IS_CURRENT = `checked_at > pg_postmaster_start_time() and timeline is not 
 export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
-    text: `insert into coin_checks (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${TIMELINE})
+    text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${TIMELINE})
              on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at, timeline = excluded.timeline`,
     values: [currency, height],
   });
@@ -222,7 +222,7 @@ export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: 
 export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
-    text: `select exists (select from coin_checks where currency = $1 and ${IS_CURRENT}) as compared`,
+    text: `select exists (select from comparisons where currency = $1 and ${IS_CURRENT}) as compared`,
     values: [currency],
   });
   return rows[0]?.compared === true;
@@ -235,7 +235,7 @@ export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Pro
 export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ currency: string }>({
     name: 'not_compared_since',
-    text: `select currency from coin_checks where not (${IS_CURRENT})`,
+    text: `select currency from comparisons where not (${IS_CURRENT})`,
     values: [],
   });
   return new Set(rows.map(({ currency }) => currency));

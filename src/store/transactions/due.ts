@@ -157,7 +157,7 @@ export async function isSettled(sql: Sql, sinceMs: number): Promise<boolean> {
                             and (s.finished_at is null or s.taken_at <= $1::timestamptz - make_interval(secs => s.every_ms::float8 / 1000))
                             and not exists (select 1 from chain_reconciled r where s.name = 'reconcile ' || r.currency and r.updated_at >= $1))
          and ${JUDGED}
-         and not exists (select 1 from ach_looks where looked_at < $1)
+         and not exists (select 1 from bank_reads where begun_at < $1)
          and not exists (select 1 from transactions t join node_conditions n on n.currency = t.currency and n.state = 'ready'
                           join chain_cursors c on c.currency = t.currency where t.lookup_wanted and not ${RESTS('t.id')}) as settled`,
     values: [new Date(sinceMs)],

@@ -44,7 +44,7 @@ const CODECS = {
   owed: ['owed', MINOR],
   owedFee: ['owed_fee', MINOR],
   wasLost: ['was_lost', BOOLEAN],
-  depositEntryKey: ['deposit_key', TEXT],
+  partKey: ['part_key', TEXT],
   dueHeight: ['due_height', INTEGER],
   counted: ['counted', BOOLEAN],
   dueAtMs: ['due_at', TIME],
@@ -88,7 +88,7 @@ export function isDecided(a: Payment, b: Payment): boolean {
     a.owed !== b.owed ||
     a.owedFee !== b.owedFee ||
     a.wasLost !== b.wasLost ||
-    a.depositEntryKey !== b.depositEntryKey
+    a.partKey !== b.partKey
   );
 }
 

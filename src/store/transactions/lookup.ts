@@ -79,7 +79,7 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
     text: `select t.id from transactions t
             where t.id in (select $1 union all (select l.id from transactions l where l.label = $1 order by l.created_at desc limit $2)
                            union all select p.transaction_id from payments p where p.txid = lower($1)
-                           union all select e.transaction_id from early_coins e where e.txid = lower($1)
+                           union all select e.transaction_id from early_payments e where e.txid = lower($1)
                            ${MAY_BE_ADDRESS.test(text) ? 'union all select a.id from transactions a where a.address = $1' : ''})
             order by t.created_at desc, t.id desc limit $2`,
     values: [text, limit],
@@ -118,7 +118,7 @@ async function readEarlyPayments(sql: Sql, id: string): Promise<readonly FoundEa
     name: 'read_found_early_payments',
     text: `select currency, txid, vout, amount, height, noted_at as "notedAt",
                   case when accepted_at is not null then 'accepted' when acknowledged_at is not null then 'acknowledged' else 'noted' end as state
-             from early_coins where transaction_id = $1 order by noted_at, txid, vout`,
+             from early_payments where transaction_id = $1 order by noted_at, txid, vout`,
     values: [id],
   });
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));

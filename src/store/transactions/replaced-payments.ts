@@ -7,7 +7,7 @@ import { PAYMENT_COLUMNS, type PaymentRow, paymentOf } from './case-facts.ts';
 
 /** SQL: whether a payment was replaced, was never booked, and the judge has seen that it is no longer there. */
 export const IS_REPLACED = (p: string): string =>
-  `(${p}.state = 'conflicted' and not ${p}.present and not ${p}.counted and not ${p}.was_lost and ${p}.deposit_key is null and ${p}.generation = 0
+  `(${p}.state = 'conflicted' and not ${p}.present and not ${p}.counted and not ${p}.was_lost and ${p}.part_key is null and ${p}.generation = 0
     and ${p}.owed = 0 and ${p}.owed_fee = 0 and ${p}.due_height is null and ${p}.due_at is null)`;
 
 /**

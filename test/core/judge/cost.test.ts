@@ -75,7 +75,7 @@ const mined = (n: number): Partial<Payment> => {
   return { state: 'mined', height, blockHash: `block${height}`, blockTimeMs: WINDOW_END_MS, lastHeight: height };
 };
 const late = { seenAtMs: WINDOW_END_MS + HOUR, caughtUpAtMs: WINDOW_END_MS + HOUR };
-const booked = { classified: true, present: true, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n };
+const booked = { classified: true, present: true, partKey: 'dep', credited: 1_000n, inAvailable: 1_000n };
 const paid = { status: 'succeeded', succeededAtMs: 0 } as const;
 type Lot = [what: string, payment: (n: number) => Partial<Payment>, transaction: Partial<CaseTransaction>];
 const LOTS: Lot[] = [
@@ -117,7 +117,7 @@ test(`no turn of a verdict over a price that is paid in 20,000 outputs takes ${T
 });
 
 test('20,000 payments in suspense are accepted by the merchant in 300 ms', { timeout: 60_000 }, () => {
-  const held = { classified: true, present: true, depositEntryKey: 'dep', suspended: 1_000n, inSuspense: 1_000n };
+  const held = { classified: true, present: true, partKey: 'dep', suspended: 1_000n, inSuspense: 1_000n };
   const make = () =>
     newCase(
       Array.from({ length: MANY }, (_, n) => newPayment(n, { ...mined(n), ...held })),

@@ -191,7 +191,7 @@ function caseAtConfirmed(judged: ReturnType<typeof judgedTransaction>): Case {
       ...payment,
       credited: 0n,
       inAvailable: 0n,
-      depositEntryKey: null,
+      partKey: null,
       judgedBlockHash: null,
     })),
     nowMs: judged.now,

@@ -115,12 +115,12 @@ test('no verdict notes, books or takes back more than it has room for, but what 
   const payments = paymentsOf(Array.from({ length: 200 }, () => ({ amount: 600n, isLate: false, isOther: false, deep: 1 })));
   const { verdicts, it } = judged(payments, 20);
   const placed = (before: readonly Payment[], after: readonly Payment[]) =>
-    after.filter((payment, n) => (payment.depositEntryKey === null) !== (before[n]?.depositEntryKey === null)).length;
+    after.filter((payment, n) => (payment.partKey === null) !== (before[n]?.partKey === null)).length;
   const counted = verdicts.map((one, n) => placed(verdicts[n - 1]?.payments ?? payments, one.payments));
   // 84 of 600 are 50,000 and a little
   expect(Math.max(...counted)).toBe(84);
   expect(counted.filter((count) => count > 20)).toHaveLength(1);
-  expect([it.transaction.status, it.payments.every((payment) => payment.depositEntryKey !== null)]).toEqual(['succeeded', true]);
+  expect([it.transaction.status, it.payments.every((payment) => payment.partKey !== null)]).toEqual(['succeeded', true]);
 });
 
 test('what is lost is taken back in portions, each from where it lies, and comes back whole', () => {
@@ -138,7 +138,7 @@ test('what is lost is taken back in portions, each from where it lies, and comes
     return before;
   };
   const lost = again(paid.it, gone);
-  expect([lost.transaction.status, lost.payments.some((payment) => payment.depositEntryKey !== null)]).toEqual(['review', false]);
+  expect([lost.transaction.status, lost.payments.some((payment) => payment.partKey !== null)]).toEqual(['review', false]);
   for (const code of ACCOUNTS) expect(paid.books.of(code), code).toBe(0n);
   const back = again(
     lost,

@@ -165,7 +165,7 @@ test('in whatever order, with whatever fee, the books stay balanced and no unit 
         );
         for (const [at, { what, which, part }] of moves.entries()) {
           const one = it.payments[which]!;
-          const booked = one.depositEntryKey !== null;
+          const booked = one.partKey !== null;
           Object.assign(it, { balances: books.balances(1n) });
           it.transaction.sequence = at;
           if (what === 'book' && !booked && one.owed === 0n) bookDeposit(it, one, (one.amount * BigInt(part)) / 100n);
@@ -175,7 +175,7 @@ test('in whatever order, with whatever fee, the books stay balanced and no unit 
           for (const step of it.steps.splice(0)) if (step.kind === 'post') books.post(step.entry);
           if (what === 'spend') spend(books, at, part);
           expect(books.of('merchant:1:available:BTC') === 0n || books.of('asset:receivable:merchant:1:BTC') === 0n).toBe(true);
-          const held = it.payments.filter((other) => other.depositEntryKey !== null);
+          const held = it.payments.filter((other) => other.partKey !== null);
           for (const other of held) expect(other.inAvailable + other.inSuspense).toBe(other.amount);
           expect(books.of('asset:chain:BTC')).toBe(held.reduce((all, other) => all + other.amount, 0n));
           expect(books.of('income:fee:BTC')).toBe(held.reduce((all, other) => all + other.fee, 0n));

@@ -48,9 +48,9 @@ function plainlyOnTime(it: Case, payment: Payment): bigint {
 /** What the loss of the replaced payments took passes to their replacement, payment by payment. */
 function plainlyInherit(it: Case, heir: Payment): void {
   const lost = it.payments.filter(
-    (other) => other.conflictTxid === heir.txid && other.currency === heir.currency && other.depositEntryKey === null,
+    (other) => other.conflictTxid === heir.txid && other.currency === heir.currency && other.partKey === null,
   );
-  if (heir.depositEntryKey !== null || total(lost.map((other) => other.owed)) === 0n) return;
+  if (heir.partKey !== null || total(lost.map((other) => other.owed)) === 0n) return;
   for (const other of lost) {
     const taken = min(other.owed + other.owedFee, heir.amount - heir.owed - heir.owedFee);
     const owed = min(other.owed, taken - min(other.owedFee, (taken * BigInt(it.feeBps)) / 10_000n));

@@ -217,7 +217,7 @@ test('the time of a chain is never ahead of now: our own clock was set back sinc
   expect(unpaid.transaction.status).toBe('timedout');
 
   const gone = { state: 'gone', goneSinceMs: WINDOW_END_MS, classified: true, present: true, onTimeMinor: 1_000n } as const;
-  const booked = newPayment(1, { ...gone, depositEntryKey: 'dep', credited: 1_000n, inAvailable: 1_000n });
+  const booked = newPayment(1, { ...gone, partKey: 'dep', credited: 1_000n, inAvailable: 1_000n });
   const paid = newCase([booked], { ...ahead, nowMs: WINDOW_END_MS + 10 * MINUTE - 1, transaction: { status: 'succeeded' } });
   judge(paid);
   expect([paid.transaction.status, booked.dueAtMs]).toEqual(['succeeded', WINDOW_END_MS + 10 * MINUTE]);

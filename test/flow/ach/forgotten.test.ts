@@ -55,7 +55,7 @@ function forgotten(payouts: readonly { readonly id: string; readonly cents: bigi
   return name;
 }
 /** What is stored is of before PostgreSQL was started. */
-const putBack = () => world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
+const putBack = () => world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
 const fileOf = async (id: string) =>
   (
     await world.admin.query(

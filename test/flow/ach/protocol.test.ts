@@ -179,7 +179,7 @@ describe('a database that was put back', () => {
     const id = await requested();
     const merchantId = BigInt((await row(id)).merchant_id as string);
     bank.copies.set('2026-05-30-Z', new Uint8Array([1]));
-    await world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
+    await world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
     await bank.look();
     expect(bank.executed).toEqual([]);
     const { rows } = await world.admin.query('select tripped_by, findings from breakers where cleared_at is null');
@@ -197,7 +197,7 @@ describe('a database that was put back', () => {
     await approvalAbove(merchantId, '50');
     const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
     const { id: payoutId } = await requestAchPayout(ctx, asked);
-    await world.admin.query(`update coin_checks set checked_at = '2020-01-01' where currency = 'USD'`);
+    await world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
     expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId }, 0))).toBe('payout_not_cancellable');
     await bank.look();
     expect((await cancelPayout(ctx, { merchantId, payoutId })).error).toBe('cancelled');

@@ -86,7 +86,7 @@ const PLANTED: readonly (readonly [what: string, id: string, wrong: () => string
     'OUT-6',
     () => `update payments p set spent = false from outgoing_inputs i where i.txid = p.txid and i.batch_id = '${final.batch.id}'`,
   ],
-  ['our own output marked as spent', 'OUT-6', () => `update own_coins set spent = not spent where txid = '${final.txid}'`],
+  ['our own output marked as spent', 'OUT-6', () => `update own_outputs set spent = not spent where txid = '${final.txid}'`],
 ];
 
 test.each(PLANTED)('%s is red: %s', async (_what, id, wrong) => {
@@ -106,7 +106,7 @@ async function snapshot(): Promise<() => Promise<void>> {
     'outgoing_shares',
     'payouts',
     'payments',
-    'own_coins',
+    'own_outputs',
   ];
   const run = async (text: (table: string) => string) => {
     await service.admin.query(

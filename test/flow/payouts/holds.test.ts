@@ -207,7 +207,7 @@ describe('a cancel', () => {
     const merchantId = await shopWith(BTC);
     await approvalAbove(merchantId, '1.00');
     const { id } = await request(merchantId, '0.5');
-    await world.admin.query(`insert into coin_checks values ('BTC', 1, pg_postmaster_start_time() - interval '1 second')`);
+    await world.admin.query(`insert into comparisons values ('BTC', 1, pg_postmaster_start_time() - interval '1 second')`);
     expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
     await saveChecked(ctx.db, 'BTC', 1);
     expect(await cancelPayout(ctx, { merchantId, payoutId: id })).toMatchObject({ status: 'failed', error: 'cancelled' });

@@ -43,7 +43,7 @@ async function booked(): Promise<void> {
 const green = async () => expect(await service.findings()).toEqual([]);
 
 describe('a payout to a transaction of another merchant', () => {
-  test('costs no fee, pays it at once and for good, and no coin moves', async () => {
+  test('costs no fee, pays it at once and for good, and nothing moves on the chain', async () => {
     const { id, address, due } = await invoice();
     const made = await pay(address, btc(due));
     expect(made).toMatchObject({ status: 'processing', feeMax: 0n });
@@ -107,7 +107,7 @@ describe('a payout to a transaction of another merchant', () => {
     await green();
   });
 
-  test('can be paid out again, and the coins that the first merchant has earned pay for it', async () => {
+  test('can be paid out again, and the outputs that the first merchant has earned pay for it', async () => {
     const { address, due } = await invoice();
     await pay(address, btc(due));
     await booked();

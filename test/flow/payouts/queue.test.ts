@@ -38,7 +38,7 @@ describe('a payout that cannot be paid now', () => {
     const { script } = ctx.ports.addresses.ownOf('BTC', key.xpub).derive(0);
     await insertOwnAddress(ctx.db, key.id, 'BTC', { index: 0, script });
     await service.admin.query(
-      `insert into own_coins (currency, txid, vout, amount, script, height, block_hash, booked)
+      `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, booked)
          select 'BTC', encode(sha256(n::text::bytea), 'hex'), 0, 15000, $1, 90, 'x', true from generate_series(1, 250) n`,
       [Buffer.from(script)],
     );

@@ -29,9 +29,7 @@ afterEach(() => service.drop());
 type Output = { readonly txid: string; readonly vout: number };
 const unknownOutput = (): Output => ({ txid: randomBytes(32).toString('hex'), vout: 0 });
 async function knownOutput(): Promise<Output> {
-  const { rows } = await service.admin.query(
-    'select txid, vout from payments where deposit_key is not null and not spent limit 1',
-  );
+  const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null and not spent limit 1');
   return rows[0];
 }
 /** The next address of our own, which this database has not given out. */
@@ -114,7 +112,7 @@ test('one of whose outputs none is known: its payouts are paid, and its change i
   expect(await batches.row(id)).toMatchObject({ status: 'completed' });
   await service.mine(6);
   await bookCapital(ctx, 'BTC');
-  expect(await service.balance('equity:house:BTC')).toBe(250_000n);
+  expect(await service.balance('equity:operator:BTC')).toBe(250_000n);
   expect(await service.balance('asset:chain:BTC')).toBe(1_050_000n);
   await goesOn();
 });

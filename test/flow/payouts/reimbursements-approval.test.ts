@@ -98,7 +98,7 @@ test('one that waits for a person ends when its payments are lost, and they are 
   await reimburse(id);
   expect(await row(id)).toMatchObject(waits);
   await lose(6);
-  expect(await row(id)).toMatchObject({ status: 'failed', error: 'coins_lost' });
+  expect(await row(id)).toMatchObject({ status: 'failed', error: 'payments_lost' });
   expect(await payable(id)).toBe(0n);
   await green();
 });

@@ -154,7 +154,7 @@ test('a cancel waits for the comparison that follows a start of the database, an
   });
   const id = await batches.request();
   await saveChecked(ctx.db, 'BTC', 100);
-  await sql(`update coin_checks set checked_at = '2001-01-01'`);
+  await sql(`update comparisons set checked_at = '2001-01-01'`);
   const of = { merchantId: service.merchantId, payoutId: id };
   await expect(cancelPayout(ctx, of, 50)).rejects.toMatchObject({ code: 'payout_not_cancellable' });
   const cancelled = cancelPayout(ctx, of);

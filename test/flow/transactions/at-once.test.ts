@@ -104,7 +104,7 @@ test('a thousand dust payments on one transaction are judged in seconds, and the
   await service.judge();
   const flood = performance.now() - began;
   const { rows } = await service.admin.query(
-    'select count(*)::int as n from payments where transaction_id = $1 and deposit_key is not null',
+    'select count(*)::int as n from payments where transaction_id = $1 and part_key is not null',
     [transactionId],
   );
   expect(rows[0].n).toBe(1001);

@@ -72,7 +72,7 @@ async function judgeAll(): Promise<void> {
 async function expectAllBooked(id: string, { available }: { readonly available: bigint }): Promise<void> {
   expect(await service.available()).toBe(available);
   const { rows } = await service.admin.query(
-    `select state, count(*)::int as n, count(deposit_key)::int as booked from payments where transaction_id = $1 group by state`,
+    `select state, count(*)::int as n, count(part_key)::int as booked from payments where transaction_id = $1 group by state`,
     [id],
   );
   expect(rows).toEqual([{ state: 'mined', n: COUNT, booked: COUNT }]);

@@ -47,7 +47,7 @@ async function judgeAll(): Promise<typeof portions> {
 const dust = (count: number): bigint[] => Array.from({ length: count }, (_, n) => BigInt(600 + (n % 400)));
 async function bookedOf(id: string): Promise<{ payments: number; entries: number; parts: number }> {
   const { rows } = await service.admin.query(
-    `select (select count(*)::int from payments where transaction_id = $1 and deposit_key is not null) as payments,
+    `select (select count(*)::int from payments where transaction_id = $1 and part_key is not null) as payments,
             count(distinct e.id)::int as entries, count(*)::int as parts
        from ledger.entry e join ledger.part d on d.entry_id = e.id where e.transaction_id = $1`,
     [id],

@@ -118,7 +118,7 @@ async function kept(): Promise<number> {
 async function places(id: string): Promise<Record<string, string | number>> {
   const { rows } = await service.admin.query(
     `select count(*)::int as booked, count(*) filter (where counted)::int as counted, sum(in_available)::text as available, sum(in_suspense)::text as suspense
-       from payments where transaction_id = $1 and deposit_key is not null`,
+       from payments where transaction_id = $1 and part_key is not null`,
     [id],
   );
   return rows[0];

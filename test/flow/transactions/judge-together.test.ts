@@ -201,14 +201,14 @@ describe('what cannot be decided', () => {
     ['the store cannot read', `update transactions set rate = '1e30' where id = $1`],
     [
       'the ledger refuses',
-      `update payments set deposit_key = null, in_available = 0, credited = 0, judged_block_hash = null where transaction_id = $1`,
+      `update payments set part_key = null, in_available = 0, credited = 0, judged_block_hash = null where transaction_id = $1`,
     ],
   ] as const;
 
   test.each(POISONS)('what %s is set aside with an alarm, and the others go on', async (_, poison) => {
     const [bad, ...good] = (await made(7)) as [string, ...string[]];
     await service.pay(bad, 50_000n);
-    if (poison.includes('deposit_key')) {
+    if (poison.includes('part_key')) {
       await service.mine();
       await judgeAll();
       // as before it was booked: its entry is there with another body

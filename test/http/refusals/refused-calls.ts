@@ -86,7 +86,7 @@ export function openRefusedCalls() {
     ] as const)
       await api.sql(
         `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, seen_at, caught_up_at, found_mined, noticed_at, present,
-                               value_rate, deposit_key, credited, ${place})
+                               value_rate, part_key, credited, ${place})
            values ($1, 'BTC', $2, 0, $3, '', 'mempool', now(), now(), false, now(), true, 1, $4, $3, $3)`,
         [id, hash(String(n)), amount, `test:${n}`],
       );
