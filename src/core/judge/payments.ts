@@ -14,7 +14,8 @@ import {
   WINDOW_MS,
 } from './times.ts';
 
-const MAX_TOLERANCE_USD_MINOR = 5_00n;
+/** The tolerance is never more than this, whatever the merchant's percentage. */
+export const MAX_TOLERANCE_USD_MINOR = 5_00n;
 const WHOLE_BPS = 10_000;
 
 export function chainOf(it: Case, payment: Payment): ChainView {

@@ -229,7 +229,8 @@ export const acceptLate: Rule = (it) => {
   const payments = presentInQuotedCurrency(it).filter((payment) => isBooked(payment) && reachesTransaction(it, payment));
   // everything in suspense is credited, so all of it must still be there and deep
   if (payments.length === 0 || !suspenseReached(it)) return false;
-  const parts = valued(payments, (payment) => payment.amount);
+  // what has gone back to the customer pays for nothing
+  const parts = valued(payments, (payment) => plus(payment.inAvailable, payment.inSuspense));
   if (parts === null || isDisputed(it) || suspenseOf(payments) === 0n) return false;
   if (!isWorth(parts, transaction.currency, { usdMinor: transaction.usdMinor }, toleranceUsd(transaction))) return false;
   if (!applyEvent(it, 'late_accepted')) return false;

@@ -1,6 +1,8 @@
 // The invariants of the books as SQL queries: each returns the rows that break it. INV-n, BOOK-n, CHAIN-n, OUT-n, PAY-n
 // and RECON-n are their ids in the audit's report.
 import { CURRENCIES } from '../../core/currency.ts';
+import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
+import { transition } from '../../core/transaction-states.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type Finding = { readonly what: string };
@@ -13,6 +15,9 @@ const UNITS = Object.values(CURRENCIES)
     ({ code, decimals, quoteDecimals }) => `('${code}', ${10n ** BigInt(decimals)}, ${10n ** BigInt(decimals - quoteDecimals)})`,
   )
   .join(', ');
+
+/** What the history says when the policy accepts a late payment (rule 11). */
+const LATE_ACCEPTED = transition('review', 'late_accepted')?.reason;
 
 const QUESTIONS: readonly Question[] = [
   {
@@ -186,6 +191,20 @@ const QUESTIONS: readonly Question[] = [
            select object_id || ' event ' || sequence || ' is called ' || type || ' and leads to ' || status from events
             where object_id like 'txn\\_%' and type <> 'transaction.' || status
               and type not in ('transaction.extra_payment', 'transaction.other_asset', 'transaction.reorged')`,
+  },
+  {
+    id: 'BOOK-14',
+    says: 'what a late transaction was credited by policy was worth its price, less the tolerance',
+    text: `with units (currency, whole, unit) as (values ${UNITS}),
+           confirmed as (
+             select distinct on (object_id) object_id, reason from events where status = 'confirmed' and previous is not null
+              order by object_id, sequence desc)
+           select t.id || ' was accepted by policy for ' || coalesce(p.cents, 0) || ' of ' || t.usd_minor || ' cents' as what
+             from transactions t join confirmed c on c.object_id = t.id and c.reason = '${LATE_ACCEPTED}' join units u on u.currency = t.currency
+             cross join lateral (select sum(d.credited * d.value_rate) * 100 / u.whole as cents from decided_payments d
+                                  where d.transaction_id = t.id and d.currency = t.currency) p
+            where t.status in ('succeeded', 'settled')
+              and coalesce(p.cents, 0) < t.usd_minor - least(t.usd_minor * t.tolerance_bps / 10000.0, ${MAX_TOLERANCE_USD_MINOR})`,
   },
   {
     id: 'CHAIN-1',

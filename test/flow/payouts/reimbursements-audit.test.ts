@@ -1,6 +1,6 @@
 // The audit finds each row of a reimbursement that says something else than the books, the chain or the others.
 import { describe, expect, test } from 'vitest';
-import { green, service, signedRefund } from './refund-service.ts';
+import { green, service, signedRefund, status } from './refund-service.ts';
 
 describe('the audit is red', () => {
   const red = async (sql: string): Promise<string> => {
@@ -25,5 +25,18 @@ describe('the audit is red', () => {
     await signedRefund();
     await green();
     expect(await red(`set session_replication_role = replica; ${sql}; set session_replication_role = default`)).toMatch(finding);
+  });
+
+  test('BOOK-14 when a late payment that the policy accepted was not worth the price', async () => {
+    const { transactionId: id } = await service.create(500_00n);
+    await service.wait(16 * 60_000 + 1_000);
+    await service.judge();
+    await service.pay(id, 500_000n);
+    await service.mine(3);
+    await service.judge();
+    expect(await status(id)).toBe('succeeded');
+    await green();
+    const finding = /BOOK-14: txn_\w+ was accepted by policy for 49499\.\d+ of 50000 cents/;
+    expect(await red(`update payments set value_rate = value_rate * 0.98999`)).toMatch(finding);
   });
 });
