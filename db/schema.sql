@@ -175,6 +175,7 @@ create table public.address_requests (
 create table public.bank_reads (
   one_row boolean default true not null,
   begun_at timestamp with time zone not null,
+  set_aside text[] default '{}'::text[] not null,
   constraint bank_reads_pkey PRIMARY KEY (one_row),
   constraint bank_reads_one_row_check CHECK (one_row)
 );

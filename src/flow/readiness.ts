@@ -5,6 +5,7 @@ import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
+import { readSetAside } from '../store/payouts/ach-files.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
@@ -39,7 +40,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, undecided, replaced, unknown] =
+  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, undecided, replaced, unknown, bankReports] =
     await Promise.all([
       readChainStatus(ctx.db),
       readAbandoned(ctx.db, ctx.currencies),
@@ -52,6 +53,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
       readUndecided(ctx.db, UNDECIDED_NAMED + 1),
       readReplacements(ctx.db, REPLACED_TOLD_HOURS),
       openMovements(ctx.db),
+      readSetAside(ctx.db),
     ]);
   const keyless = configured.filter((code) => !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
@@ -68,6 +70,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
     ...unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
+    ...bankReports,
     ...undecidedProblems(undecided),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };

@@ -18,13 +18,16 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const bytes = Buffer.from('101 …');
 const file = { name: '2026-11-23-A', bytes, sha256: createHash('sha256').update(bytes).digest() };
 const outgoing = (): string[] => readdirSync(join(folder, 'outgoing'));
+const WAITING = { state: 'waiting', forMs: expect.any(Number) };
 /** The bank's tools take what is complete. */
 const take = (): void => rmSync(join(folder, 'outgoing', '2026-11-23-A.ach'));
 
 describe('a file', () => {
   test('lies in outgoing once, and not again after the bank has taken it', async () => {
     expect(await bank.ask(file)).toEqual({ state: 'never' });
-    expect(await bank.handOver(file)).toEqual({ state: 'accepted' });
+    expect(await bank.handOver(file)).toEqual(WAITING);
+    expect(await bank.ask(file)).toEqual(WAITING);
+    expect(await bank.handOver(file)).toEqual(WAITING);
     expect(outgoing()).toEqual(['2026-11-23-A.ach']);
     expect(readFileSync(join(folder, 'outgoing', '2026-11-23-A.ach'))).toEqual(bytes);
     take();
@@ -37,7 +40,7 @@ describe('a file', () => {
     mkdirSync(join(folder, 'outgoing'), { recursive: true });
     writeFileSync(join(folder, 'outgoing', '.2026-11-23-A.0000.part'), 'half');
     expect(await bank.ask(file)).toEqual({ state: 'never' });
-    expect(await bank.handOver(file)).toEqual({ state: 'accepted' });
+    expect(await bank.handOver(file)).toEqual(WAITING);
     expect(outgoing().filter((name) => !name.startsWith('.'))).toEqual(['2026-11-23-A.ach']);
   });
 
@@ -46,7 +49,7 @@ describe('a file', () => {
     const part = join(folder, 'outgoing', '.2026-11-23-A.1234.part');
     writeFileSync(part, bytes);
     linkSync(part, join(folder, 'handed', '2026-11-23-A'));
-    expect(await bank.ask(file)).toEqual({ state: 'accepted' });
+    expect(await bank.ask(file)).toEqual(WAITING);
     expect(outgoing()).toEqual(['2026-11-23-A.ach']);
     take();
     expect(await bank.handOver(file)).toEqual({ state: 'duplicate' });
@@ -68,7 +71,7 @@ describe('a file', () => {
 
   test('of two workers at once is there once', async () => {
     const said = await Promise.all([bank.handOver(file), folderBank(folder).handOver(file), bank.ask(file)]);
-    expect(said.filter(({ state }) => state === 'accepted').length).toBeGreaterThanOrEqual(1);
+    expect(said.filter(({ state }) => state === 'waiting').length).toBeGreaterThanOrEqual(1);
     expect(outgoing()).toEqual(['2026-11-23-A.ach']);
   });
 
@@ -85,13 +88,19 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   writeFileSync(join(incoming, 'returns-1.ach'), 'content');
   writeFileSync(join(incoming, '.being-written'), 'half');
   writeFileSync(join(incoming, '2026-11-23-A.refused'), 'company\nunknown\n');
+  writeFileSync(join(incoming, '2026-11-23-B.ach.refused'), '');
+  writeFileSync(join(incoming, '2026-11-23-C.refused'), 'DUPLICATE FILE');
+  writeFileSync(join(incoming, 'large'), Buffer.alloc(17 * 1024 * 1024));
   const reports = [
     { id: '2026-11-23-A.refused', kind: 'refused', file: '2026-11-23-A', reason: 'company unknown' },
+    { id: '2026-11-23-B.ach.refused', kind: 'refused', file: '2026-11-23-B', reason: 'no reason was given' },
+    { id: '2026-11-23-C.refused', kind: 'had', file: '2026-11-23-C' },
+    { id: 'large', kind: 'unreadable', reason: 'it is larger than 16777216 bytes' },
     { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
   ];
   expect(await bank.news()).toEqual({ cutOffMs: null, reports });
   expect(await bank.news()).toEqual({ cutOffMs: null, reports });
   await bank.acknowledge('returns-1.ach');
-  expect((await bank.news()).reports).toEqual([reports[0]]);
+  expect((await bank.news()).reports).toEqual(reports.slice(0, -1));
   expect(readFileSync(join(incoming, 'done', 'returns-1.ach'), 'utf8')).toBe('content');
 });

@@ -22,6 +22,8 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
   const state = {
     /** How the next hand-overs end, in order; afterwards normally. */
     next: [] as ('lost_answer' | 'lost_request' | 'refused')[],
+    /** Whether it leaves files where we have put them. */
+    isLeaving: false,
     /** Whether it answers nothing but hand-overs. */
     isSilent: false,
     /** What it said when it was asked for a file that it does not show yet: a hand-over under way lands later. */
@@ -45,6 +47,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
       if (how === 'lost_request') return trouble();
       if (dedupes && has(file)) return { state: 'duplicate' };
       executed.push(file);
+      if (state.isLeaving) return { state: 'waiting', forMs: 0 };
       return how === 'lost_answer' ? trouble() : { state: 'accepted' };
     },
     async ask(file) {
@@ -55,6 +58,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
         executed.push(late);
         return { state: 'never' };
       }
+      if (state.isLeaving) return { state: 'waiting', forMs: 5 * 3_600_000 };
       return { state: has(file) ? 'accepted' : 'never' };
     },
     async news() {
@@ -98,12 +102,44 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     const all = executed.flatMap(({ bytes }) => readNachaFile(new TextDecoder().decode(bytes)).entries);
     return all.find((entry) => entry.trace === trace) as (typeof all)[number];
   };
+  /** A file of the bank of an entry's receiver. */
+  function answersOf(
+    trace: string,
+    code: string,
+    answers: readonly { readonly trace: string; readonly cents: bigint }[],
+  ): string {
+    const { routing, account, id, name } = entryOf(trace);
+    const isReturn = code.startsWith('R');
+    return writeNachaFile({
+      origin: { ...SANDBOX_BANK, bankRouting: routing },
+      date: '2026-06-02',
+      time: '0900',
+      modifier: 'A',
+      entryClass: isReturn ? 'CCD' : 'COR',
+      description: 'PAYOUT',
+      effective: '2026-06-02',
+      entries: answers.map((answer, at) => {
+        const of = { trace: answer.trace, routing };
+        return {
+          transactionCode: 21,
+          routing: SANDBOX_BANK.bankRouting,
+          account,
+          cents: isReturn ? answer.cents : 0n,
+          id,
+          name,
+          trace: `${routing.slice(0, 8)}000000${at + 1}`,
+          addenda: isReturn ? returnAddenda(code, of) : changeAddenda(code, of, '1234567'),
+        };
+      }),
+    });
+  }
   function report(make: (id: string) => BankReport): void {
     number += 1;
     reports.push(make(`report-${number}`));
   }
   return {
     state,
+    acknowledge: bank.acknowledge,
     copies,
     kept,
     executed,
@@ -117,32 +153,16 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     },
     /** Sends an entry back, or asks for a change (C…); the same twice when it is called twice. */
     answer(trace: string, code: string, cents = entryOf(trace).cents): void {
-      const { routing, account, id, name } = entryOf(trace);
-      const of = { trace, routing };
-      const isReturn = code.startsWith('R');
-      const content = writeNachaFile({
-        origin: { ...SANDBOX_BANK, bankRouting: routing },
-        date: '2026-06-02',
-        time: '0900',
-        modifier: 'A',
-        entryClass: isReturn ? 'CCD' : 'COR',
-        description: 'PAYOUT',
-        effective: '2026-06-02',
-        entries: [
-          {
-            transactionCode: 21,
-            routing: SANDBOX_BANK.bankRouting,
-            account,
-            cents: isReturn ? cents : 0n,
-            id,
-            name,
-            trace: `${routing.slice(0, 8)}0000001`,
-            addenda: isReturn ? returnAddenda(code, of) : changeAddenda(code, of, '1234567'),
-          },
-        ],
-      });
-      report((reportId) => ({ id: reportId, kind: 'nacha', content }));
+      report((id) => ({ id, kind: 'nacha', content: answersOf(trace, code, [{ trace, cents }]) }));
     },
+    /** Sends an entry back together with one that is not ours. */
+    returnBeside(trace: string, foreign: string): void {
+      const { cents } = entryOf(trace);
+      const both = [trace, foreign].map((one) => ({ trace: one, cents }));
+      report((id) => ({ id, kind: 'nacha', content: answersOf(trace, 'R03', both) }));
+    },
+    /** It has had the file before, as it says of a second copy. */
+    hadBefore: (file: string) => report((id) => ({ id, kind: 'had', file })),
     refuse: (file: string) => report((id) => ({ id, kind: 'refused', file, reason: 'unknown company' })),
     say: (content: string) => report((id) => ({ id, kind: 'nacha', content })),
   };

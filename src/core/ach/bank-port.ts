@@ -6,10 +6,17 @@ export type BankFile = { readonly name: string; readonly bytes: Uint8Array; read
 /** `refused`: the bank executes nothing of it, and never will. */
 export type BankVerdict = { readonly state: 'refused'; readonly reason: string };
 
+/** It lies where the bank takes it from, and the bank has not taken it yet; for how long, by the clock of the disk. */
+export type BankWaiting = { readonly state: 'waiting'; readonly forMs: number };
+
 /** What a bank has reported; each until it was acknowledged, in its order. */
 export type BankReport =
   /** A NACHA file with returns or notices of change. */
   | { readonly id: string; readonly kind: 'nacha'; readonly content: string }
+  /** The bank has put something down that is no report it may book, for example too large; `reason` in words. */
+  | { readonly id: string; readonly kind: 'unreadable'; readonly reason: string }
+  /** A whole file has reached the bank before: it has, and executes, the first. */
+  | { readonly id: string; readonly kind: 'had'; readonly file: string }
   /** A whole file is refused, later than its answer. */
   | { readonly id: string; readonly kind: 'refused'; readonly file: string; readonly reason: string }
   /** The days in which entries of a file come back have ended. */
@@ -24,9 +31,9 @@ export type BankNews = {
 /** Every call may throw BankTrouble: then it is unknown what happened. None inside a database transaction. */
 export type BankPort = {
   /** Gives a file to the bank. `duplicate`: it has had it before. */
-  handOver(file: BankFile): Promise<{ readonly state: 'accepted' | 'duplicate' } | BankVerdict>;
+  handOver(file: BankFile): Promise<{ readonly state: 'accepted' | 'duplicate' } | BankWaiting | BankVerdict>;
   /** Whether the bank has a file. Only asked when no call of ours that hands it over is under way. */
-  ask(file: BankFile): Promise<{ readonly state: 'accepted' | 'never' } | BankVerdict>;
+  ask(file: BankFile): Promise<{ readonly state: 'accepted' | 'never' } | BankWaiting | BankVerdict>;
   news(): Promise<BankNews>;
   /** Every file that was handed over to it, whatever we remember. */
   had(): Promise<readonly { readonly name: string; readonly sha256: Uint8Array }[]>;

@@ -7,8 +7,8 @@ import { achCompleteEntry, achRefusedEntries, achReturnEntry } from '../../core/
 import { cryptoForUsdDown } from '../../core/rate.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { achPayoutIds, readAchEntry, setAchNotice, setAchReturned } from '../../store/payouts/ach-entries.ts';
-import { endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
+import { achPayoutIds, readAchEntries, readAchEntry, setAchNotice, setAchReturned } from '../../store/payouts/ach-entries.ts';
+import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -31,18 +31,33 @@ async function lockOwed(sql: Sql, { merchantId, source: { currency } }: Sourced)
   return (await lockBalances(sql, merchantId, [currency], { heldDollars: true })).get(currency)?.receivable ?? 0n;
 }
 
-/** The bank has the file: from today its entries settle on the next banking day. */
-export async function acknowledgeFile(ctx: Context, name: string): Promise<void> {
+/** The bank has the file: from today its entries settle on the next banking day. False for a file that is not ours. */
+export async function acknowledgeFile(ctx: Context, name: string): Promise<boolean> {
   const atMs = ctx.ports.clock.now();
   const settlesOn = settlementDate(easternTime(atMs).date);
-  await setAchAcked(ctx.db, name, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
+  return setAchAcked(ctx.db, name, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
 }
 
-/** The bank executes nothing of a file: each of its payouts has failed, and gets back exactly what it took. */
-export async function refuseFile(ctx: Context, name: string, reason: string): Promise<void> {
-  await ctx.db.transaction(async (sql) => {
+/**
+ * The bank executes nothing of a file: each of its payouts has failed, and gets back exactly what it took. Those that were completed before
+ * the bank said so come back like returns, at the rate of this moment. `unpriced`: there is no rate, it must be booked later.
+ */
+export async function bookRefusal(ctx: Context, name: string, reason: string): Promise<'booked' | 'unknown' | 'unpriced'> {
+  const state = await refuseFile(ctx, name, reason);
+  if (state === null) return 'unknown';
+  if (state !== 'over') return 'booked';
+  for (const { trace, cents } of await readAchEntries(ctx.db, name)) {
+    const returned = { trace, cents, code: 'refused', error: `the bank refused the file: ${reason}` };
+    if ((await bookReturn(ctx, returned, { stopsOnUnknown: true })) === 'unpriced') return 'unpriced';
+  }
+  return 'booked';
+}
+
+/** The state in which the file was; null when there is none. */
+function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFileState | null> {
+  return ctx.db.transaction(async (sql) => {
     const state = await lockAchFile(sql, name);
-    if (state === null || state === 'refused' || state === 'over') return;
+    if (state === null || state === 'refused' || state === 'over') return state;
     const payouts = await lockPayouts(sql, await achPayoutIds(sql, name));
     const atMs = ctx.ports.clock.now();
     for (const payout of payouts.filter(isSourced)) {
@@ -54,6 +69,7 @@ export async function refuseFile(ctx: Context, name: string, reason: string): Pr
     }
     await endAchFile(sql, name, 'refused');
     await wakeHeldJob(sql);
+    return state;
   });
 }
 
@@ -85,6 +101,8 @@ export type Returned = {
   /** R01 and so on. */
   readonly code: string;
   readonly cents: bigint;
+  /** What the merchant reads. */
+  readonly error: string;
 };
 /** `unpriced`: there is no rate to buy crypto at, it must be booked later. `unknown`: nothing of ours, payouts are stopped. */
 export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
@@ -93,7 +111,11 @@ export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
  * The bank has sent an entry back, in whatever state its payout is; a second report of the same entry changes nothing. Its dollars, fee
  * included, buy the currency of the source at the median rate of this moment.
  */
-export async function bookReturn(ctx: Context, { trace, code, cents }: Returned): Promise<BookedReturn> {
+export async function bookReturn(
+  ctx: Context,
+  { trace, code, cents, error }: Returned,
+  { stopsOnUnknown }: { readonly stopsOnUnknown: boolean },
+): Promise<BookedReturn> {
   return ctx.db.transaction(async (sql) => {
     const found = await readAchEntry(sql, trace);
     // in the order in which a file's end locks them
@@ -101,7 +123,8 @@ export async function bookReturn(ctx: Context, { trace, code, cents }: Returned)
     const payout = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
     if (found === null || payout === null || !isSourced(payout) || found.cents !== cents) {
       const finding = `the bank returns ${cents} cents of trace number ${trace}, which is not what was paid`;
-      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+      if (stopsOnUnknown)
+        await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
       return 'unknown';
     }
     const entry = await readAchEntry(sql, trace);
@@ -115,7 +138,7 @@ export async function bookReturn(ctx: Context, { trace, code, cents }: Returned)
       const owed = await lockOwed(sql, payout);
       await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
       const reason = `returned by the bank: ${code}`;
-      const after = await movePayout(sql, payout, 'returned', { error: code, reason, givenBack: bought, atMs });
+      const after = await movePayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
       const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
       await announcePayouts(sql, [event], atMs);
       await wakeHeldJob(sql);
@@ -133,4 +156,9 @@ export async function bookNotice(ctx: Context, notice: { readonly trace: string;
   if ((await readAchEntry(ctx.db, notice.trace)) === null) return false;
   await setAchNotice(ctx.db, notice.trace, notice.code);
   return true;
+}
+
+/** The file of a trace number; null for one that is none of ours. */
+export async function fileOf(ctx: Context, trace: string): Promise<string | null> {
+  return (await readAchEntry(ctx.db, trace))?.file ?? null;
 }

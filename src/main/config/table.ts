@@ -180,7 +180,7 @@ export const VARIABLES = {
   bankFolder: optional(
     'BURSAR_BANK_DIR',
     text,
-    "folder with outgoing/ for our files and incoming/ for the bank's, which the bank's own tools exchange with it; unset: no payouts by ach",
+    "folder with outgoing/ for our files and incoming/ for the bank's, which the bank's own tools take away from there and put there; unset: no payouts by ach",
     { isPath: true },
   ),
   bankOrigin: optional(

@@ -1,12 +1,14 @@
-// A bank behind a folder: our files in outgoing/, from where the bank's own tools (SFTP) take them, and the bank's in incoming/. `handed/` says
-// what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there.
+// A bank behind a folder: our files in outgoing/, from where the bank's own tools (SFTP) take them away, and the bank's in incoming/. `handed/`
+// says what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there. The bank has a file when
+// it no longer lies in outgoing/.
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type BankFile, type BankPort, type BankReport, BankTrouble } from '../../core/ach/bank-port.ts';
+import { type BankFile, type BankPort, type BankReport, BankTrouble, type BankWaiting } from '../../core/ach/bank-port.ts';
 
 const PART = '.part';
 const REFUSED = '.refused';
+const DUPLICATE = /\bduplicat/i;
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /** @param folder made with its parts when they are missing. Names that begin with a dot are not complete: the bank's tools must leave them */
@@ -36,6 +38,12 @@ export function folderBank(folder: string): BankPort {
     await sync(outgoing);
   }
 
+  /** Whether the bank's tools have taken a file that was put into outgoing/. */
+  async function isTaken({ name }: BankFile): Promise<{ readonly state: 'accepted' } | BankWaiting> {
+    const found = await stat(join(outgoing, `${name}.ach`)).catch(nothing);
+    return found === undefined ? { state: 'accepted' } : { state: 'waiting', forMs: Math.max(0, Date.now() - found.ctimeMs) };
+  }
+
   /** A day's letter is used again by a database that has forgotten the file of that name: the bank never gets two of one name. */
   async function refuseOther({ name, bytes }: BankFile): Promise<void> {
     if (!(await readFile(join(handed, name))).equals(bytes))
@@ -62,17 +70,18 @@ export function folderBank(folder: string): BankPort {
           await rm(part, { force: true });
           await refuseOther(file);
           await finish(file);
-          return { state: 'duplicate' };
+          const taken = await isTaken(file);
+          return taken.state === 'accepted' ? { state: 'duplicate' } : taken;
         }
         await finish(file);
-        return { state: 'accepted' };
+        return isTaken(file);
       }),
     ask: (file) =>
       onDisk(async () => {
         if ((await stat(join(handed, file.name)).catch(nothing)) === undefined) return { state: 'never' };
         await refuseOther(file);
         await finish(file);
-        return { state: 'accepted' };
+        return isTaken(file);
       }),
     news: () =>
       onDisk(async () => {
@@ -99,22 +108,24 @@ const nothing = (error: unknown): undefined => {
   return undefined;
 };
 
-/** `<file>.refused` says, in words, that the bank executes nothing of a file; everything else is a NACHA file of the bank. */
+/**
+ * `<file>.refused` or `<file>.ach.refused` says, in words, that the bank executes nothing of a file, or that it is a duplicate; everything
+ * else is a NACHA file of the bank.
+ */
 async function reportOf(incoming: string, name: string): Promise<BankReport> {
   const path = join(incoming, name);
-  if ((await stat(path)).size > MOST_BYTES) throw new BankTrouble(`${path} is larger than ${MOST_BYTES} bytes`);
+  if ((await stat(path)).size > MOST_BYTES)
+    return { id: name, kind: 'unreadable', reason: `it is larger than ${MOST_BYTES} bytes` };
   const content = await readFile(path, 'latin1');
   if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
+  const file = name.slice(0, -REFUSED.length).replace(/\.ach$/, '');
   const reason = content
     .trim()
     .replace(/[^\x20-\x7e]+/g, ' ')
     .slice(0, 300);
-  return {
-    id: name,
-    kind: 'refused',
-    file: name.slice(0, -REFUSED.length),
-    reason: reason === '' ? 'no reason was given' : reason,
-  };
+  // it has had the file, and executes that
+  if (DUPLICATE.test(reason)) return { id: name, kind: 'had', file };
+  return { id: name, kind: 'refused', file, reason: reason === '' ? 'no reason was given' : reason };
 }
 
 async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {

@@ -42,6 +42,19 @@ export async function readAchEntry(sql: Sql, trace: string): Promise<AchEntry | 
     : { trace: row.trace, file: row.file, payoutId: row.payout_id, cents: BigInt(row.cents), returned: row.returned };
 }
 
+/** The entries of a file, in its order. */
+export async function readAchEntries(
+  sql: Sql,
+  file: string,
+): Promise<readonly { readonly trace: string; readonly cents: bigint }[]> {
+  const { rows } = await sql.query<{ trace: string; cents: string }>({
+    name: 'read_ach_entries',
+    text: 'select trace, cents from ach_entries where file = $1 order by trace',
+    values: [file],
+  });
+  return rows.map(({ trace, cents }) => ({ trace, cents: BigInt(cents) }));
+}
+
 export async function setAchReturned(sql: Sql, trace: string, code: string, atMs: number): Promise<void> {
   await sql.query({
     name: 'set_ach_returned',

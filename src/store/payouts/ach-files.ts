@@ -35,7 +35,7 @@ export async function lockAchFiles(sql: Sql): Promise<void> {
   await sql.query({ name: 'lock_ach_files', text: `select pg_advisory_xact_lock(hashtext('ach files'))`, values: [] });
 }
 
-/** Locks payouts that wait for a file since a time, oldest first; one whose merchant owes something stays where it is. */
+/** Locks payouts that wait for a file, and for nothing else, since a time, oldest first; one whose merchant owes something stays where it is. */
 export async function lockQueuedAch(
   sql: Sql,
   wanted: { readonly untilMs: number; readonly limit: number },
@@ -59,6 +59,7 @@ export async function lockQueuedAch(
                   p.created_at, p.sequence
              from payouts p join merchants m on m.id = p.merchant_id
             where p.step = 'queued' and p.method = 'ach' and p.created_at <= $1
+              and not exists (select from events e where e.object_id = p.id and e.type = 'payout.processing' and e.at > $1)
               and not exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
                                where a.merchant_id = p.merchant_id and a.kind = 'receivable' and b.amount > 0)
             order by p.created_at, p.id limit $2 for update of p skip locked`,
@@ -225,13 +226,16 @@ export async function setAchAcked(
   sql: Sql,
   name: string,
   at: { readonly atMs: number; readonly settlesOn: string; readonly returnsEndMs: number },
-): Promise<void> {
-  await sql.query({
+): Promise<boolean> {
+  const { rows } = await sql.query<{ known: boolean }>({
     name: 'set_ach_acked',
-    text: `update ach_files set state = 'acked', handed_at = $2, settles_on = greatest(settles_on, $3::date), returns_end = greatest(returns_end, $4)
-            where name = $1 and state in ('built', 'uploading', 'unknown')`,
+    text: `with acked as (
+             update ach_files set state = 'acked', handed_at = $2, settles_on = greatest(settles_on, $3::date), returns_end = greatest(returns_end, $4)
+              where name = $1 and state in ('built', 'uploading', 'unknown'))
+           select exists (select from ach_files where name = $1) as known`,
     values: [name, new Date(at.atMs), at.settlesOn, new Date(at.returnsEndMs)],
   });
+  return rows[0]?.known === true;
 }
 
 /** The bank has said that the days of returns are over. */
@@ -264,11 +268,12 @@ export async function endedAchFiles(sql: Sql, nowMs: number): Promise<readonly s
 }
 
 /** Records that a look which began at this time is over. */
-export async function noteAchLook(sql: Sql, beganMs: number): Promise<void> {
+export async function noteAchLook(sql: Sql, beganMs: number, setAside: readonly string[] | null): Promise<void> {
   await sql.query({
     name: 'note_ach_look',
-    text: `insert into bank_reads (begun_at) values ($1) on conflict (one_row) do update set begun_at = greatest(bank_reads.begun_at, excluded.begun_at)`,
-    values: [new Date(beganMs)],
+    text: `insert into bank_reads as l (begun_at, set_aside) values ($1, coalesce($2::text[], '{}'))
+             on conflict (one_row) do update set begun_at = greatest(l.begun_at, excluded.begun_at), set_aside = coalesce($2::text[], l.set_aside)`,
+    values: [new Date(beganMs), setAside],
   });
 }
 
@@ -280,4 +285,14 @@ export async function isAchLooked(sql: Sql, sinceMs: number): Promise<boolean> {
     values: [new Date(sinceMs)],
   });
   return rows[0]?.looked === true;
+}
+
+/** What the last look has set aside of the bank's reports, one sentence each. */
+export async function readSetAside(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ set_aside: string[] }>({
+    name: 'read_bank_set_aside',
+    text: 'select set_aside from bank_reads',
+    values: [],
+  });
+  return rows[0]?.set_aside ?? [];
 }

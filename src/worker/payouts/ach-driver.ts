@@ -2,13 +2,12 @@
 // and completes what can no longer come back. Any number of workers may run it: a file is worked on under a lease, and a crash anywhere leaves
 // a state from which the next look goes on. A file whose hand-over ended without an answer is handed over again only when the bank has said
 // that it does not have it.
-import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
+import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
 import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
-import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import type { PayoutIntent } from '../../core/payouts/intent.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
-import { acknowledgeFile, bookNotice, bookReturn, completeFile, refuseFile } from '../../flow/ach/progress.ts';
+import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
 import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
 import {
@@ -18,15 +17,17 @@ import {
   leaseAchFile,
   moveAchFile,
   noteAchLook,
-  setAchOver,
 } from '../../store/payouts/ach-files.ts';
 import type { Job } from '../loop.ts';
 import { isWhole } from './ach-comparison.ts';
+import { bookKeptReports, readReports } from './bank-reports.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
 /** Longer than the adapters wait for the bank: after it, no hand-over of the worker that had the lease is under way. */
 const LEASE_MS = 20_000;
+/** A file that lies where the bank takes it from for longer is told. */
+const TAKEN_WITHIN_MS = 4 * 3_600_000;
 
 export type AchOptions = {
   readonly bank: BankPort;
@@ -46,96 +47,26 @@ export function achJob(ctx: Context, options: AchOptions): Job {
     urgent: true,
     async run() {
       const beganMs = ctx.ports.clock.now();
-      await look(ctx, options, beganMs);
-      await noteAchLook(ctx.db, beganMs);
+      const setAside = await look(ctx, options, beganMs);
+      await noteAchLook(ctx.db, beganMs, setAside);
       return false;
     },
   };
 }
 
-async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<void> {
+/** What is set aside of the bank's reports; null when they were not read. */
+async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<readonly string[] | null> {
   const { files } = options;
-  const bookReports = async (): Promise<boolean> => {
-    for (const report of await files.reports()) if ((await bookReport(ctx, report, () => undefined)) === 'later') return false;
-    return true;
-  };
-  if (!(await isWhole(ctx, { ...options, bookReports }))) return;
-  const cutOffMs = await readNews(ctx, options);
-  if (cutOffMs !== null) await makeFiles(ctx, options, Math.max(cutOffMs, lastCutOff(nowMs)));
+  const bookReports = () => bookKeptReports(ctx, files);
+  if (!(await isWhole(ctx, { ...options, bookReports }))) return null;
+  const read = await readReports(ctx, options);
+  if (read !== null) await makeFiles(ctx, options, Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs)));
   await handOver(ctx, options);
+  if (read === null) return null;
   // only when every return that the bank had reported by then is booked
-  if (cutOffMs !== null) for (const name of await endedAchFiles(ctx.db, nowMs)) await completeFile(ctx, name);
-}
-
-/** Books what the bank has reported. Null when that could not be read, or not all of it be booked; else when the bank asked for what waits. */
-async function readNews(ctx: Context, { bank, files, onTrouble }: AchOptions): Promise<number | null> {
-  try {
-    const { cutOffMs, reports } = await bank.news();
-    for (const report of reports) {
-      const how = await bookReport(ctx, report, onTrouble);
-      if (how === 'later') return null;
-      if (how === 'booked') await files.keepReport(report);
-      await bank.acknowledge(report.id);
-    }
-    return cutOffMs ?? Number.NEGATIVE_INFINITY;
-  } catch (error) {
-    if (!(error instanceof BankTrouble)) throw error;
-    onTrouble(`the bank cannot be asked: ${error.message}`);
-    return null;
-  }
-}
-
-/** `later`: it must be booked before anything that follows; `foreign`: something of it is not ours. */
-type Booked = 'booked' | 'later' | 'foreign';
-
-async function bookReport(ctx: Context, report: BankReport, onTrouble: (what: string) => void): Promise<Booked> {
-  if (report.kind === 'over') await setAchOver(ctx.db, report.file);
-  else if (report.kind === 'refused') await refuseFile(ctx, report.file, report.reason);
-  else {
-    const entries = entriesOf(report, onTrouble);
-    if (entries === null) return 'later';
-    let isForeign = false;
-    for (const entry of entries) {
-      const how = await bookEntry(ctx, entry, onTrouble);
-      if (how === 'later') return 'later';
-      if (how === 'foreign') isForeign = true;
-    }
-    if (isForeign) return 'foreign';
-  }
-  return 'booked';
-}
-
-/** Null for a file that cannot be read: it stays with the bank, and is told until a person has looked at it. */
-function entriesOf(
-  report: Extract<BankReport, { readonly kind: 'nacha' }>,
-  onTrouble: (what: string) => void,
-): ReadFile['entries'] | null {
-  try {
-    return readNachaFile(report.content).entries;
-  } catch (error) {
-    if (!(error instanceof NachaMalformed)) throw error;
-    onTrouble(`${report.id} of the bank cannot be read: ${error.message}`);
-    return null;
-  }
-}
-
-async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], onTrouble: (what: string) => void): Promise<Booked> {
-  if (entry.change !== null) {
-    const isOurs = await bookNotice(ctx, entry.change);
-    onTrouble(
-      `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
-    );
-    return isOurs ? 'booked' : 'foreign';
-  }
-  if (entry.returned === null) {
-    onTrouble(`entry ${entry.trace} in a report of the bank is no return`);
-    return 'foreign';
-  }
-  const how = await bookReturn(ctx, { ...entry.returned, cents: entry.cents });
-  if (how === 'unpriced') onTrouble(`the return of trace number ${entry.returned.trace} waits for a rate`);
-  if (how === 'unknown')
-    onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
-  return how === 'unpriced' ? 'later' : how === 'unknown' ? 'foreign' : 'booked';
+  if (read.held !== 'all')
+    for (const name of await endedAchFiles(ctx.db, nowMs)) if (!read.held.has(name)) await completeFile(ctx, name);
+  return read.setAside;
 }
 
 async function makeFiles(ctx: Context, { files, origin, intents, onTrouble }: AchOptions, cutOffMs: number): Promise<void> {
@@ -184,13 +115,17 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
 
 type Said = Awaited<ReturnType<BankPort['handOver']>> | Awaited<ReturnType<BankPort['ask']>>;
 
-/** `accepted` and `duplicate` both mean that the bank has it. */
-async function settled(ctx: Context, { name }: AchFile, said: Said): Promise<string | null> {
+/** `accepted` and `duplicate` both mean that the bank has it; `waiting`, that it may still take it. */
+async function settled(ctx: Context, file: AchFile, said: Said): Promise<string | null> {
   if (said.state === 'refused') {
-    await refuseFile(ctx, name, said.reason);
+    await bookRefusal(ctx, file.name, said.reason);
     return `the bank refused it: ${said.reason}`;
   }
-  await acknowledgeFile(ctx, name);
+  if (said.state === 'waiting') {
+    await moveAchFile(ctx.db, file, 'uploading', 'unknown');
+    return said.forMs > TAKEN_WITHIN_MS ? `the bank has not taken it for ${Math.floor(said.forMs / 3_600_000)} hours` : null;
+  }
+  await acknowledgeFile(ctx, file.name);
   return null;
 }
 

@@ -257,9 +257,9 @@ describe('a return', () => {
     await clearBreakers(ctx.db, 'test', world.now());
   });
 
-  test('in a report that cannot be read, nothing is completed before somebody has looked', async () => {
+  test('in a file that cannot be read: nothing is completed before somebody has looked', async () => {
     const id = await handedOver();
-    bank.say('nonsense');
+    bank.say('101 nonsense');
     await world.wait(30 * DAY);
     await bank.look();
     expect((await row(id)).status).toBe('processing');

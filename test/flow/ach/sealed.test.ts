@@ -100,6 +100,9 @@ test('a payout, its settings, its allow-list, its answers and its files keep no 
     [NUMBER, 32],
     [NUMBER, 32],
   ]);
+  // the bank's tools take it away
+  rmSync(join(folder, 'exchange', 'outgoing', name));
+  await job.run();
   await world.wait(30 * 86_400_000);
   await job.run();
   expect((await row(payoutId)).status).toBe('completed');

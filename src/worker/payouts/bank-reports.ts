@@ -1,0 +1,136 @@
+// Books what the bank reports. Each report stays with the bank until it is booked and kept in our folder; one that cannot be booked yet is set
+// aside and told, and holds back only the completion of the files that it may concern.
+import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
+import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
+import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf } from '../../flow/ach/progress.ts';
+import type { Context } from '../../flow/context.ts';
+import { setAchOver } from '../../store/payouts/ach-files.ts';
+
+export type Reporting = { readonly bank: BankPort; readonly files: KeptFiles; readonly onTrouble: (what: string) => void };
+
+/** What one reading of the bank's reports leaves. */
+export type ReadReports = {
+  /** When the bank asked for what waits; null = it did not. */
+  readonly cutOffMs: number | null;
+  /** Files that may have returns which are not booked: they are not completed. `all` = no one can say which. */
+  readonly held: ReadonlySet<string> | 'all';
+  /** What keeps a report from being booked, one sentence each. */
+  readonly setAside: readonly string[];
+};
+
+/** A NACHA file begins like this; nothing else that a bank may lay into its folder can tell of a return. */
+const NACHA_BEGINS = '101';
+
+/** `waits`: it must be booked later; `of` are the files that it may concern. */
+type Booked =
+  | { readonly how: 'booked' }
+  | { readonly how: 'waits'; readonly of: readonly string[] | 'all'; readonly why: string };
+const BOOKED: Booked = { how: 'booked' };
+
+/** Books the bank's reports. Null when they could not be read. */
+export async function readReports(ctx: Context, { bank, files, onTrouble }: Reporting): Promise<ReadReports | null> {
+  try {
+    const { cutOffMs, reports } = await bank.news();
+    const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
+    for (const report of reports) {
+      const booked = await bookReport(ctx, report, { onTrouble, isFirst: true });
+      if (booked.how === 'waits') {
+        onTrouble(booked.why);
+        waiting.push(booked);
+        continue;
+      }
+      await files.keepReport(report);
+      await bank.acknowledge(report.id);
+    }
+    const concerned = waiting.map(({ of }) => of);
+    const held = concerned.includes('all') ? 'all' : new Set(concerned.flat());
+    return { cutOffMs, held, setAside: waiting.map(({ why }) => why) };
+  } catch (error) {
+    if (!(error instanceof BankTrouble)) throw error;
+    onTrouble(`the bank cannot be asked: ${error.message}`);
+    return null;
+  }
+}
+
+/** Books again what our folder has kept of the bank's reports; false while one of them waits. */
+export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<boolean> {
+  for (const report of await files.reports())
+    if ((await bookReport(ctx, report, { onTrouble: () => undefined, isFirst: false })).how === 'waits') return false;
+  return true;
+}
+
+type Booking = {
+  readonly onTrouble: (what: string) => void;
+  /** A report that was kept was told, and has stopped payouts, when it came. */
+  readonly isFirst: boolean;
+};
+
+async function bookReport(ctx: Context, report: BankReport, booking: Booking): Promise<Booked> {
+  if (report.kind === 'over') {
+    await setAchOver(ctx.db, report.file);
+    return BOOKED;
+  }
+  if (report.kind === 'had') return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
+  if (report.kind === 'refused') return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
+  if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
+    const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
+    return {
+      how: 'waits',
+      of: [],
+      why: `${report.id} of the bank says nothing that can be booked: ${why}; look at it and take it away`,
+    };
+  }
+  return bookNacha(ctx, report, booking);
+}
+
+function aboutFile({ id, file }: Extract<BankReport, { readonly file: string }>, how: 'booked' | 'unknown' | 'unpriced'): Booked {
+  if (how === 'booked') return BOOKED;
+  if (how === 'unpriced') return { how: 'waits', of: [file], why: `${id} of the bank waits for a rate` };
+  return { how: 'waits', of: [], why: `${id} of the bank is about a file ${file}, and there is none; give it the right name` };
+}
+
+async function bookNacha(
+  ctx: Context,
+  report: Extract<BankReport, { readonly kind: 'nacha' }>,
+  booking: Booking,
+): Promise<Booked> {
+  const entries = entriesOf(report);
+  if (entries instanceof NachaMalformed) {
+    const why = `${report.id} of the bank cannot be read, and nothing is completed before it is: ${entries.message}`;
+    return { how: 'waits', of: 'all', why };
+  }
+  const unpriced: string[] = [];
+  for (const entry of entries)
+    if ((await bookEntry(ctx, entry, booking)) === 'unpriced') unpriced.push(entry.returned?.trace ?? '');
+  if (unpriced.length === 0) return BOOKED;
+  const of = (await Promise.all(unpriced.map((trace) => fileOf(ctx, trace)))).filter((file) => file !== null);
+  return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]})` };
+}
+
+function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): ReadFile['entries'] | NachaMalformed {
+  try {
+    return readNachaFile(report.content).entries;
+  } catch (error) {
+    if (!(error instanceof NachaMalformed)) throw error;
+    return error;
+  }
+}
+
+async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booking: Booking): Promise<'booked' | 'unpriced'> {
+  if (entry.change !== null) {
+    const isOurs = await bookNotice(ctx, entry.change);
+    booking.onTrouble(
+      `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
+    );
+    return 'booked';
+  }
+  if (entry.returned === null) {
+    booking.onTrouble(`entry ${entry.trace} in a report of the bank is no return`);
+    return 'booked';
+  }
+  const returned = { ...entry.returned, cents: entry.cents, error: entry.returned.code };
+  const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.isFirst });
+  if (how === 'unknown')
+    booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
+  return how === 'unpriced' ? 'unpriced' : 'booked';
+}

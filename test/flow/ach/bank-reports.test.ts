@@ -1,0 +1,170 @@
+// What a bank says of whole files, and reports that cannot be booked: a refusal counts whenever it comes, a duplicate is no refusal, and one
+// report that waits holds back nothing but the files that it may concern.
+import { beforeEach, expect, test } from 'vitest';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import { approvePayout } from '../../../src/flow/payouts/life.ts';
+import { readReadiness } from '../../../src/flow/readiness.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { testBank } from '../../support/bank.ts';
+import { approvalAbove, BTC, ctx, ledgerFindings, of, path, row, shopWith, world } from '../payouts/merchants.ts';
+
+const DAY = 86_400_000;
+let bank: ReturnType<typeof testBank>;
+beforeEach(async () => {
+  bank = testBank(ctx, { dedupes: true });
+  const { rows } = await world.admin.query('select name, bytes from ach_files');
+  for (const { name, bytes } of rows) bank.copies.set(name, bytes);
+  // the end of the days in which what tests before this one left may come back
+  await world.wait(10 * DAY);
+  bank.cutOff();
+  await bank.look();
+  await bank.look();
+  bank.executed.length = 0;
+});
+const requested = async (merchantId: bigint): Promise<string> =>
+  (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
+const entryOf = async (id: string): Promise<{ trace: string; file: string; state: string }> =>
+  (
+    await world.admin.query(
+      'select e.trace, e.file, f.state from ach_entries e join ach_files f on f.name = e.file where e.payout_id = $1',
+      [id],
+    )
+  ).rows[0];
+async function handedOver(merchantId: bigint): Promise<string> {
+  const id = await requested(merchantId);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  return id;
+}
+const green = async (): Promise<void> => expect(await ledgerFindings()).toEqual([]);
+const problems = async (): Promise<readonly string[]> => (await readReadiness(ctx, [])).problems;
+
+test('a duplicate is no refusal: the bank has the file', async () => {
+  const merchantId = await shopWith(BTC);
+  bank.state.next = ['lost_answer'];
+  bank.state.onHandOver = async () => {
+    bank.state.isSilent = true;
+  };
+  const id = await handedOver(merchantId);
+  const { file } = await entryOf(id);
+  expect((await entryOf(id)).state).toBe('unknown');
+  bank.state.isSilent = false;
+  bank.hadBefore(file);
+  await bank.look();
+  expect([(await row(id)).status, (await entryOf(id)).state, bank.reports()]).toEqual(['processing', 'acked', []]);
+  await green();
+});
+
+test('a refusal after the file was completed brings the money back as a return does', async () => {
+  const merchantId = await shopWith(BTC);
+  const id = await handedOver(merchantId);
+  const { file } = await entryOf(id);
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect((await row(id)).status).toBe('completed');
+  bank.refuse(file);
+  await world.admin.query("update rates set at = at - interval '1 hour'");
+  await bank.look();
+  expect([(await row(id)).status, bank.reports().length]).toEqual(['completed', 1]);
+  await world.rate('50000.00');
+  await bank.look();
+  expect(await row(id)).toMatchObject({
+    status: 'failed',
+    error: 'the bank refused the file: unknown company',
+    given_back: '200000',
+  });
+  expect(await of(merchantId, 'available')).toBe(BTC + 100_000n);
+  expect(await path(id)).toEqual(['payout.processing', 'payout.completed', 'payout.failed', 'payout.returned']);
+  expect(bank.reports()).toEqual([]);
+  await green();
+});
+
+test('a refusal of a file that does not exist stays with the bank, and is told', async () => {
+  const id = await handedOver(await shopWith(BTC));
+  bank.refuse('2020-01-01-A');
+  await bank.look();
+  expect([(await row(id)).status, bank.reports().length]).toEqual(['processing', 1]);
+  expect((await problems()).join()).toContain('is about a file 2020-01-01-A, and there is none');
+});
+
+test('what is no report holds back nothing, and is told until it is taken away', async () => {
+  const merchantId = await shopWith(BTC);
+  const first = await handedOver(merchantId);
+  bank.say('ACK 2026-06-02 everything is fine');
+  await world.wait(10 * DAY);
+  const second = await handedOver(merchantId);
+  expect([(await row(first)).status, (await entryOf(second)).state]).toEqual(['completed', 'acked']);
+  expect((await problems()).join()).toContain('it is no NACHA file');
+  await bank.acknowledge(bank.reports()[0]?.id ?? '');
+  await bank.look();
+  expect((await problems()).join()).not.toContain('NACHA');
+});
+
+test('a return without a rate holds back its own file only', async () => {
+  const [merchantId, other] = [await shopWith(BTC), await shopWith(BTC)];
+  const returned = await handedOver(merchantId);
+  const kept = await handedOver(other);
+  bank.answer((await entryOf(returned)).trace, 'R03');
+  await world.wait(10 * DAY);
+  await world.admin.query("update rates set at = at - interval '1 hour'");
+  await bank.look();
+  expect([(await row(returned)).status, (await row(kept)).status]).toEqual(['processing', 'completed']);
+  expect((await problems()).join()).toContain('waits for a rate');
+  await world.rate('100000.00');
+  await bank.look();
+  expect((await row(returned)).status).toBe('failed');
+  await green();
+});
+
+test('a return beside one that is not ours is kept like any other: a database that was put back books it again', async () => {
+  const merchantId = await shopWith(BTC);
+  const id = await handedOver(merchantId);
+  const { trace } = await entryOf(id);
+  bank.returnBeside(trace, '091000019999999');
+  await bank.look();
+  expect((await row(id)).status).toBe('failed');
+  expect([bank.reports(), bank.kept.size]).toEqual([[], 1]);
+  expect(await openBreakers(ctx.db)).toHaveLength(1);
+  await clearBreakers(ctx.db, 'test', world.now());
+  // what is kept is compared after a restart of PostgreSQL; what was foreign then does not stop payouts again
+  await world.admin.query(`delete from comparisons where currency = 'USD'`);
+  await bank.look();
+  expect(await openBreakers(ctx.db)).toEqual([]);
+});
+
+test('nothing is completed that the bank has not taken from its folder', async () => {
+  const merchantId = await shopWith(BTC);
+  bank.state.isLeaving = true;
+  const id = await handedOver(merchantId);
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect([(await row(id)).status, (await entryOf(id)).state]).toEqual(['processing', 'unknown']);
+  expect(bank.troubles.join()).toContain('the bank has not taken it for 5 hours');
+  bank.state.isLeaving = false;
+  await bank.look();
+  await bank.look();
+  expect((await entryOf(id)).state).toBe('acked');
+  expect(bank.executed).toHaveLength(1);
+  await bank.look();
+  expect((await row(id)).status).toBe('processing');
+});
+
+test('payouts that are let go one by one after the end of a business day share the next file', async () => {
+  const merchantId = await shopWith(BTC);
+  await approvalAbove(merchantId, '0.00');
+  const ids = [await requested(merchantId), await requested(merchantId), await requested(merchantId)];
+  world.pass(1);
+  bank.cutOff();
+  world.pass(1);
+  for (const id of ids) {
+    await approvePayout(ctx, { payoutId: id, by: 'test' });
+    await bank.look();
+  }
+  expect(bank.executed).toEqual([]);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  expect(bank.executed).toHaveLength(1);
+  expect(new Set(await Promise.all(ids.map(async (id) => (await entryOf(id)).file))).size).toBe(1);
+});
