@@ -41,7 +41,7 @@ export function reimburse(it: Case, wanted: RefundWanted): Refund {
   const booked = bookedShares(it, wanted);
   const isHeld = booked.size > 0;
   const shares = isHeld ? booked : unbookedShares(it, wanted);
-  const total = sum([...shares.values()].map((share) => plus(share.available, share.suspense)));
+  const total = sum([...shares.values()].map(unitsOf));
   if (total === 0n) throw notResolvable(nothingToReturn(wanted));
   if (total < wanted.least) throw tooSmall(total, wanted);
   const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', isHeld, shares };
@@ -101,7 +101,7 @@ function hold(it: Case, { id, currency, total, shares }: Refund): void {
   for (const payment of it.payments) {
     const share = shares.get(payment.id);
     if (share === undefined) continue;
-    payment.inRefund = plus(payment.inRefund, plus(share.available, share.suspense));
+    payment.inRefund = plus(payment.inRefund, unitsOf(share));
     payment.inAvailable = minus(payment.inAvailable, share.available);
     payment.inSuspense = minus(payment.inSuspense, share.suspense);
   }
@@ -144,10 +144,10 @@ export function endWithLostPayments(it: Case): boolean {
 export function noteEnded(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'completed' || one.state === 'failed');
   if (refund === undefined) return false;
-  if (refund.state === 'failed') giveBack(it, refund, (_payment, share) => plus(share.available, share.suspense));
+  if (refund.state === 'failed') giveBack(it, refund, (_payment, share) => unitsOf(share));
   else {
     for (const [payment, share] of sharesIn(it, refund)) {
-      const units = plus(share.available, share.suspense);
+      const units = unitsOf(share);
       payment.inRefund = minus(payment.inRefund, units);
       payment.sentBack = plus(payment.sentBack, units);
     }
@@ -160,6 +160,10 @@ export function noteEnded(it: Case): boolean {
 function finish(it: Case, refund: Refund, change: 'lost' | 'noted'): void {
   it.refunds.splice(it.refunds.indexOf(refund), 1);
   it.steps.push({ kind: 'refund', id: refund.id, change });
+}
+
+function unitsOf(share: RefundShare | undefined): bigint {
+  return share === undefined ? 0n : plus(share.available, share.suspense);
 }
 
 function sharesIn(it: Case, refund: Refund): (readonly [Payment, RefundShare])[] {
@@ -177,16 +181,26 @@ function isWhole(it: Case, { part, currency }: Refund): boolean {
 }
 
 /**
+ * What lies in `refund_payable` of a payment and belongs to no other reimbursement: an earlier one that was displaced may end while another is
+ * open, and its own units are those that were sent back.
+ */
+function unclaimed(it: Case, refund: Refund, payment: Payment): bigint {
+  const others = it.refunds.filter((other) => other !== refund && other.isHeld && other.state !== 'failed');
+  const claimed = sum(others.map((other) => unitsOf(other.shares.get(payment.id))));
+  return atLeastZero(minus(payment.inRefund, claimed));
+}
+
+/**
  * Takes units of a reimbursement that did not arrive out of `refund_payable`. They go back to where they came from; of a payment whose loss
  * the merchant has paid meanwhile, to the merchant; and where the transaction was reimbursed already, to suspense.
  */
-function giveBack(it: Case, refund: Refund, unitsOf: (payment: Payment, share: RefundShare) => bigint): void {
+function giveBack(it: Case, refund: Refund, takenOf: (payment: Payment, share: RefundShare) => bigint): void {
   const isReimbursed = it.transaction.status === 'reimbursed';
   let merchants = 0n;
   let suspended = 0n;
   for (const [payment, share] of sharesIn(it, refund)) {
-    const units = unitsOf(payment, share);
-    const waiting = least(payment.inRefund, units);
+    const units = takenOf(payment, share);
+    const waiting = least(unclaimed(it, refund, payment), units);
     payment.inRefund = minus(payment.inRefund, waiting);
     payment.sentBack = minus(payment.sentBack, minus(units, waiting));
     if (!isBooked(payment)) {

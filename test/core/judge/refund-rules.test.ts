@@ -1,6 +1,7 @@
 // Reimbursements beside the rules that change a status: what went back, or is on its way back, is money for none of them. After each move the
 // payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
+import { payable, places } from '../../support/judged-refunds.ts';
 import { HOUR, judgedTransaction, W } from '../../support/judged-transaction.ts';
 
 describe('a late order of which a part went back', () => {
@@ -31,5 +32,44 @@ describe('a late order of which a part went back', () => {
     judged.pay({ amount: 20_000n });
     judged.mine(6);
     expect([judged.status, judged.available()]).toEqual(['succeeded', 50_000n]);
+  });
+});
+
+describe('an earlier reimbursement that is displaced for good', () => {
+  test('takes nothing out of one that is open: its units are those that were sent back', () => {
+    for (const end of ['finished', 'failed'] as const) {
+      const judged = judgedTransaction();
+      judged.pay({ amount: 150_000n });
+      judged.mine(6);
+      judged.openRefund('excess');
+      judged.commitRefund();
+      const first = judged.finishRefund();
+      judged.openRefund();
+      judged.commitRefund();
+      judged.displaceRefund(first);
+      expect([judged.status, ...places(judged)]).toEqual(['succeeded', 0n, 100_000n, 50_000n, 0n]);
+      expect(judged.payments.map(({ inRefund, sentBack }) => [inRefund, sentBack])).toEqual([[50_000n, 0n]]);
+      if (end === 'failed') judged.failRefund();
+      else judged.finishRefund();
+      const after = end === 'failed' ? ['succeeded', 50_000n, 100_000n, 0n, 0n] : ['reimbursed', 0n, 100_000n, 0n, 0n];
+      expect([judged.status, ...places(judged)]).toEqual(after);
+    }
+  });
+
+  test('and of which the payment is lost gives back what its own part had cost, and no more', () => {
+    const judged = judgedTransaction();
+    judged.pay({ amount: 150_000n });
+    judged.mine(6);
+    judged.openRefund('excess');
+    judged.commitRefund();
+    const first = judged.finishRefund();
+    judged.openRefund();
+    judged.commitRefund();
+    judged.reorg(6, 'dead');
+    expect([judged.status, judged.receivable(), payable(judged)]).toEqual(['review', 150_000n, 50_000n]);
+    judged.displaceRefund(first);
+    expect([judged.receivable(), payable(judged)]).toEqual([50_000n, 50_000n]);
+    judged.failRefund();
+    expect([judged.receivable(), payable(judged), judged.available()]).toEqual([0n, 0n, 0n]);
   });
 });
