@@ -12,6 +12,8 @@ const MOST_HEADER_BYTES = 16 * 1024;
 /** To one host; who calls bounds what is open in all. */
 const MOST_CONNECTIONS = 32;
 
+type Undici = typeof import('undici');
+
 class AddressNotAllowed extends Error {}
 
 /** @param policy what may be called; redirects are never followed, whatever it says */
@@ -33,11 +35,11 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };
-  let agent: Promise<Dispatcher> | null = null;
+  let loaded: Promise<{ readonly request: Undici['request']; readonly agent: Dispatcher }> | null = null;
   /** Loaded with the first call: most processes never make one. */
-  const opened = async (): Promise<Dispatcher> => {
-    const { Agent, buildConnector } = await import('undici');
-    return new Agent({
+  async function load() {
+    const { Agent, buildConnector, request } = await import('undici');
+    const agent = new Agent({
       // HTTP/1.1 only: its headers and body are what is bounded here
       allowH2: false,
       connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
@@ -50,14 +52,15 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-  };
+    return { request, agent };
+  }
 
   async function ask(url: URL, { method, headers, body, mostBytes }: OutboundRequest, signal: AbortSignal): Promise<Read> {
-    agent ??= opened();
-    const [{ request }, dispatcher] = [await import('undici'), await agent];
+    loaded ??= load();
+    const { request, agent } = await loaded;
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };
-    return read(await request(url, { dispatcher, signal, method, headers: whole, body: body ?? null }), mostBytes);
+    return read(await request(url, { dispatcher: agent, signal, method, headers: whole, body: body ?? null }), mostBytes);
   }
 
   async function call(asked: OutboundRequest): Promise<OutboundResult> {
@@ -66,16 +69,19 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const url = readUrl(policy, asked.url);
     if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
     const limit = new AbortController();
+    const giveUp = (): void => limit.abort(new GivenUp());
     const timer = setTimeout(() => limit.abort(new TimedOut(asked.withinMs)), asked.withinMs);
-    const signal = asked.signal === undefined ? limit.signal : AbortSignal.any([limit.signal, asked.signal]);
+    if (asked.signal?.aborted === true) giveUp();
+    asked.signal?.addEventListener('abort', giveUp, { once: true });
     try {
       // an abort does not end a look at a name, so it is not waited for
-      const answer = await Promise.race([ask(url, asked, signal), aborted(signal)]);
+      const answer = await Promise.race([ask(url, asked, limit.signal), aborted(limit.signal)]);
       return { kind: 'answered', ...answer, tookMs: tookMs() };
     } catch (error) {
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
       clearTimeout(timer);
+      asked.signal?.removeEventListener('abort', giveUp);
     }
   }
 
@@ -95,10 +101,11 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
         return error instanceof AddressNotAllowed ? 'a URL whose host is on the public internet' : null;
       }
     },
-    close: async () => (await agent)?.destroy(),
+    close: async () => (await loaded)?.agent.destroy(),
   };
 }
 
+class GivenUp extends Error {}
 class TimedOut extends Error {
   constructor(withinMs: number) {
     super(`no whole answer within ${withinMs / 1000} s`);
@@ -142,7 +149,7 @@ function failureOf(error: Cause): Failed {
   const cause = error.errors?.[0] ?? error;
   if (cause instanceof AddressNotAllowed) return { failure: 'address_not_allowed', reason: cause.message };
   if (cause instanceof TimedOut) return { failure: 'timed_out', reason: cause.message };
-  if (cause.name === 'AbortError') return { failure: 'timed_out', reason: 'given up' };
+  if (cause instanceof GivenUp || cause.name === 'AbortError') return { failure: 'timed_out', reason: 'given up' };
   if (cause.name === 'HTTPParserError') return { failure: 'malformed_answer', reason: cause.message };
   const code = cause.code ?? '';
   const known = FAILURES.find(([pattern]) => pattern.test(code));
