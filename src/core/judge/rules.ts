@@ -256,10 +256,10 @@ export const returnFromLoss: Rule = (it) => {
   return applyEvent(it, 'booked');
 };
 
-/** Rule 19: every credited payment is final, and the settlement time has passed since it succeeded. */
+/** Rule 19: every credited payment is final, no reimbursement is open, and the settlement time has passed since it succeeded. */
 export const settle: Rule = (it) => {
   const { transaction } = it;
-  if (transaction.status !== 'succeeded' || transaction.succeededAtMs === null) return false;
+  if (transaction.status !== 'succeeded' || transaction.succeededAtMs === null || it.refunds.length > 0) return false;
   if (ownTime(it) < transaction.succeededAtMs + it.settlementMs) return false;
   if (it.payments.some((payment) => payment.inAvailable > 0n && !isFinal(it, payment))) return false;
   return applyEvent(it, 'final');

@@ -2,7 +2,7 @@
 // payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
 import { payable, places } from '../../support/judged-refunds.ts';
-import { HOUR, judgedTransaction, W } from '../../support/judged-transaction.ts';
+import { DAY, HOUR, judgedTransaction, W } from '../../support/judged-transaction.ts';
 
 describe('a late order of which a part went back', () => {
   test('is accepted by policy only for what is still here (rule 11)', () => {
@@ -71,5 +71,39 @@ describe('an earlier reimbursement that is displaced for good', () => {
     expect([judged.receivable(), payable(judged)]).toEqual([50_000n, 50_000n]);
     judged.failRefund();
     expect([judged.receivable(), payable(judged), judged.available()]).toEqual([0n, 0n, 0n]);
+  });
+});
+
+describe('settled (rule 19)', () => {
+  const paid = (amount = 50_000n) => {
+    const judged = judgedTransaction({ currency: 'DOGE' });
+    judged.pay({ amount });
+    judged.mine(6);
+    return judged;
+  };
+  test('waits while a reimbursement is open, and comes when that has failed', () => {
+    const judged = paid();
+    judged.openRefund();
+    judged.wait(DAY + HOUR);
+    judged.mine(60);
+    expect([judged.status, judged.refundStates()]).toEqual(['succeeded', ['ready']]);
+    judged.commitRefund();
+    judged.failRefund();
+    expect(judged.status).toBe('settled');
+  });
+
+  test('waits for one of the excess too, and for the credited payments', () => {
+    const judged = paid(80_000n);
+    judged.mine(60);
+    judged.openRefund('excess');
+    judged.commitRefund();
+    judged.wait(DAY + HOUR);
+    judged.mine();
+    expect(judged.status).toBe('succeeded');
+    judged.reorg(20);
+    judged.finishRefund();
+    expect(judged.status).toBe('succeeded');
+    judged.mine(60);
+    expect(judged.status).toBe('settled');
   });
 });
