@@ -1478,9 +1478,9 @@ grant select on ledger.unrolled to bursar_app;
 
 grant delete, insert, select, update on public.account_xpubs to bursar_app;
 
-grant delete, insert, select, update on public.ach_entries to bursar_app;
+grant insert, select on public.ach_entries to bursar_app;
 
-grant delete, insert, select, update on public.ach_files to bursar_app;
+grant insert, select on public.ach_files to bursar_app;
 
 grant delete, insert, select, update on public.address_requests to bursar_app;
 

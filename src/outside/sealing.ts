@@ -18,8 +18,8 @@ export function createSealing(key: Uint8Array): Sealing {
     },
     open(sealed, about) {
       const bytes = Buffer.from(sealed);
-      // written before there was a key
-      if (!bytes.subarray(0, MARK.length).equals(MARK)) return bytes;
+      // whoever can write here without the key could have written it
+      if (!bytes.subarray(0, MARK.length).equals(MARK)) throw new Error(`${about} is not sealed, and there is a key`);
       const nonce = bytes.subarray(MARK.length, MARK.length + NONCE_BYTES);
       const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(about));
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { type BankFile, type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../src/core/ach/bank-port.ts';
 import { changeAddenda, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
 import { readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import { referencesIn } from '../../src/core/ach/own-file.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
@@ -84,6 +85,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     },
     names: async () => [...copies.keys()],
     read: async (name) => copies.get(name) ?? new Uint8Array(),
+    references: async (name) => referencesIn(copies.get(name) ?? new Uint8Array()),
     async keepReport(report) {
       kept.set(report.id, report);
     },

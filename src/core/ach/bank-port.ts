@@ -51,6 +51,8 @@ export type KeptFiles = {
   /** The names of all copies. */
   names(): Promise<readonly string[]>;
   read(name: string): Promise<Uint8Array>;
+  /** What names its payouts in a copy. */
+  references(name: string): Promise<readonly string[]>;
   /** Writes a report, as {@link KeptFiles.keep}; one of this id that is there stays. */
   keepReport(report: BankReport): Promise<void>;
   /** All reports, oldest first. */

@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto';
 import { type BankAccount, readBankAccount } from '../../core/ach/bank-account.ts';
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
 import { type AchOrigin, MOST_CENTS_TOGETHER, type NachaEntry, writeNachaFile } from '../../core/ach/nacha-file.ts';
+import { achReference } from '../../core/ach/own-file.ts';
 import { plus, sum } from '../../core/money.ts';
 import { achHandOverEntry } from '../../core/payouts/ach-postings.ts';
-import type { PayoutIntent } from '../../core/payouts/intent.ts';
 import { openText } from '../../core/sealed-text.ts';
-import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
+import { openBreakers } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
+import { readAchFacts } from '../../store/payouts/ach-facts.ts';
 import {
   insertAchFile,
   lockAchFiles,
@@ -20,26 +21,26 @@ import {
 import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { holdForOperator } from '../payouts/operator-holds.ts';
+import { type AchChecks, isIntended, stopByInv20, whyNotFiled } from './checks.ts';
 
 const MOST_ENTRIES = 1_000;
 const MODIFIERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
 const DESCRIPTION = 'PAYOUT';
-const REFERENCE_LENGTH = 15;
 
-export type MakingFile = {
-  readonly origin: AchOrigin;
+export type MakingFile = AchChecks & {
   /** Payouts that were requested until then. */
   readonly cutOffMs: number;
-  /** The files of which our folder has a copy. */
+  /** The names of the files of which our folder has a copy. */
   readonly kept: readonly string[];
-  /** Whether an API that is trusted has signed this. */
-  readonly isIntended: (intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean;
+  readonly onTrouble: (what: string) => void;
 };
 export type MadeFile = 'made' | 'nothing' | 'stopped' | 'too_many_files';
 
 /**
  * Puts payouts that wait into a file; from here on only what the bank says ends them. Nothing is made while our folder has a copy that this
- * database does not know; a payout that no API has signed stops payouts.
+ * database does not know. One that no trusted API has signed waits for the operator, alone; one whose hold is not there, or that a file has paid
+ * before, stops payouts.
  */
 export async function makeAchFile(ctx: Context, making: MakingFile): Promise<MadeFile> {
   return ctx.db.transaction(async (sql) => {
@@ -49,19 +50,22 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     // the next look writes it back
     if (making.kept.some((name) => !names.has(name))) return 'stopped';
     const stored = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
-    const { sealing } = ctx.ports;
-    const queued = stored.map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) }));
-    const foreign = queued.filter((payout) => !making.isIntended(intentOf(ctx, payout), payout.intentKey, payout.intent));
-    if (foreign.length > 0) {
-      await stop(
-        ctx,
-        sql,
-        foreign.map(({ id }) => `payout ${id} is not what an API that is trusted has signed`),
-      );
+    const facts = await readAchFacts(sql, { payoutIds: stored.map(({ id }) => id) });
+    const wrong = facts.map((payout) => whyNotFiled(making, payout)).filter((why) => why !== null);
+    if (wrong.length > 0) {
+      await stopByInv20(ctx, sql, wrong);
       return 'stopped';
     }
-    const payouts = asManyAsFit(queued);
-    if (payouts.length === 0) return 'nothing';
+    const foreign = new Set(facts.filter((payout) => !isIntended(ctx, making, payout)).map(({ id }) => id));
+    await holdForeign(ctx, sql, making, foreign);
+    const { sealing } = ctx.ports;
+    const payouts = asManyAsFit(
+      stored
+        .filter(({ id }) => !foreign.has(id))
+        .map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) })),
+    );
+    // what was held made room for others
+    if (payouts.length === 0) return foreign.size > 0 ? 'made' : 'nothing';
     const { date } = easternTime(ctx.ports.clock.now());
     const modifier = [...MODIFIERS].find((one) => !names.has(`${date}-${one}`));
     if (modifier === undefined) return 'too_many_files';
@@ -70,24 +74,13 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
   });
 }
 
-function stop(ctx: Context, sql: Sql, findings: readonly string[]): Promise<void> {
-  return tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings, atMs: ctx.ports.clock.now() });
-}
-
-function intentOf(ctx: Context, payout: QueuedAchPayout): PayoutIntent {
-  const { id, merchantId, amount, feeMax, destination, createdAtMs } = payout;
-  return {
-    network: ctx.network,
-    payoutId: id,
-    merchantId,
-    method: 'ach',
-    currency: 'USD',
-    amount,
-    feeMax,
-    destination,
-    createdAtMs,
-    reimburses: null,
-  };
+/** They are tried again by themselves, more and more rarely. */
+async function holdForeign(ctx: Context, sql: Sql, { onTrouble }: MakingFile, ids: ReadonlySet<string>): Promise<void> {
+  for (const payoutId of ids) {
+    const why = `payout ${payoutId} is not what an API that is trusted has signed (bursar keys trust-intent)`;
+    await holdForOperator(ctx, sql, { payoutId, why });
+    onTrouble(why);
+  }
 }
 
 /** The control record has twelve digits for all of them. */
@@ -155,7 +148,7 @@ function entryOf(payout: QueuedAchPayout, trace: string): NachaEntry {
     routing: account.routing,
     account: account.account,
     cents: payout.amount,
-    id: payout.id.slice(-REFERENCE_LENGTH),
+    id: achReference(payout.id),
     name: /[!-~]/.test(payout.businessName) ? payout.businessName : 'MERCHANT',
     trace,
   };

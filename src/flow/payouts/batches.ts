@@ -61,7 +61,7 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
     const ratePerKvb = boundedRate(currency, estimate);
     const choosing = { currency, outputs: await ownOutputs(ctx, sql, key), ratePerKvb, most };
     const tooLarge = needTooMany(choosing, all);
-    for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, currency, why: TOO_MANY_OUTPUTS });
+    for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, why: TOO_MANY_OUTPUTS });
     const told = tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) };
     const queued = all.filter((payout) => !tooLarge.includes(payout));
     if (queued.length === 0) return { outcome: 'nothing', ...told };

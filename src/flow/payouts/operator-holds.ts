@@ -1,13 +1,12 @@
 // Payouts that wait for an operator, such as one above the signer's limits. The reason is stored, the API shows `approval`, the merchant can
 // cancel; each is tried again by itself, more and more rarely.
-import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch } from '../../store/payouts/batches.ts';
 import { insertOperatorHold } from '../../store/payouts/operator-holds.ts';
-import { lockPayout, movePayout, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { lockPayout, movePayout, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
@@ -15,13 +14,18 @@ import type { Context } from '../context.ts';
 export async function holdForOperator(
   ctx: Context,
   sql: Sql,
-  of: { readonly payoutId: string; readonly currency: UtxoCode; readonly why: string },
+  of: { readonly payoutId: string; readonly why: string },
 ): Promise<void> {
   const payout = await lockPayout(sql, of.payoutId, { wait: true });
   if (payout === null || payout.step !== 'queued') return;
   const atMs = ctx.ports.clock.now();
   await movePayout(sql, payout, 'needs_operator', { heldReason: 'approval', atMs });
-  await insertOperatorHold(sql, { ...of, id: sortableId('batch_', atMs, ctx.ports.rng.bytes(10)), atMs });
+  await insertOperatorHold(sql, {
+    ...of,
+    currency: paidFrom(payout),
+    id: sortableId('batch_', atMs, ctx.ports.rng.bytes(10)),
+    atMs,
+  });
 }
 
 /**
@@ -36,7 +40,7 @@ export function giveUpUnsignedBatch(ctx: Context, batch: Batch, epoch: bigint, r
     const [first, ...others] = batch.payouts;
     const kind = refusal === null ? 'later' : refusalKind(refusal);
     if (kind === 'payout' && first !== undefined && others.length === 0)
-      await holdForOperator(ctx, sql, { payoutId: first.id, currency: batch.currency, why: refusal as string });
+      await holdForOperator(ctx, sql, { payoutId: first.id, why: refusal as string });
     if (kind === 'wrong') {
       const findings = [`the signer refuses ${batch.payouts.map(({ id }) => id).join(', ')}: ${refusal}`];
       await tripBreaker(sql, { name: 'payouts', by: ['signer'], findings, atMs: ctx.ports.clock.now() });

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BankReport, KeptFiles } from '../../core/ach/bank-port.ts';
+import { referencesIn } from '../../core/ach/own-file.ts';
 import type { Sealing } from '../../core/ports.ts';
 
 const ENDING = '.ach';
@@ -14,6 +15,8 @@ const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]\.ach$/;
 /** @param folder made when it is missing */
 export function keptFiles(folder: string, sealing: Sealing): KeptFiles {
   const read = async (name: string): Promise<Uint8Array> => sealing.open(await readFile(join(folder, name + ENDING)), name);
+  // a copy never changes
+  const references = new Map<string, readonly string[]>();
   return {
     async keep({ name, bytes }) {
       const path = join(folder, name + ENDING);
@@ -23,6 +26,11 @@ export function keptFiles(folder: string, sealing: Sealing): KeptFiles {
     },
     names: async () => (await namesIn(folder)).filter((name) => NAME.test(name)).map((name) => name.slice(0, -ENDING.length)),
     read,
+    async references(name) {
+      const found = references.get(name) ?? referencesIn(await read(name));
+      references.set(name, found);
+      return found;
+    },
     async keepReport(report) {
       await mkdir(join(folder, REPORTS), { recursive: true, mode: 0o700 });
       await writeOnce(join(folder, REPORTS, reportName(report)), sealing.seal(Buffer.from(JSON.stringify(report)), ABOUT_REPORT));

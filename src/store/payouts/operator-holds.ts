@@ -1,6 +1,6 @@
 // What stands against a payout until an operator does something: kept as a dead batch without inputs, to which the payout belongs while it waits.
 // When it is tried again the row goes.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** It is tried again after as long as it has waited, between these bounds. */
@@ -18,7 +18,7 @@ export async function insertOperatorHold(
   hold: {
     readonly id: string;
     readonly payoutId: string;
-    readonly currency: UtxoCode;
+    readonly currency: CurrencyCode;
     readonly why: string;
     readonly atMs: number;
   },

@@ -6,10 +6,11 @@ import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-
 import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
 import type { PayoutIntent } from '../../core/payouts/intent.ts';
+import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/checks.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
-import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
+import { openBreakers } from '../../store/ledger/breakers.ts';
 import {
   type AchFile,
   endAchLease,
@@ -69,12 +70,24 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<r
   return read.setAside;
 }
 
-async function makeFiles(ctx: Context, { files, origin, intents, onTrouble }: AchOptions, cutOffMs: number): Promise<void> {
-  const isIntended = await intents();
+async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): Promise<void> {
+  const { files, onTrouble } = options;
   for (let made = 'made'; made === 'made'; ) {
-    made = await makeAchFile(ctx, { origin, cutOffMs, kept: await files.names(), isIntended });
+    made = await makeAchFile(ctx, { ...(await checksOf(options)), cutOffMs, kept: await files.names(), onTrouble });
     if (made === 'too_many_files') onTrouble('payouts by ach wait for tomorrow: a day has 36 files');
   }
+}
+
+/** What each payout is compared with: read anew, for keys and copies may have been added. */
+async function checksOf({ origin, intents, files }: AchOptions): Promise<AchChecks> {
+  return { origin, isIntended: await intents(), keptFiles: await filesByReference(files) };
+}
+
+async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = new Map<string, string[]>();
+  for (const name of await files.names())
+    for (const reference of await files.references(name)) found.set(reference, [...(found.get(reference) ?? []), name]);
+  return found;
 }
 
 async function handOver(ctx: Context, options: AchOptions): Promise<void> {
@@ -97,6 +110,11 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
   try {
     // its worker died, or stopped for longer than a call may take: the bank may have it
     if (state === 'uploading' && (await moveAchFile(ctx.db, file, 'uploading', 'unknown'))) state = 'unknown';
+    // whatever is stored, the bank may have what our folder has a copy of
+    if (state === 'built' && (await options.files.names()).includes(file.name)) {
+      if (!(await moveAchFile(ctx.db, file, 'built', 'unknown'))) return null;
+      state = 'unknown';
+    }
     if (state === 'unknown') {
       const said = await options.bank.ask(file);
       if (said.state !== 'never') return settled(ctx, file, said);
@@ -104,6 +122,8 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
       state = 'built';
     }
     if (state !== 'built' || (await openBreakers(ctx.db)).length > 0) return null;
+    const against = await whyNotHandedOver(ctx, await checksOf(options), file);
+    if (against !== null) return against;
     if (!(await options.files.keep(file))) return stopOnOther(ctx, file);
     if (!(await moveAchFile(ctx.db, file, 'built', 'uploading'))) return null;
     return await settled(ctx, file, await options.bank.handOver(file));
@@ -143,6 +163,6 @@ async function askedAfterwards(ctx: Context, options: AchOptions, file: AchFile,
 
 async function stopOnOther(ctx: Context, { name }: AchFile): Promise<string> {
   const finding = `our folder has another bank file ${name}: the database is older than what was handed over`;
-  await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+  await stopByInv20(ctx, ctx.db, [finding]);
   return finding;
 }

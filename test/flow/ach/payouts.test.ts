@@ -5,7 +5,7 @@ import type { CurrencyCode } from '../../../src/core/currency.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
-import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
 import { fund, owe } from '../../support/funded.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
@@ -157,18 +157,32 @@ describe('what holds it back', () => {
     await green();
   });
 
-  test('a payout that no API has signed stops payouts', async () => {
-    const made = await request(await shopWith(BTC), '100');
-    await world.admin.query(`update payouts set destination = 'ach:021000021:666666' where id = $1`, [made.id]);
+  test('a payout that no trusted API has signed waits for the operator, alone, and is tried again by itself', async () => {
+    const [changed, foreign, good] = [
+      await request(await shopWith(BTC), '100'),
+      await request(await shopWith(BTC), '100'),
+      await request(await shopWith(BTC), '100'),
+    ];
+    const { intent_key: key } = await row(foreign.id);
+    await world.admin.query(`update payouts set destination = 'ach:021000021:666666' where id = $1`, [changed.id]);
+    await world.admin.query(`update payouts set intent_key = repeat('a', 64) where id = $1`, [foreign.id]);
     bank.cutOff();
     await bank.look();
-    expect(bank.executed).toEqual([]);
-    const { rows } = await world.admin.query('select findings from breakers where cleared_at is null');
-    expect(rows[0].findings).toEqual([expect.stringContaining(made.id)]);
-    await world.admin.query(`update payouts set destination = $2 where id = $1`, [made.id, ACCOUNT]);
-    await clearBreakers(ctx.db, 'test', world.now());
-    await bank.look();
+    for (const { id } of [changed, foreign])
+      expect(await row(id)).toMatchObject({ status: 'pending', step: 'held', held_reason: 'approval' });
+    expect(await row(good.id)).toMatchObject({ step: 'batched' });
     expect(bank.executed).toHaveLength(1);
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    expect(bank.troubles.join()).toContain(`payout ${foreign.id} is not what an API that is trusted has signed`);
+    await world.admin.query(`update payouts set destination = $2 where id = $1`, [changed.id, ACCOUNT]);
+    await world.admin.query(`update payouts set intent_key = $2 where id = $1`, [foreign.id, key]);
+    await world.wait(60_000);
+    await world.rate('100000.00');
+    await held();
+    bank.cutOff();
+    await bank.look();
+    for (const { id } of [changed, foreign]) expect(await row(id)).toMatchObject({ step: 'batched', batch_id: null });
+    await green();
   });
 });
 

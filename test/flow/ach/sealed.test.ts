@@ -124,4 +124,6 @@ test('what is sealed opens with its key and for what it belongs to only, and wha
   expect(() => openText(key(1), text, 'payout 2')).toThrow();
   expect(() => openText(key(1), `${text.slice(0, -8)}AAAAAAA=`, 'payout 1')).toThrow();
   expect(openText(key(1), ACCOUNT, 'payout 1')).toBe(ACCOUNT);
+  // a bank file or a report that anybody without the key has written
+  expect(() => key(1).open(Buffer.from('101 091000019'), '2026-06-01-A')).toThrow('2026-06-01-A is not sealed');
 });

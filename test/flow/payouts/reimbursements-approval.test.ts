@@ -108,7 +108,7 @@ test('one that the signer has refused waits too: no verdict about its transactio
   const { id } = await paid(6);
   await reimburse(id);
   const { id: payoutId } = await row(id);
-  await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId, currency: 'BTC', why: 'above the limit' }));
+  await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId, why: 'above the limit' }));
   expect(await row(id)).toMatchObject(waits);
   await service.admin.query('insert into due_marks (transaction_id) values ($1)', [id]);
   await service.mine(1);
