@@ -100,7 +100,7 @@ describe('settled (rule 19)', () => {
     judged.wait(DAY + HOUR);
     judged.mine();
     expect(judged.status).toBe('succeeded');
-    judged.reorg(20);
+    judged.reorg(67);
     judged.finishRefund();
     expect(judged.status).toBe('succeeded');
     judged.mine(60);
