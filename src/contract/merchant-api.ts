@@ -1,5 +1,6 @@
 // The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/merchant-handlers.ts), and
 // nothing about an endpoint is written anywhere else; payouts have a table of their own (payout-api.ts).
+import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';
 import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
 import * as field from './fields.ts';
@@ -78,7 +79,7 @@ export const MERCHANT_API = {
     keyKept: 'a day',
     fields: {
       amount: money.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
-      crypto_selected: money.payWith('Cryptocurrency code, any case; BTC-LN for Lightning.'),
+      crypto_selected: money.payWith(`Cryptocurrency code, any case; ${LIGHTNING.method} for Lightning.`),
       email: field.optional(field.email("The customer's e-mail for the receipt.")),
       label: field.optional(field.text('Reference of your own.', { max: 200, example: 'order-1042' })),
       expand,

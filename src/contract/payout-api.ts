@@ -1,6 +1,7 @@
 // The part of the merchant's API that pays out: rows of the table of endpoints.
+import { ACH_SOURCES } from '../core/currency.ts';
 import { PAYOUT_STATUSES } from '../core/payouts/payout-states.ts';
-import { PAYOUT_METHODS } from '../core/payouts/payout-units.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { type Endpoint, needs } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
@@ -16,14 +17,15 @@ export const PAYOUT_API = {
     path: '/request_payout',
     subject: 'payouts',
     summary: 'Request a payout',
-    about:
-      'By bitcoin the destination receives the amount; the network fee is held at its maximum on top of it and trued up. By ach the bank account receives the amount less 1 %, and the amount is paid from one balance at the median rate: `source_currency`, else USDT, then BTC, then the largest. lightning and usdt are not available in this version: well-formed requests are answered 503.',
+    about: `By bitcoin the destination receives the amount; the network fee is held at its maximum on top of it and trued up. By ach the bank account receives the amount less 1 %, and the amount is paid from one balance at the median rate: \`source_currency\`, else ${ACH_SOURCES.join(', then ')}, then the largest. lightning and usdt are not available in this version: well-formed requests are answered 503.`,
     access: needs('payouts'),
     limit: { perMinute: 20 },
     keyKept: 'for ever',
     fields: {
       method,
-      amount: payout.payoutAmount('In BTC for lightning and bitcoin, USD for ach, USDT for usdt; or `all`.'),
+      amount: payout.payoutAmount(
+        `In ${PAYOUT_METHODS.map((one) => `${PAYOUT_UNITS[one].code} for ${one}`).join(', ')}; or \`all\`.`,
+      ),
       destination: payout.destination('Wallet address, Lightning invoice or bank account.'),
       source_currency: field.optional(money.balanceCurrency('For ach: the balance it is paid from.')),
     },

@@ -45,7 +45,7 @@ export const readiness = shape.named(
     status: shape.constant('ready'),
     problems: shape.list(
       'What makes a currency with a node unavailable, or stops payouts; empty while all is well.',
-      shape.string('A sentence.', 'BTC: the node is syncing'),
+      shape.string('A sentence.', `${CURRENCY_CODES[0]}: the node is syncing`),
     ),
     currencies: shape.byName(CURRENCY_CODES, chain),
     rates: shape.object({

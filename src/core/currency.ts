@@ -36,6 +36,29 @@ export const WATCHED_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.fam
 /** What a customer can be asked to pay with, by `crypto_selected`'s main name. */
 export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIGHTNING.method];
 
+/** The currency that a method pays out in. */
+export type PayoutCurrency<Method extends string> = Extract<
+  (typeof ROWS)[number],
+  { readonly payouts: Readonly<Record<Method, unknown>> }
+>['code'];
+
+/** The currency that a method of payouts is in, with its minimum in minor units. */
+export function payoutCurrency<Method extends 'lightning' | 'bitcoin' | 'usdt'>(
+  method: Method,
+): { readonly code: PayoutCurrency<Method>; readonly decimals: number; readonly minimumMinor: bigint } {
+  for (const row of ROWS as readonly CurrencyRow[]) {
+    const found = row.payouts[method];
+    if (found !== undefined) return { code: row.code as PayoutCurrency<Method>, decimals: row.decimals, ...found };
+  }
+  throw new Error(`no currency is paid out by ${method}`);
+}
+
+/** The balances that an ach payout is paid from while it names none, in this order; then the others, the largest first. */
+export const ACH_SOURCES: readonly CurrencyCode[] = (ROWS as readonly CurrencyRow[])
+  .filter((row) => row.achOrder !== null)
+  .sort((one, other) => Number(one.achOrder) - Number(other.achOrder))
+  .map((row) => row.code);
+
 /** A currency of Bitcoin's family with its parameters; throws for any other currency. */
 export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameters } {
   const row = CURRENCIES[code];

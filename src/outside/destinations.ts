@@ -2,6 +2,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, hex } from '@scure/base';
 import { chainNetwork, type Network, type UtxoCode } from '../core/currency.ts';
+import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import type { Destinations } from '../core/payouts/payout-validation.ts';
 import { decodeAddress } from './utxo/address.ts';
 
@@ -15,7 +16,7 @@ export function createDestinations(network: Network): Destinations {
     problem(method, text) {
       if (method === 'usdt') return evmProblem(text);
       if (method === 'lightning') return lightningProblem(network, text);
-      return addressProblem('BTC', text);
+      return addressProblem(PAYOUT_UNITS.bitcoin.code, text);
     },
     addressProblem,
     outputScript(currency, address) {

@@ -13,10 +13,8 @@ export function canonicalVersions(network: Network): { public: number; private: 
 /** The account at m/purpose'/coin'/0' of the test mnemonic. */
 export function account(currency: UtxoCode, network: Network = 'mainnet'): HDKey {
   const { purpose, slip44 } = utxoRow(currency).utxo;
-  const currencyType = network === 'mainnet' ? slip44 : 1;
-  return HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions(network)).derive(
-    `m/${purpose}'/${currencyType}'/0'`,
-  );
+  const coinType = network === 'mainnet' ? slip44 : 1;
+  return HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions(network)).derive(`m/${purpose}'/${coinType}'/0'`);
 }
 
 /** First receiving addresses of that mnemonic: BIP84's own for BTC, the others as wallets (Ian Coleman's page) show them. */

@@ -50,23 +50,20 @@ describe('tokens (BCH)', () => {
       { tokens: 0n, nft: true },
     ],
     ['both', { amount: 253n, nft: { capability: 'mutable', commitment: Uint8Array.of(1) } }, { tokens: 253n, nft: true }],
-  ] as const)(
-    '%s: an output with a token is told apart and is no payment, nor are the currencies under it',
-    (_, token, expected) => {
-      const one = withToken(prefix(token as Omit<Token, 'category'>));
-      const facts = readTransactionBytes(one.bytes, one.txid, features('BCH'), watch);
-      expect(facts?.outputs).toEqual([{ vout: 1, script: ours.toString('hex'), amountMinor: 2000n }]);
-      expect(facts?.tokenOutputs).toEqual([
-        {
-          vout: 0,
-          script: ours.toString('hex'),
-          amountMinor: 1000n,
-          category: expect.stringMatching(/^[0-9a-f]{64}$/),
-          ...expected,
-        },
-      ]);
-    },
-  );
+  ] as const)('%s: an output with a token is told apart and is no payment, nor is the amount under it', (_, token, expected) => {
+    const one = withToken(prefix(token as Omit<Token, 'category'>));
+    const facts = readTransactionBytes(one.bytes, one.txid, features('BCH'), watch);
+    expect(facts?.outputs).toEqual([{ vout: 1, script: ours.toString('hex'), amountMinor: 2000n }]);
+    expect(facts?.tokenOutputs).toEqual([
+      {
+        vout: 0,
+        script: ours.toString('hex'),
+        amountMinor: 1000n,
+        category: expect.stringMatching(/^[0-9a-f]{64}$/),
+        ...expected,
+      },
+    ]);
+  });
 
   test('the category is given in the order in which it is displayed', () => {
     const one = withToken(Buffer.concat([Buffer.from([0xef]), category, Buffer.from([0x10, 1])]));

@@ -140,7 +140,7 @@ describe('mine, reorg, double_spend', () => {
     expect((await ask('evict', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);
     await expect(seen('btc', txid)).rejects.toThrow('No such mempool');
     expect(await refused('evict', { transaction_id: 'txn_btc_22' })).toEqual([409, 'not_possible', undefined]);
-    // the currencies that it spends wait for it
+    // the outputs that it spends wait for it
     const { txid: next } = await ask('pay', { transaction_id: 'txn_btc_23' });
     await ask('mine', { currency: 'BTC', blocks: 1 });
     expect((await ask('return', { transaction_id: 'txn_btc_22' })).txids).toEqual([txid, other]);

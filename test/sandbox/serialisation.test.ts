@@ -68,7 +68,7 @@ describe.each([...DIALECTS.values()])('$code', (dialect) => {
     expect(secp256k1.verify(der.subarray(0, -1), digest, key, { prehash: false, format: 'der' })).toBe(true);
   });
 
-  it.runIf(!dialect.segwit)('signs the faucet outputs as the output asks, by the rules of another library', () => {
+  it.runIf(!dialect.segwit)('signs the faucet outputs as the currency asks, by the rules of another library', () => {
     const [input] = paid.inputs;
     const source = node.state.alive.get(input?.txid as string)?.transaction.outputs[input?.vout as number];
     if (input === undefined || source === undefined) throw new Error('a payment without a source');

@@ -54,7 +54,7 @@ export async function bookedTooEarly(checks: Checked): Promise<void> {
   const { rows } = await service.db.query<Line>({ text: `${LINES} where e.id > $1 order by e.id`, values: [checks.lastEntry] });
   const entries = Map.groupBy(rows, (line) => line.id);
   const creditOf = (lines: readonly Line[]): bigint => -of(lines, 'available', 'receivable', 'income');
-  // rule 5 books all currencies that have the R of the price together: what of them is above it goes to suspense then
+  // rule 5 books all payments that have the R of the price together: what of them is above it goes to suspense then
   const byRule5 = new Set(
     [...entries.values()].flatMap((lines) => (lines[0]?.kind === 'deposit' && creditOf(lines) > 0n ? [lines[0].of] : [])),
   );
@@ -175,7 +175,7 @@ function wrongReceived(model: Model, purchase: Purchase, life: Life): string[] {
   return found;
 }
 
-/** Σ of the service's currencies is Σ of what lies on the chain, this round's and that of the rounds before. */
+/** Σ of what the service holds is Σ of what lies on the chain, this round's and that of the rounds before. */
 async function wrongTotals({ service, model }: Checked): Promise<string[]> {
   const { rows } = await service.db.query<{ currency: Code; amount: string }>({
     text: `select currency, amount from ledger.account_balance where kind = 'asset_chain'`,

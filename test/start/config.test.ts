@@ -176,7 +176,7 @@ test('dollars become cents, and an empty variable counts as not set', () => {
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '', PORT: '' }).port).toBe(8080);
 });
 
-test('limits of the signer are read in whole currencies, and anything else is refused', () => {
+test('limits of the signer are read in whole units, and anything else is refused', () => {
   const limits = (BURSAR_SIGNER_LIMITS: string) => readConfig({ BURSAR_SIGNER_LIMITS }).signerLimits;
   expect(limits('BTC:payout=1,hour=5.5,day=20; doge : day=100000')).toEqual({
     BTC: { payout: 100_000_000n, hour: 550_000_000n, day: 2_000_000_000n },
@@ -195,7 +195,7 @@ test('limits of the signer are read in whole currencies, and anything else is re
     'BTC:day=1:hour=2',
   ]) {
     expect(problems({ BURSAR_SIGNER_LIMITS: wrong })).toEqual([
-      expect.stringMatching(/^BURSAR_SIGNER_LIMITS: .* accepted is limits such as BTC:payout=1,hour=5,day=20 in currencies/),
+      expect.stringMatching(/^BURSAR_SIGNER_LIMITS: .* accepted is limits such as BTC:payout=1,hour=5,day=20 in whole units/),
     ]);
   }
 });

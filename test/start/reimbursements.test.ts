@@ -9,7 +9,7 @@ const TIMEOUT = 240_000;
 type Json = Record<string, unknown>;
 type Refund = { status: string; amount: string; fee: string; txid: string | null; destination: string };
 
-/** The depth that is final, and how its currencies come to wait for a decision. */
+/** The depth that is final, and how its payments come to wait for a decision. */
 const CURRENCIES = [
   { code: 'BTC', final: 6, from: 'succeeded' },
   { code: 'LTC', final: 12, from: 'declined' },

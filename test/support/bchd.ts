@@ -137,7 +137,7 @@ function minedBlock(
   }
 }
 
-/** A payment of unspent of the node's key to output scripts, what is left to the key again. */
+/** A payment of unspent outputs of the node's key to output scripts, what is left to the key again. */
 export function payFrom(
   { key }: Bchd,
   output: UnspentOutput,

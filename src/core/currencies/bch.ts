@@ -13,6 +13,8 @@ export const BCH = {
   aliases: [],
   requiredDepths: depths(1, 3, 6, 10, 10),
   rateSymbols: { kraken: ['BCHUSD', 'BCHUSD'], coinbase: 'BCH-USD', bitstamp: 'bchusd', bitfinex: 'tBCHN:USD' },
+  payouts: {},
+  achOrder: null,
   utxo: {
     purpose: 44,
     slip44: 145,

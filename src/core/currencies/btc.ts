@@ -13,6 +13,8 @@ export const BTC = {
   aliases: [],
   requiredDepths: depths(1, 2, 3, 6, 6),
   rateSymbols: { kraken: ['XBTUSD', 'XXBTZUSD'], coinbase: 'BTC-USD', bitstamp: 'btcusd', bitfinex: 'tBTCUSD' },
+  payouts: { lightning: { minimumMinor: 1n }, bitcoin: { minimumMinor: 100_000n } },
+  achOrder: 2,
   utxo: {
     purpose: 84,
     slip44: 0,

@@ -47,6 +47,10 @@ export type CurrencyDefinition = {
     readonly bitstamp: string | null;
     readonly bitfinex: string;
   };
+  /** The methods that pay out in it, and their minimums in minor units (behaviour §5). */
+  readonly payouts: Readonly<Partial<Record<'lightning' | 'bitcoin' | 'usdt', { readonly minimumMinor: bigint }>>>;
+  /** Its place among the balances that an ach payout is paid from while it names none; null: after those with a place. */
+  readonly achOrder: number | null;
   readonly utxo: UtxoParameters | null;
 };
 

@@ -19,6 +19,8 @@ export const DASH = {
     final: { depth: 12, lock: 'chainlock' },
   },
   rateSymbols: { kraken: ['DASHUSD', 'DASHUSD'], coinbase: 'DASH-USD', bitstamp: null, bitfinex: 'tDSHUSD' },
+  payouts: {},
+  achOrder: null,
   utxo: {
     purpose: 44,
     slip44: 5,

@@ -13,6 +13,8 @@ export const DOGE = {
   aliases: [],
   requiredDepths: depths(6, 10, 20, 60, 60),
   rateSymbols: { kraken: ['XDGUSD', 'XDGUSD'], coinbase: 'DOGE-USD', bitstamp: 'dogeusd', bitfinex: 'tDOGE:USD' },
+  payouts: {},
+  achOrder: null,
   utxo: {
     purpose: 44,
     slip44: 3,

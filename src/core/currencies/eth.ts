@@ -12,5 +12,7 @@ export const ETH = {
   aliases: [],
   requiredDepths: depths(6, 12, 32, 64, 64),
   rateSymbols: { kraken: ['ETHUSD', 'XETHZUSD'], coinbase: 'ETH-USD', bitstamp: 'ethusd', bitfinex: 'tETHUSD' },
+  payouts: {},
+  achOrder: null,
   utxo: null,
 } as const satisfies CurrencyDefinition;

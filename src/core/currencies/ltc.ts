@@ -13,6 +13,8 @@ export const LTC = {
   aliases: [],
   requiredDepths: depths(2, 3, 6, 12, 12),
   rateSymbols: { kraken: ['LTCUSD', 'XLTCZUSD'], coinbase: 'LTC-USD', bitstamp: 'ltcusd', bitfinex: 'tLTCUSD' },
+  payouts: {},
+  achOrder: null,
   utxo: {
     purpose: 84,
     slip44: 2,

@@ -12,5 +12,7 @@ export const USDT = {
   aliases: ['USDT-ERC20'],
   requiredDepths: depths(6, 12, 32, 64, 64),
   rateSymbols: { kraken: ['USDTUSD', 'USDTZUSD'], coinbase: 'USDT-USD', bitstamp: 'usdtusd', bitfinex: 'tUSTUSD' },
+  payouts: { usdt: { minimumMinor: 50_000_000n } },
+  achOrder: 1,
   utxo: null,
 } as const satisfies CurrencyDefinition;

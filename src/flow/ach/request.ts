@@ -1,11 +1,11 @@
 // A payout to a bank account: which balance pays it, at which rate, and its hold. One database transaction, in which nothing outside is called.
 import { MOST_CENTS_EACH } from '../../core/ach/nacha-file.ts';
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { ACH_SOURCES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { formatMinor, greatest, minus } from '../../core/money.ts';
 import { achFee, achHoldEntry } from '../../core/payouts/ach-postings.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
-import { ACH_SOURCES, PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { cryptoForUsdExactUp, type Rate, usdForCryptoDown } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';

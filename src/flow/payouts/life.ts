@@ -170,7 +170,7 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
   if (amount >= MINIMUM) return amount;
   throw new Refusal('payout_below_minimum', {
     param: 'amount',
-    message: `What is available, less the highest network fee of ${formatMinor(feeMax, DECIMALS)} BTC, is below the minimum of ${MINIMUM_TEXT} BTC.`,
+    message: `What is available, less the highest network fee of ${formatMinor(feeMax, DECIMALS)} ${CURRENCY}, is below the minimum of ${MINIMUM_TEXT} ${CURRENCY}.`,
   });
 }
 
@@ -181,10 +181,10 @@ function highestFee(rate: bigint | null): bigint {
 
 function notCovered(available: bigint, feeMax: bigint): Refusal {
   const most = minus(available, feeMax);
-  const covered = most >= MINIMUM ? `; at most ${formatMinor(most, DECIMALS)} BTC can be paid out` : '';
+  const covered = most >= MINIMUM ? `; at most ${formatMinor(most, DECIMALS)} ${CURRENCY} can be paid out` : '';
   return new Refusal('insufficient_balance', {
     param: 'amount',
-    message: `The available balance must cover the amount and a network fee of up to ${formatMinor(feeMax, DECIMALS)} BTC${covered}.`,
+    message: `The available balance must cover the amount and a network fee of up to ${formatMinor(feeMax, DECIMALS)} ${CURRENCY}${covered}.`,
   });
 }
 

@@ -1,6 +1,8 @@
 // `bursar demo`: the life of one payment, over the public API and the sandbox's controls only, as a merchant's program would see it.
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { CURRENCY_CODES } from '../../core/currency.ts';
 import { readConfig } from '../config/config.ts';
 import { DEMO_PASSWORD } from '../config/table.ts';
 import { liveGroup } from '../process/group-file.ts';
@@ -39,7 +41,7 @@ export function addDemoCommand(bursar: Command): void {
     .option('--username <name>', 'a user with the scopes read and payments', 'demo')
     .option('--password <text>', `default: BURSAR_DEMO_PASSWORD, else ${DEMO_PASSWORD}`)
     .option('--amount <usd>', 'amount in USD', '25.00')
-    .option('--crypto <code>', 'what to pay with', 'BTC')
+    .option('--crypto <code>', 'what to pay with', CURRENCY_CODES[0])
     .action(demo);
 }
 

@@ -126,10 +126,13 @@ function isHttp(address: string): boolean {
 /** Prices in USD by currency. */
 export type FixedRates = Readonly<Partial<Record<CurrencyCode, Rate>>>;
 
-/** `BTC=65000.00, USDT=1` */
+/** How prices are written. */
+export const FIXED_RATES_EXAMPLE = `${CURRENCY_CODES[0]}=65000.00,${CURRENCY_CODES.at(-1)}=1.00`;
+
+/** Prices as in {@link FIXED_RATES_EXAMPLE}. */
 export const fixedRates: Reader<FixedRates> = (value) => {
   const accepted = new Error(
-    `a list such as BTC=65000.00,USDT=1.00: each of ${CURRENCY_CODES.join(', ')} at most once, a price above zero with at most 8 decimals`,
+    `a list such as ${FIXED_RATES_EXAMPLE}: each of ${CURRENCY_CODES.join(', ')} at most once, a price above zero with at most 8 decimals`,
   );
   const prices: [CurrencyCode, Rate][] = value.split(',').map((part) => {
     const [name = '', price = '', ...rest] = part.split('=').map((one) => one.trim());
@@ -145,7 +148,7 @@ export const fixedRates: Reader<FixedRates> = (value) => {
 /** `BTC:payout=1,hour=5,day=20;LTC:day=100`, in whole units of the currency; the result is in minor units. */
 export const signerLimits: Reader<SignerLimits> = (value) => {
   const accepted = new Error(
-    `limits such as BTC:payout=1,hour=5,day=20 in whole units of the currency, separated by semicolons: each of ${WATCHED_CODES.join(', ')} at most once, with payout, hour or day`,
+    `limits such as ${CURRENCY_CODES[0]}:payout=1,hour=5,day=20 in whole units of the currency, separated by semicolons: each of ${WATCHED_CODES.join(', ')} at most once, with payout, hour or day`,
   );
   const limits: [UtxoCode, Limit][] = value.split(';').map((part) => {
     const [name = '', list = '', ...rest] = part.trim().split(':');

@@ -6,6 +6,7 @@ import {
   decimal,
   dollars,
   evmAddress,
+  FIXED_RATES_EXAMPLE,
   fixedRates,
   hexKey,
   host,
@@ -136,7 +137,7 @@ export const VARIABLES = {
   signerLimits: optional(
     'BURSAR_SIGNER_LIMITS',
     signerLimits,
-    'the most that the signer lets leave in one payout, an hour and a day, network fees included: BTC:payout=1,hour=5,day=20;LTC:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited',
+    `the most that the signer lets leave in one payout, an hour and a day, network fees included: ${WATCHED_CODES[0]}:payout=1,hour=5,day=20;${WATCHED_CODES[1]}:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited`,
   ),
 
   ...inSection('The network and its nodes'),
@@ -173,7 +174,7 @@ export const VARIABLES = {
   fixedRates: optional(
     'BURSAR_FIXED_RATES',
     fixedRates,
-    'prices in USD to use where no exchange can be asked: BTC=65000.00,USDT=1.00; regtest and testnet only',
+    `prices in USD to use where no exchange can be asked: ${FIXED_RATES_EXAMPLE}; regtest and testnet only`,
   ),
 
   ...inSection('The bank'),
