@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from './support/core-daemon.ts';
 import { dataFolderFor, type Service, startService } from './support/service.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -23,10 +24,12 @@ describe('README', { timeout: TIMEOUT }, () => {
   const { folder, remove } = dataFolderFor();
   let service: Service;
   let base = '';
+  let receiverPort = 0;
 
   beforeAll(async () => {
     service = startService({ dataFolder: folder });
     base = await service.ready;
+    receiverPort = await freePort();
   }, TIMEOUT);
   afterAll(async () => {
     await service.stop();
@@ -34,7 +37,7 @@ describe('README', { timeout: TIMEOUT }, () => {
   }, TIMEOUT);
 
   function run(command: string): Promise<Ran> {
-    const here = command.replaceAll('http://127.0.0.1:8080', base);
+    const here = command.replaceAll('http://127.0.0.1:8080', base).replaceAll('3000', String(receiverPort));
     const env = { ...process.env, BURSAR_DATA_DIR: folder, PORT: new URL(base).port, npm_config_loglevel: 'error' };
     return new Promise((resolveRun) => {
       execFile('sh', ['-c', here], { cwd: ROOT, env, timeout: TIMEOUT }, (error, out) => {
@@ -66,6 +69,7 @@ describe('README', { timeout: TIMEOUT }, () => {
       transaction_id: expect.stringMatching(/^txn_/),
       usd_amount: '25.00',
     });
+    expect(of('--silent bursar -- demo')).toMatch(/^transaction\.succeeded txn_\w+ is succeeded$/m);
     // paid, and seen while it waited
     expect(JSON.parse(of('/check_transaction')).status).toMatch(/^(pending|confirmed|succeeded)$/);
   });

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the libraries with which merchants verify webhooks, Standard Webhooks' own for Python (PyPI) and Go (its module), pinned by the
 # files beside this script, and prints the folder with the programs over them: check-python and check-go read {"secret", "headers", "body"}
-# from standard input and exit with 0 when they accept it. The one for Node is a package of this repository.
+# from standard input and exit with 0 when they accept it; receiver-go is docs/receivers/receiver.go. The one for Node is a package of this
+# repository.
 # Needs Python 3 with venv (Debian: python3-venv, installed here when this is root), a Go compiler (go.sh finds or fetches one), flock. Safe
 # to run again, and side by side.
 #
@@ -16,7 +17,8 @@ pinned=$here/webhook-libraries
 mkdir -p "${BURSAR_PEERS_CACHE:-$HOME/.cache/bursar-peers}/webhook-libraries"
 folder=$(cd "${BURSAR_PEERS_CACHE:-$HOME/.cache/bursar-peers}/webhook-libraries" && pwd)
 # one folder for each state of the lists: a virtual environment cannot be moved, so it is made where it stays
-home=$folder/$(cat "$pinned"/* | sha256sum | cut -c 1-12)
+receiver=$here/../../docs/receivers/receiver.go
+home=$folder/$(cat "$pinned"/* "$receiver" | sha256sum | cut -c 1-12)
 
 # the mark is written last: an installation that was broken off has none
 works() { [ -e "$home/installed" ]; }
@@ -42,7 +44,8 @@ echo "webhook-libraries: installing (some seconds the first time)" >&2
 {
   python3 -m venv "$home/venv" &&
     "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$pinned/requirements.txt" &&
-    (cd "$home/go" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off "$go" build -buildvcs=false -trimpath -o "$home/check-go" .)
+    (cd "$home/go" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off "$go" build -buildvcs=false -trimpath -o "$home/check-go" .) &&
+    (cd "$here/../../docs/receivers" && CGO_ENABLED=0 GOWORK=off GO111MODULE=off "$go" build -buildvcs=false -trimpath -o "$home/receiver-go" receiver.go)
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; rm -rf "$home"; exit 1; }
 printf '#!/bin/sh\nexec "%s/venv/bin/python" "%s/check.py"\n' "$home" "$home" >"$home/check-python"
 chmod 755 "$home/check-python"

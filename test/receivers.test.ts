@@ -1,0 +1,63 @@
+// The receivers of docs/receivers, each run in its language: they take what is signed, refuse what is not, and apply an event once, whatever
+// the order.
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { createOutbound } from '../src/outside/outbound/outbound.ts';
+import { ANYWHERE } from '../src/outside/outbound/policy.ts';
+import { createWebhookSender } from '../src/outside/webhooks/webhook-sender.ts';
+import { freePort } from './support/core-daemon.ts';
+import { documentTool } from './support/document-tools.ts';
+import { eventually } from './support/service.ts';
+
+const FOLDER = join(import.meta.dirname, '../docs/receivers');
+const outbound = createOutbound(ANYWHERE);
+const send = createWebhookSender(outbound);
+const closing: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const close of closing) close();
+  await outbound.close();
+});
+
+const has = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+const libraries = await documentTool('webhook-libraries');
+const secretOf = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
+describe.each([
+  ['Node', () => [process.execPath, join(FOLDER, 'receiver.mjs')] as const, true],
+  ['Python', () => ['python3', join(FOLDER, 'receiver.py')] as const, has('python3')],
+  ['Go', () => [join(libraries.path ?? '', 'receiver-go')] as const, libraries.path !== null],
+])('the receiver in %s', (_language, command, isThere) => {
+  test.skipIf(!isThere)('applies what is genuine and new, and nothing else', { timeout: 60_000 }, async () => {
+    const [secret, port, [program, ...args]] = [secretOf(), await freePort(), command()];
+    const child = spawn(program, [...args, String(port), secret], { stdio: ['ignore', 'pipe', 'inherit'] });
+    closing.push(() => child.kill('SIGKILL'));
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
+    const event = (sequence: number, status: string) =>
+      JSON.stringify({
+        id: 'evt_t',
+        type: `transaction.${status}`,
+        sequence,
+        data: { object: { transaction_id: 'txn_1', status } },
+      });
+    const deliver = async (body: string, more: { secrets?: string[]; atMs?: number } = {}) => {
+      const request = { url: `http://127.0.0.1:${port}/`, id: 'evt_t', atMs: Date.now(), body, secrets: [secret], ...more };
+      const result = await send({ ...request, signal: new AbortController().signal });
+      return result.kind === 'answered' ? result.status : null;
+    };
+    await eventually('it answers', async () => (await deliver(event(2, 'pending'))) === 204, 30_000);
+    const all: [number, Promise<number | null>][] = [
+      [400, deliver(event(9, 'settled'), { secrets: [secretOf()] })],
+      [400, deliver(event(9, 'settled'), { atMs: Date.now() - 600_000 })],
+      // during a rotation two sign
+      [204, deliver(event(4, 'succeeded'), { secrets: [secretOf(), secret] })],
+    ];
+    for (const [status, answer] of all) expect(await answer).toBe(status);
+    for (const late of [event(3, 'confirmed'), event(4, 'succeeded')]) expect(await deliver(late)).toBe(204);
+    const wanted = 'transaction.pending txn_1 is pending\ntransaction.succeeded txn_1 is succeeded\n';
+    await eventually('it has printed both', () => printed.length >= wanted.length);
+    expect(printed).toBe(wanted);
+  });
+});
