@@ -139,3 +139,10 @@ export function bankOutflowEntry(file: string, cents: bigint): Entry {
     parts: [],
   };
 }
+
+/** The bank has refused that file after all: nothing of it has left. */
+export function bankOutflowUndoneEntry(file: string, cents: bigint): Entry {
+  const { key, kind, postings, parts } = bankOutflowEntry(file, cents);
+  const back = postings.map(({ account, amount }) => ({ account, amount: negated(amount) }));
+  return { key: `${key}:refused`, kind, postings: back, parts };
+}

@@ -3,11 +3,18 @@
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { plus } from '../../core/money.ts';
-import { achCompleteEntry, achRefusedEntries, achReturnEntry } from '../../core/payouts/ach-postings.ts';
+import { achCompleteEntry, achRefusedEntries, achReturnEntry, bankOutflowUndoneEntry } from '../../core/payouts/ach-postings.ts';
 import { cryptoForUsdDown } from '../../core/rate.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { achPayoutIds, readAchEntries, readAchEntry, setAchNotice, setAchReturned } from '../../store/payouts/ach-entries.ts';
+import {
+  achPayoutIds,
+  readAchEntries,
+  readAchEntry,
+  readAchLost,
+  setAchNotice,
+  setAchReturned,
+} from '../../store/payouts/ach-entries.ts';
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
@@ -67,6 +74,8 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
       const error = `the bank refused the file: ${reason}`;
       await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
     }
+    const lost = await readAchLost(sql, name);
+    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowUndoneEntry(name, lost), transactionId: null, atMs }]);
     await endAchFile(sql, name, 'refused');
     await wakeHeldJob(sql);
     return state;

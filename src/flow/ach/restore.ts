@@ -11,32 +11,44 @@ import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { payoutsByReference } from '../../store/payouts/ach-entries.ts';
+import { payoutsByReference, readAchEntries, setAchLost } from '../../store/payouts/ach-entries.ts';
 import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces, readAchHashes } from '../../store/payouts/ach-files.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { holdUnknown } from '../payouts/unknown-movements.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';
 
+/**
+ * Writes a file back with the entries of all payouts that are known and wait. What it pays besides is an open movement until an operator has
+ * booked it. Where nothing can be written, its payouts wait for an operator; in every case its trace numbers are not used again.
+ */
 export function restoreAchFile(ctx: Context, { name, bytes }: Omit<BankFile, 'sha256'>): Promise<RestoredFile> {
   return ctx.db.transaction(async (sql) => {
     await lockAchFiles(sql);
     if (await isKnown(sql, name, bytes)) return 'known';
+    const atMs = ctx.ports.clock.now();
     const entries = entriesOf(bytes);
     const found = entries === null ? null : await match(ctx, sql, entries);
     const isTaken = (await lockAchFile(sql, name)) !== null;
-    if (entries === null || found === null || isTaken || found.size < entries.length) {
-      const atMs = ctx.ports.clock.now();
-      const finding = `bank file ${name} pays what this database does not know: ask the bank`;
-      await recordMovements(sql, [{ currency: 'USD', txid: name, blockHash: null, finding }], atMs);
-      await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs });
-      return 'contradicts';
+    if (entries !== null && found !== null) {
+      await raiseTracesAbove(sql, entries);
+      if (isTaken)
+        await holdUnknown(
+          sql,
+          [...found.values()].map(({ id }) => id),
+          atMs,
+        );
+      else await write(ctx, sql, { name, bytes, entries, found });
+      if (!isTaken && found.size === entries.length) return 'restored';
     }
-    await write(ctx, sql, { name, bytes, entries, found });
-    return 'restored';
+    const finding = `bank file ${name} pays what this database does not know: ask the bank, and book it (bursar payout recover)`;
+    await recordMovements(sql, [{ currency: 'USD', txid: name, blockHash: null, finding }], atMs);
+    await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs });
+    return 'contradicts';
   });
 }
 
@@ -55,24 +67,34 @@ export function recoverAchFile(
   return ctx.db.transaction(async (sql) => {
     const refused = (what: string) => new Refusal('not_resolvable', { message: `Bank file ${name} ${what}.` });
     await lockAchFiles(sql);
-    if ((await lockAchFile(sql, name)) !== null)
-      throw refused('has the name of another file here: only the bank can say what it paid');
+    const state = await lockAchFile(sql, name);
+    const isHere = await isKnown(sql, name, bytes);
+    if (state !== null && !isHere) throw refused('has the name of another file here: only the bank can say what it paid');
     const entries = entriesOf(bytes);
     if (entries === null) throw refused('cannot be read');
-    const found = await match(ctx, sql, entries);
-    const lost = sum(entries.filter(({ trace }) => !found.has(trace)).map(({ cents }) => cents));
-    if (lost > 0n && !acceptsLoss)
+    if (!isHere) await write(ctx, sql, { name, bytes, entries, found: await match(ctx, sql, entries) });
+    const known = await readAchEntries(sql, name);
+    const traces = new Set(known.map(({ trace }) => trace));
+    const lost = sum(entries.filter(({ trace }) => !traces.has(trace)).map(({ cents }) => cents));
+    if (lost > 0n && state !== 'refused' && !acceptsLoss)
       throw refused(
         `pays ${formatAmount(lost, 'USD')} USD to nobody that this database knows (--accept-loss books that as lost)`,
       );
     const atMs = ctx.ports.clock.now();
-    await write(ctx, sql, { name, bytes, entries, found });
-    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowEntry(name, lost), transactionId: null, atMs }]);
-    const text = `booked: ${found.size} payouts, ${formatAmount(lost, 'USD')} USD lost`;
+    // of a refused file nothing has left
+    const booked = state === 'refused' ? 0n : lost;
+    await setAchLost(sql, name, lost);
+    if (booked > 0n) await postEntries(sql, [{ entry: bankOutflowEntry(name, booked), transactionId: null, atMs }]);
+    const text = `booked: ${known.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
     if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
-    return { payoutIds: [...found.values()].map(({ id }) => id), lost };
+    return { payoutIds: known.map(({ payoutId }) => payoutId), lost: booked };
   });
+}
+
+async function raiseTracesAbove(sql: Sql, entries: ReadFile['entries']): Promise<void> {
+  const used = entries.map(({ trace }) => Number(trace.slice(-7)));
+  if (used.length > 0) await raiseTraces(sql, Math.max(...used));
 }
 
 function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
@@ -121,7 +143,6 @@ async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Wr
     bytes: ctx.ports.sealing.seal(bytes, name),
     sha256: createHash('sha256').update(bytes).digest(),
     credits: sum(entries.map(({ cents }) => cents)),
-    lost: sum(entries.filter(({ trace }) => !found.has(trace)).map(({ cents }) => cents)),
     state: 'unknown',
     settlesOn,
     returnsEndMs: returnsEndMs(settlesOn),
@@ -131,7 +152,7 @@ async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Wr
       return payout === undefined ? [] : [{ trace, cents, payoutId: payout.id }];
     }),
   });
-  await raiseTraces(sql, Math.max(...entries.map(({ trace }) => Number(trace.slice(-7)))));
+  await raiseTracesAbove(sql, entries);
   for (const payout of found.values()) {
     if (payout.source === null) throw new Error(`${payout.id} by ach has no source`);
     await postEntries(sql, [

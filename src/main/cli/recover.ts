@@ -7,6 +7,7 @@ import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
 import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
+import { readAchBytes } from '../../store/payouts/ach-entries.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
@@ -52,10 +53,20 @@ function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & 
     if (bank === null) throw new CommandFailed('no bank is configured');
     const isKept = (await bank.files.names()).includes(name);
     const atBank = isKept ? undefined : (await bank.bank.had()).find((file) => file.name === name);
-    if (!isKept && atBank === undefined) throw new CommandFailed(`neither our folder nor the bank has a file ${name}`);
-    const bytes = atBank === undefined ? await bank.files.read(name) : await bank.bank.contentOf(atBank);
+    const bytes = isKept
+      ? await bank.files.read(name)
+      : atBank === undefined
+        ? await storedBytes(ctx, name)
+        : await bank.bank.contentOf(atBank);
     return { ...(await recoverAchFile(ctx, { name, bytes, by: by(), acceptsLoss })), fee: 0n, currency: 'USD' };
   });
+}
+
+/** What was written back from a copy that is no longer there. */
+async function storedBytes(ctx: Context, name: string): Promise<Uint8Array> {
+  const stored = await readAchBytes(ctx.db, name);
+  if (stored === null) throw new CommandFailed(`neither our folder nor the bank has a file ${name}`);
+  return ctx.ports.sealing.open(stored, name);
 }
 
 type Asked = {

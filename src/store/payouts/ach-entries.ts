@@ -46,13 +46,40 @@ export async function readAchEntry(sql: Sql, trace: string): Promise<AchEntry | 
 export async function readAchEntries(
   sql: Sql,
   file: string,
-): Promise<readonly { readonly trace: string; readonly cents: bigint }[]> {
-  const { rows } = await sql.query<{ trace: string; cents: string }>({
+): Promise<readonly { readonly trace: string; readonly payoutId: string; readonly cents: bigint }[]> {
+  const { rows } = await sql.query<{ trace: string; payout_id: string; cents: string }>({
     name: 'read_ach_entries',
-    text: 'select trace, cents from ach_entries where file = $1 order by trace',
+    text: 'select trace, payout_id, cents from ach_entries where file = $1 order by trace',
     values: [file],
   });
-  return rows.map(({ trace, cents }) => ({ trace, cents: BigInt(cents) }));
+  return rows.map(({ trace, payout_id: payoutId, cents }) => ({ trace, payoutId, cents: BigInt(cents) }));
+}
+
+/** Files that pay more than their entries and what is booked as lost: an operator has not booked the rest yet. */
+export async function unbookedAchFiles(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ name: string }>({
+    name: 'unbooked_ach_files',
+    text: `select f.name from unknown_movements u join ach_files f on f.name = u.txid
+            where u.currency = 'USD' and u.resolved_at is null
+              and f.credits - f.lost <> (select coalesce(sum(e.cents), 0) from ach_entries e where e.file = f.name)`,
+    values: [],
+  });
+  return rows.map(({ name }) => name);
+}
+
+/** How many cents of a file go to nobody whom this database knows. */
+export async function setAchLost(sql: Sql, file: string, cents: bigint): Promise<void> {
+  await sql.query({ name: 'set_ach_lost', text: 'update ach_files set lost = $2 where name = $1', values: [file, cents] });
+}
+
+/** What was booked as lost of a file, in cents. */
+export async function readAchLost(sql: Sql, file: string): Promise<bigint> {
+  const { rows } = await sql.query<{ lost: string }>({
+    name: 'read_ach_lost',
+    text: 'select lost from ach_files where name = $1',
+    values: [file],
+  });
+  return BigInt(rows[0]?.lost ?? 0);
 }
 
 export async function setAchReturned(sql: Sql, trace: string, code: string, atMs: number): Promise<void> {
@@ -65,4 +92,14 @@ export async function setAchReturned(sql: Sql, trace: string, code: string, atMs
 
 export async function setAchNotice(sql: Sql, trace: string, code: string): Promise<void> {
   await sql.query({ name: 'set_ach_notice', text: 'update ach_entries set notice = $2 where trace = $1', values: [trace, code] });
+}
+
+/** The bytes of a file as they are stored; null when there is none of this name. */
+export async function readAchBytes(sql: Sql, file: string): Promise<Uint8Array | null> {
+  const { rows } = await sql.query<{ bytes: Buffer }>({
+    name: 'read_ach_bytes',
+    text: 'select bytes from ach_files where name = $1',
+    values: [file],
+  });
+  return rows[0]?.bytes ?? null;
 }

@@ -145,8 +145,6 @@ export async function insertAchFile(
     readonly bytes: Uint8Array;
     readonly sha256: Uint8Array;
     readonly credits: bigint;
-    /** Of the credits, what nobody here knows. */
-    readonly lost?: bigint;
     readonly state: 'built' | 'unknown';
     readonly settlesOn: string;
     readonly returnsEndMs: number;
@@ -157,8 +155,8 @@ export async function insertAchFile(
   await sql.query({
     name: 'insert_ach_file',
     text: `with made as (
-             insert into ach_files (name, day, modifier, bytes, sha256, credits, state, settles_on, returns_end, created_at, lost)
-               values ($1, $2::date, $3, $4, $5, $6, $13, $7::date, $8, $9, $14) returning name)
+             insert into ach_files (name, day, modifier, bytes, sha256, credits, state, settles_on, returns_end, created_at)
+               values ($1, $2::date, $3, $4, $5, $6, $13, $7::date, $8, $9) returning name)
            insert into ach_entries (trace, file, payout_id, cents)
              select t.trace, made.name, t.payout_id, t.cents from made, unnest($10::text[], $11::text[], $12::numeric[]) as t(trace, payout_id, cents)`,
     values: [
@@ -175,7 +173,6 @@ export async function insertAchFile(
       file.entries.map((entry) => entry.payoutId),
       file.entries.map((entry) => entry.cents),
       file.state,
-      file.lost ?? 0n,
     ],
   });
 }

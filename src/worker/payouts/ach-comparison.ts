@@ -5,6 +5,7 @@ import { lastCutOff } from '../../core/ach/banking-days.ts';
 import { restoreAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
 import { holdUnprovenAch } from '../../flow/payouts/unknown-movements.ts';
+import { unbookedAchFiles } from '../../store/payouts/ach-entries.ts';
 import { lastAchLook, readAchHashes } from '../../store/payouts/ach-files.ts';
 import { closeMovements, isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
 
@@ -28,7 +29,8 @@ export async function isWhole(ctx: Context, comparison: AchComparison): Promise<
   const kept = (await files.names()).map((name): Named => ({ name, read: () => files.read(name) }));
   const known = await readAchHashes(ctx.db);
   const forgotten = kept.filter(({ name }) => !known.has(name));
-  const inFolder = await restoreAll(ctx, forgotten, onTrouble);
+  const restored = await restoreAll(ctx, forgotten, onTrouble);
+  const inFolder = [...new Set([...restored, ...(await unbookedAchFiles(ctx.db))])];
   if (await isComparedSince(ctx.db, 'USD')) return inFolder.length === 0;
   try {
     const here = await readAchHashes(ctx.db);

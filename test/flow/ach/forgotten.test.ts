@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
+import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restore.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
@@ -118,6 +119,57 @@ describe('a file of which only the bank knows', () => {
     expect(await fileOf(payout.id)).toEqual({ name, state: 'acked' });
     expect(await ledgerFindings()).toEqual([]);
     expect(bank.executed).toHaveLength(1);
+  });
+});
+
+describe('a file of our folder that pays a payout of this database and one that it has forgotten', () => {
+  /** As a dump that is older than the second of its payouts shows it. */
+  async function halfKnown() {
+    await bank.look();
+    const payout = await requested();
+    const name = forgotten([payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
+    const bytes = bank.executed[0]?.bytes as Uint8Array;
+    bank.copies.set(name, bytes);
+    bank.cutOff();
+    await bank.look();
+    return { payout, name, bytes };
+  }
+
+  test('pays the known one for good, also when it was moved away and payouts go on: nothing is paid twice', async () => {
+    const { payout, name, bytes } = await halfKnown();
+    expect(await fileOf(payout.id)).toEqual({ name, state: 'unknown' });
+    expect(await row(payout.id)).toMatchObject({ status: 'processing', step: 'batched' });
+    bank.copies.clear();
+    await clearBreakers(ctx.db, 'ann', world.now());
+    bank.cutOff();
+    await bank.look();
+    await bank.look();
+    expect(bank.executed).toHaveLength(1);
+    expect((await ledgerFindings()).join()).toContain(`OUT-3: USD: bank file ${name} pays what this database does not know`);
+    expect(await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: true })).toEqual({
+      payoutIds: [payout.id],
+      lost: 7_000n,
+    });
+    await clearBreakers(ctx.db, 'ann', world.now());
+    const next = await requested();
+    bank.cutOff();
+    await bank.look();
+    expect(bank.executed).toHaveLength(2);
+    const traces = bank.executed.flatMap((file) => readNachaFile(new TextDecoder().decode(file.bytes)).entries);
+    expect(new Set(traces.map(({ trace }) => trace)).size).toBe(3);
+    expect((await fileOf(next.id)).name).not.toBe(name);
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('and that the bank refuses after its loss was accepted has lost nothing', async () => {
+    const { payout, name, bytes } = await halfKnown();
+    await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: true });
+    await clearBreakers(ctx.db, 'ann', world.now());
+    bank.refuse(name);
+    await bank.look();
+    expect(await row(payout.id)).toMatchObject({ status: 'failed' });
+    expect(await of(payout.merchantId, 'available')).toBe(BTC);
+    expect(await ledgerFindings()).toEqual([]);
   });
 });
 
