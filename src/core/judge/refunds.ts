@@ -173,11 +173,17 @@ function sharesIn(it: Case, refund: Refund): (readonly [Payment, RefundShare])[]
   });
 }
 
-/** Rule 13: the transaction's own payments have gone back, or payments of another currency where there are none of its own. */
+/**
+ * Rule 13: the transaction's own payments have gone back, or payments of another currency where there are none of its own. One of its own that
+ * is not booked yet, or left only a moment ago, is there.
+ */
 function isWhole(it: Case, { part, currency }: Refund): boolean {
   if (part === 'excess') return false;
   if (currency === it.transaction.currency) return true;
-  return it.payments.every((payment) => !inQuotedCurrency(it, payment) || plus(payment.inAvailable, payment.inSuspense) === 0n);
+  const own = it.payments.filter((payment) => inQuotedCurrency(it, payment));
+  return own.every((payment) =>
+    isBooked(payment) ? plus(payment.inAvailable, payment.inSuspense) === 0n : !payment.present && !isLive(payment),
+  );
 }
 
 /**

@@ -2,7 +2,7 @@
 // payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
 import { payable, places } from '../../support/judged-refunds.ts';
-import { DAY, HOUR, judgedTransaction, W } from '../../support/judged-transaction.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, W } from '../../support/judged-transaction.ts';
 
 describe('a late order of which a part went back', () => {
   test('is accepted by policy only for what is still here (rule 11)', () => {
@@ -105,5 +105,39 @@ describe('settled (rule 19)', () => {
     expect(judged.status).toBe('succeeded');
     judged.mine(60);
     expect(judged.status).toBe('settled');
+  });
+});
+describe('a reimbursement of another currency', () => {
+  test('leaves the status while a payment of its own is here, booked or not', () => {
+    const judged = judgedTransaction({ usd: 5_000_00n });
+    judged.pay({ currency: 'LTC', amount: 100_000_000n });
+    judged.mine(12, 'LTC');
+    judged.openRefund('whole', 'LTC');
+    judged.commitRefund();
+    judged.until(W + HOUR);
+    judged.pay();
+    judged.mine();
+    judged.finishRefund();
+    expect([judged.status, judged.suspense('LTC')]).toEqual(['review', 0n]);
+    judged.mine(2);
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
+  });
+
+  test('leaves it for an unconfirmed one, but not for one that went back or is lost', () => {
+    const statusAfter = (own: (judged: JudgedTransaction) => void) => {
+      const judged = judgedTransaction({ latePolicy: 'review' });
+      judged.until(W + HOUR);
+      judged.pay({ currency: 'LTC', amount: 700_000n });
+      judged.mine(12, 'LTC');
+      judged.openRefund('whole', 'LTC');
+      judged.commitRefund();
+      own(judged);
+      judged.finishRefund();
+      return judged.status;
+    };
+    expect(statusAfter((judged) => void judged.pay())).toBe('review');
+    expect(statusAfter((judged) => judged.evict(judged.pay()))).toBe('review');
+    expect(statusAfter((judged) => judged.doubleSpend(judged.pay()))).toBe('reimbursed');
+    expect(statusAfter(() => undefined)).toBe('reimbursed');
   });
 });
