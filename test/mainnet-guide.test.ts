@@ -30,7 +30,7 @@ test('every setting that it names is one', () => {
   for (const name of names) expect(settings).toMatch(new RegExp(`^#?${name}=|\\b${name}\\b`, 'm'));
 });
 
-test('every command of Bursar that it names is one, with its options', { timeout: 60_000 }, () => {
+test('every command of Bursar that it names is one, with its options', { timeout: 240_000 }, () => {
   const inBlocks = BLOCKS.join('\n').matchAll(/(?:^|sbin\/|bin\/)bursar(?:-signer)? ([a-z][^#\n|&>]*)/gm);
   const inText = GUIDE.replace(/^```[\s\S]*?^```$/gm, '').matchAll(
     /`(?:bursar(?:-signer)? )?((?:keys|chain|audit|config|merchant|transaction)\b[^`]*)`/g,

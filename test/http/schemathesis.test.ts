@@ -62,11 +62,15 @@ test('schemathesis finds nothing that the document does not say', { timeout: TIM
   const asked = await Promise.all(
     [1, 2, 3].map(() => api.call('/request_payout', { method: 'bitcoin', amount: '0.001', destination: OUTSIDE })),
   );
+  const webhooks = await Promise.all([1, 2, 3, 4].map((n) => api.call('/create_webhook', { url: `http://127.0.0.1:9/${n}` })));
+  const events = await api.call('/list_events', {});
   const env = {
     ...process.env,
     API_BASE: api.base,
     API_PASSWORD: PASSWORD,
     API_PAYOUTS: asked.map(({ json }) => json.payout.id).join(','),
+    API_WEBHOOKS: webhooks.map(({ json }) => json.webhook.id).join(','),
+    API_EVENTS: events.json.data.map(({ id }: { id: string }) => id).join(','),
     API_TRANSACTIONS: created.map(({ json }) => json.transaction_id).join(','),
     SCHEMATHESIS_HOOKS: 'schemathesis_hooks',
     PYTHONPATH: import.meta.dirname,

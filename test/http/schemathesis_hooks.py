@@ -15,6 +15,8 @@ BASE = os.environ["API_BASE"]
 USER = {"username": "shop", "password": os.environ["API_PASSWORD"]}
 TRANSACTIONS = os.environ["API_TRANSACTIONS"].split(",")
 PAYOUT_IDS = os.environ["API_PAYOUTS"].split(",")
+WEBHOOKS = os.environ["API_WEBHOOKS"].split(",")
+EVENTS = os.environ["API_EVENTS"].split(",")
 KEY = "Idempotency-Key"
 OPEN = ["/auth", "/auth_refresh"]
 # the form of amount and destination depends on the method
@@ -63,6 +65,14 @@ def made_consistent(path, body, headers):
         body["transaction_id"] = TRANSACTIONS[roll % len(TRANSACTIONS)]
     if isinstance(body.get("payout_id"), str) and roll < 224:
         body["payout_id"] = PAYOUT_IDS[roll % len(PAYOUT_IDS)]
+    if isinstance(body.get("webhook_id"), str) and roll < 224:
+        # one of them is left for the operations that need one
+        body["webhook_id"] = WEBHOOKS[1 + roll % (len(WEBHOOKS) - 1)] if path == "/delete_webhook" else WEBHOOKS[0]
+    # which hosts may be called cannot be said in a schema
+    if path == "/create_webhook":
+        body["url"] = f"http://127.0.0.1:9/{roll}"
+    if isinstance(body.get("event_id"), str) and roll < 224:
+        body["event_id"] = EVENTS[roll % len(EVENTS)]
     if isinstance(body.get("starting_after"), str) and body["starting_after"].startswith("txn_"):
         body["starting_after"] = TRANSACTIONS[0]
     if isinstance(body.get("starting_after"), str) and body["starting_after"].startswith("payout_"):
