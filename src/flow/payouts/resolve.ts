@@ -20,6 +20,7 @@ import {
   wakeHeldJob,
 } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
@@ -30,7 +31,7 @@ export type Resolution = {
   readonly evidence: string;
 };
 
-/** @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown */
+/** @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, and while something that left in its currency is not booked */
 export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence }: Resolution): Promise<PayoutRow> {
   return ctx.db.transaction(async (sql) => {
     const payout = await lockPayout(sql, payoutId, { wait: true });
@@ -40,8 +41,17 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       const message = `The payout is ${payout.status}${waits}: only one with held_reason unknown_outcome can be resolved.`;
       throw new Refusal('not_resolvable', { message });
     }
+    await refuseBeforeRecover(sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
+}
+
+/** What is known to have left is booked first: it may have paid this payout, which would then be booked twice or given back although it was paid. */
+async function refuseBeforeRecover(sql: Sql, { currency }: PayoutRow): Promise<void> {
+  const open = (await openMovements(sql)).find((movement) => movement.currency === currency && movement.txid !== null);
+  if (open === undefined) return;
+  const message = `${open.txid} has left and is not booked: bursar payout recover ${open.txid} says whether it has paid this payout.`;
+  throw new Refusal('not_resolvable', { message });
 }
 
 /** The same for one whose outcome is unknown and whose row the caller has locked. */

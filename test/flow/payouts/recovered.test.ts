@@ -7,6 +7,7 @@ import type { Context } from '../../../src/flow/context.ts';
 import { bookCapital } from '../../../src/flow/payouts/own-outputs.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { recoverTransaction } from '../../../src/flow/payouts/recovered-transactions.ts';
+import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { recordUnknown } from '../../../src/flow/payouts/unknown-movements.ts';
 import { spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
@@ -134,4 +135,23 @@ test('one that spends an output of another forgotten one, or a payment that is n
   const third = await found([{ txid: sent.facts.txid, vout: 0 }], [{ script: '0014', amountMinor: 5n }], []);
   await expect(third.recover()).rejects.toMatchObject({ message: expect.stringContaining('not booked yet') });
   await first.recover();
+});
+
+test('a payout that one pays cannot be decided by hand before it is booked: it would be booked twice, or given back and paid', async () => {
+  await batches.earn(2);
+  const id = await batches.request('0.011');
+  const pays = [
+    { script: await scriptOf(id), amountMinor: 1_100_000n },
+    { script: await nextOwn(), amountMinor: 890_000n },
+  ];
+  const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null order by txid');
+  const { txid, recover } = await found(rows, pays, [id]);
+  for (const outcome of ['paid', 'failed'] as const)
+    await expect(resolvePayout(ctx, { payoutId: id, outcome, evidence: 'seen' })).rejects.toMatchObject({
+      code: 'not_resolvable',
+      message: expect.stringContaining(`bursar payout recover ${txid}`),
+    });
+  expect(await batches.row(id)).toMatchObject({ held_reason: 'unknown_outcome' });
+  expect(await recover()).toMatchObject({ payoutIds: [id] });
+  await goesOn();
 });
