@@ -987,6 +987,8 @@ CREATE INDEX own_addresses_made ON public.own_addresses USING btree (made_in);
 
 CREATE INDEX own_outputs_height ON public.own_outputs USING btree (currency, height) WHERE (height IS NOT NULL);
 
+CREATE INDEX own_outputs_largest ON public.own_outputs USING btree (currency, amount DESC) WHERE (booked AND (NOT spent) AND (height IS NOT NULL));
+
 CREATE INDEX own_outputs_unbooked ON public.own_outputs USING btree (currency) WHERE (NOT booked);
 
 CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
@@ -1000,6 +1002,8 @@ CREATE INDEX payments_due ON public.payments USING btree (currency, due_height, 
 CREATE INDEX payments_due_at ON public.payments USING btree (currency, due_at, transaction_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX payments_height ON public.payments USING btree (currency, height) WHERE (height IS NOT NULL);
+
+CREATE INDEX payments_largest ON public.payments USING btree (currency, amount DESC) WHERE ((part_key IS NOT NULL) AND (NOT spent) AND (height IS NOT NULL));
 
 CREATE INDEX payments_spendable ON public.payments USING btree (currency, height) WHERE ((part_key IS NOT NULL) AND (NOT spent) AND (height IS NOT NULL));
 

@@ -6,6 +6,7 @@ import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } 
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { readSetAside } from '../store/payouts/ach-files.ts';
+import { type WaitingPayout, waitingForOperator } from '../store/payouts/operator-holds.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
@@ -31,6 +32,8 @@ export type Readiness = {
 
 /** How many of the transactions that cannot be decided are named. */
 const UNDECIDED_NAMED = 5;
+/** How many payouts that wait for a person are named. */
+const WAITING_NAMED = 5;
 const SKIPPED_TOLD_DAYS = 7;
 const REPLACED_TOLD_HOURS = 24;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
@@ -40,21 +43,35 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
-  const [chains, abandoned, breakers, rates, rateSources, receiving, signer, skipped, undecided, replaced, unknown, bankReports] =
-    await Promise.all([
-      readChainStatus(ctx.db),
-      readAbandoned(ctx.db, ctx.currencies),
-      openBreakers(ctx.db),
-      getRates(ctx),
-      readRateSources(ctx.db),
-      receivingCurrencies(ctx.db),
-      readSignerStatus(ctx.db),
-      readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
-      readUndecided(ctx.db, UNDECIDED_NAMED + 1),
-      readReplacements(ctx.db, REPLACED_TOLD_HOURS),
-      openMovements(ctx.db),
-      readSetAside(ctx.db),
-    ]);
+  const [
+    chains,
+    abandoned,
+    breakers,
+    rates,
+    rateSources,
+    receiving,
+    signer,
+    skipped,
+    undecided,
+    replaced,
+    unknown,
+    bankReports,
+    waiting,
+  ] = await Promise.all([
+    readChainStatus(ctx.db),
+    readAbandoned(ctx.db, ctx.currencies),
+    openBreakers(ctx.db),
+    getRates(ctx),
+    readRateSources(ctx.db),
+    receivingCurrencies(ctx.db),
+    readSignerStatus(ctx.db),
+    readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
+    readUndecided(ctx.db, UNDECIDED_NAMED + 1),
+    readReplacements(ctx.db, REPLACED_TOLD_HOURS),
+    openMovements(ctx.db),
+    readSetAside(ctx.db),
+    waitingForOperator(ctx.db, WAITING_NAMED + 1),
+  ]);
   const keyless = configured.filter((code) => !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
   const problems = [
@@ -71,6 +88,7 @@ export async function readReadiness(ctx: Context, configured: readonly UtxoCode[
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
     ...unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
     ...bankReports,
+    ...waitingProblems(waiting),
     ...undecidedProblems(undecided),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
@@ -133,4 +151,9 @@ function undecidedProblems(undecided: readonly UndecidedTransaction[]): string[]
     return `transaction ${transactionId} could not be decided (${often} since ${new Date(sinceMs).toISOString()}): ${reason}`;
   });
   return undecided.length > UNDECIDED_NAMED ? [...named, 'more transactions could not be decided: see the log'] : named;
+}
+
+function waitingProblems(waiting: readonly WaitingPayout[]): string[] {
+  const named = waiting.slice(0, WAITING_NAMED).map(({ id, why }) => `payout ${id} ${why}`);
+  return waiting.length > WAITING_NAMED ? [...named, 'more payouts wait for a person: see bursar payout list'] : named;
 }

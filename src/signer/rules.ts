@@ -170,15 +170,14 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
 
 /**
  * A request may have waited for this signer while payouts were stopped or a receivable was opened, and nobody can call it back. What follows a
- * batch's first signature is signed all the same: one of its transactions may already be on its way. The customer's payments of a reimbursement
- * are not kept for what its merchant owes.
+ * batch's first signature is signed all the same: one of its transactions may already be on its way. What a reimbursement takes
+ * out of suspense is the customer's, and not kept for what its merchant owes.
  */
 export function checkStops({ batchId }: SigningRequest, facts: SigningFacts, index: SignatureIndex): void {
   if (index.ofBatch(batchId).length > 0) return;
   if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
-  for (const { id, reimburses } of facts.payouts.values())
-    if (reimburses === null && facts.owing.has(id))
-      throw new SigningRefused('stopped', `the merchant of payout ${id} owes something`);
+  for (const { id } of facts.payouts.values())
+    if (facts.owing.has(id)) throw new SigningRefused('stopped', `the merchant of payout ${id} owes something`);
 }
 
 /** As whoever asks calculates it: the bytes may be a little fewer when they are signed. */

@@ -35,11 +35,11 @@ const GATHERED = 10;
 const LEFT = 50;
 
 /**
- * Chooses inputs; null when the outputs do not suffice. Outputs that are worth less than their own input are left out. What is too small for a
- * change output goes to the fee.
+ * Ways to choose inputs, the dearest first: with small outputs spent along, in the order of preference, and the largest only. None when the
+ * outputs do not suffice. Outputs that are worth less than their own input are left out. What is too small for a change output goes to the fee.
  * @param outputs those that may be spent, in the order of preference
  */
-export function selectOutputs(outputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
+export function selections(outputs: readonly UnspentOutput[], wanted: SelectionWanted): readonly Selection[] {
   const { kind, ratePerKvb, gatherUpTo, mostInputs } = wanted;
   const useful = outputs.filter((output) => output.amount > worthSpending(kind, ratePerKvb));
   const needed: UnspentOutput[] = [];
@@ -47,12 +47,21 @@ export function selectOutputs(outputs: readonly UnspentOutput[], wanted: Selecti
     if (completed(needed, wanted) !== null || needed.length === mostInputs) break;
     needed.push(output);
   }
-  const plain = completed(needed, wanted) ?? withLargest(useful, wanted);
-  if (plain === null || gatherUpTo === null || ratePerKvb > gatherUpTo || plain.inputs.length >= mostInputs) return plain;
-  const taken = new Set(plain.inputs);
+  const plain = completed(needed, wanted);
+  const largest = withLargest(useful, wanted);
+  const found = [plain, largest].filter((one) => one !== null);
+  const [first] = found;
+  if (first === undefined || gatherUpTo === null || ratePerKvb > gatherUpTo || first.inputs.length >= mostInputs) return found;
+  const taken = new Set(first.inputs);
   const small = useful.filter((output) => !taken.has(output)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
   const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
-  return completed([...plain.inputs, ...gathered], wanted) ?? plain;
+  const along = gathered.length === 0 ? null : completed([...first.inputs, ...gathered], wanted);
+  return along === null ? found : [along, ...found];
+}
+
+/** The first of {@link selections}; null when there is none. */
+export function selectOutputs(outputs: readonly UnspentOutput[], wanted: SelectionWanted): Selection | null {
+  return selections(outputs, wanted)[0] ?? null;
 }
 
 /** Where the preferred order needs too many inputs: the largest outputs. */

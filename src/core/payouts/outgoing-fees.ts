@@ -21,6 +21,25 @@ export function virtualBytes(inputs: readonly InputKind[], scriptLengths: readon
   return FRAME_VBYTES + ins + scriptLengths.reduce((total, length) => total + outputVbytes(length), 0);
 }
 
+const MOST_INPUTS = 200;
+/** Where the signer must be shown every transaction that made an input, of up to 100,000 bytes each. */
+const MOST_SHOWN_INPUTS = 30;
+
+/** Inputs that one transaction has at most. */
+export function mostInputs(currency: UtxoCode): number {
+  return utxoRow(currency).utxo.addressKind === 'p2pkh' ? MOST_SHOWN_INPUTS : MOST_INPUTS;
+}
+
+/** How many of these outputs, the largest first, make an amount; all of them and one more where they do not. */
+export function inputsFor(amount: bigint, largestFirst: readonly bigint[]): number {
+  let left = amount;
+  for (const [at, output] of largestFirst.entries()) {
+    left = minus(left, output);
+    if (left <= 0n) return at + 1;
+  }
+  return largestFirst.length + 1;
+}
+
 /** The fee of so many virtual bytes, rounded up. */
 export function feeOf(vbytes: number, ratePerKvb: bigint): bigint {
   return mulDivUp(BigInt(vbytes), ratePerKvb, 1000n);
@@ -41,14 +60,21 @@ export function boundedRate(currency: UtxoCode, estimate: bigint): bigint {
 
 /** A payout alone in its transaction: four inputs, its own output, and the change. */
 const RESERVED_VBYTES = 400;
+const RESERVED_INPUTS = 4;
 /** The fee may rise to so many times today's estimate, and at least to so many times the lowest rate, before a payout has to wait. */
 const RESERVED_TIMES = 3n;
 const RESERVED_TIMES_LOWEST = 10n;
 
-/** What is held for the network fee of a payout that is requested at this estimate. */
-export function reservedFee(currency: UtxoCode, estimate: bigint): bigint {
+/**
+ * What is held for the network fee of a payout that is requested at this estimate.
+ * @param inputs how many of our outputs its amount needs
+ */
+export function reservedFee(currency: UtxoCode, estimate: bigint, inputs = 1): bigint {
+  // one more than the amount needs pays the fee itself
+  const more = Math.max(0, Math.min(inputs + 1, mostInputs(currency)) - RESERVED_INPUTS);
+  const vbytes = RESERVED_VBYTES + more * INPUT_VBYTES[inputKind(currency)];
   const lowest = ratesOf(currency).least * RESERVED_TIMES_LOWEST;
-  return feeOf(RESERVED_VBYTES, boundedRate(currency, greatest(lowest, boundedRate(currency, estimate) * RESERVED_TIMES)));
+  return feeOf(vbytes, boundedRate(currency, greatest(lowest, boundedRate(currency, estimate) * RESERVED_TIMES)));
 }
 
 const LONGEST_SCRIPT = 34;

@@ -5,8 +5,8 @@ import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { minus, sum } from '../../core/money.ts';
-import { completed, type Selection, type SelectionWanted, selectOutputs } from '../../core/payouts/coin-selection.ts';
-import { boundedRate, inputKind, shares } from '../../core/payouts/outgoing-fees.ts';
+import { completed, type Selection, type SelectionWanted, selections } from '../../core/payouts/coin-selection.ts';
+import { boundedRate, inputKind, mostInputs, shares } from '../../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
@@ -65,7 +65,9 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
     const told = tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) };
     const queued = all.filter((payout) => !tooLarge.includes(payout));
     if (queued.length === 0) return { outcome: 'nothing', ...told };
-    const chosen = chooseAmong(choosing, queued);
+    const tooDear: QueuedPayout[] = [];
+    const chosen = chooseAmong(choosing, queued, tooDear);
+    for (const { id: payoutId } of tooDear) await holdForOperator(ctx, sql, { payoutId, why: FEE_TOO_HIGH });
     if (typeof chosen === 'string') return { outcome: chosen, ...told };
     const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
     await insertBatch(sql, {
@@ -82,6 +84,8 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
   });
 }
 
+const FEE_TOO_HIGH =
+  'its network fee would be above what is held for it: it waits for a lower one, or can be cancelled and requested again';
 export const TOO_MANY_OUTPUTS = 'it needs more outputs than one transaction may spend';
 
 /** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
@@ -132,13 +136,14 @@ type Choosing = {
 /**
  * Payouts and reimbursements go in batches of their own: of payouts the change pays the fee, of reimbursements the payees do. The kind of the
  * oldest is tried first; where it has to wait, the other kind does not wait for it.
+ * @param tooDear receives those whose fee is above what they can carry
  */
-function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[], tooDear: QueuedPayout[]): Chosen | NotChosen {
   const isFirst = (payout: QueuedPayout): boolean => (payout.reimburses === null) === (queued[0]?.reimburses === null);
-  const first = chooseFor(choosing, queued.filter(isFirst));
+  const first = chooseFor(choosing, queued.filter(isFirst), tooDear);
   if (typeof first !== 'string') return first;
   const others = queued.filter((payout) => !isFirst(payout));
-  const second = others.length === 0 ? first : chooseFor(choosing, others);
+  const second = others.length === 0 ? first : chooseFor(choosing, others, tooDear);
   return typeof second === 'string' ? first : second;
 }
 
@@ -146,12 +151,14 @@ function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[]): Chose
  * As many of the oldest as our outputs can pay, without those whose share of the fee would be above what they can carry. Who cannot be paid even
  * alone does not stop those behind.
  */
-function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen | NotChosen {
+function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[], tooDear: QueuedPayout[]): Chosen | NotChosen {
   let outcome: NotChosen = 'no_liquidity';
   for (const [from, oldest] of queued.entries()) {
     const alone = together(choosing, [oldest]);
     if (typeof alone === 'string') {
-      if (alone === 'fee_too_high') outcome = alone;
+      if (alone !== 'fee_too_high') continue;
+      tooDear.push(oldest);
+      outcome = alone;
       continue;
     }
     for (let count = Math.min(queued.length - from, choosing.most); count > 1; count = Math.floor(count / 2)) {
@@ -163,15 +170,21 @@ function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[]): Chosen 
   return outcome;
 }
 
-/** These in one transaction, without those whose share of its fee would be above what they can carry. */
+/**
+ * These in one transaction, without those whose share of its fee would be above what they can carry even where the fewest outputs are spent.
+ */
 function together({ currency, outputs, ratePerKvb }: Choosing, wanted: readonly QueuedPayout[]): Chosen | NotChosen {
   for (let payouts = wanted; payouts.length > 0; ) {
-    const selection = selectOutputs(outputs, wantedFor(currency, payouts, ratePerKvb));
-    if (selection === null) return 'no_liquidity';
-    const parts = shares(selection.fee, payouts.length);
-    const able = payouts.filter((payout, at) => (parts[at] as bigint) <= payout.feeMax);
-    if (able.length === payouts.length) return { payouts, selection };
-    payouts = able;
+    const found = selections(outputs, wantedFor(currency, payouts, ratePerKvb));
+    const able = found.map((selection) => {
+      const parts = shares(selection.fee, payouts.length);
+      return payouts.filter((payout, at) => (parts[at] as bigint) <= payout.feeMax);
+    });
+    const first = able.findIndex((some) => some.length === payouts.length);
+    const selection = found[first];
+    if (selection !== undefined) return { payouts, selection };
+    if (found.length === 0) return 'no_liquidity';
+    payouts = able.at(-1) ?? [];
   }
   return 'fee_too_high';
 }
@@ -187,11 +200,6 @@ function needTooMany({ currency, outputs }: Choosing, queued: readonly QueuedPay
 
 /** Outputs are gathered while fees are so many times the lowest at most. */
 const CHEAP_TIMES = 5n;
-const MOST_INPUTS = 200;
-/** Where the signer must be shown every transaction that made an input, of up to 100,000 bytes each. */
-const MOST_SHOWN_INPUTS = 30;
-const mostInputs = (currency: UtxoCode): number =>
-  utxoRow(currency).utxo.addressKind === 'p2pkh' ? MOST_SHOWN_INPUTS : MOST_INPUTS;
 
 type Payee = Pick<QueuedPayout, 'amount' | 'script' | 'reimburses'>;
 

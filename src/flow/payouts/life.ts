@@ -1,19 +1,27 @@
 // What merchants and operators do with a payout: request, cancel, approve, resolve. Each is one database transaction in which the payout,
 // its entries and its event are written together; nothing outside is called while it is open.
 import { setTimeout as delay } from 'node:timers/promises';
+import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
 import { achReleaseEntry } from '../../core/payouts/ach-postings.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
-import { reservedFee } from '../../core/payouts/outgoing-fees.ts';
+import { inputsFor, mostInputs, reservedFee } from '../../core/payouts/outgoing-fees.ts';
 import { holdEntry, releaseEntry } from '../../core/payouts/payout-postings.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/hold-facts.ts';
+import {
+  LARGEST,
+  largestOutputs,
+  type RequestFacts,
+  readRequestFacts,
+  readScriptOwner,
+  type ScriptOwner,
+} from '../../store/payouts/hold-facts.ts';
 import { dropOperatorHold } from '../../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import {
@@ -63,8 +71,8 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(request.method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
-    const feeMax = internalTo === null ? highestFee(facts.feeRate) : 0n;
     const available = (await lockBalances(sql, merchantId, [CURRENCY])).get(CURRENCY)?.available ?? 0n;
+    const feeMax = internalTo === null ? await highestFee(sql, facts, sent ?? available) : 0n;
     const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
     if (left < 0n) throw notCovered(available, feeMax);
@@ -174,9 +182,28 @@ function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
   });
 }
 
-function highestFee(rate: bigint | null): bigint {
-  if (rate !== null) return reservedFee(CURRENCY, rate);
-  throw new Refusal('currency_unavailable', { message: 'No Bitcoin node has reported yet what a transaction costs.' });
+/** The most that paying an amount may cost with the outputs that can be spent now. */
+async function highestFee(sql: Sql, { feeRate, hasKey, largest }: RequestFacts, amount: bigint): Promise<bigint> {
+  const unavailable = (message: string) => new Refusal('currency_unavailable', { message });
+  if (!hasKey) throw unavailable('The signer has no key in use for Bitcoin: nothing can be paid out.');
+  if (feeRate === null) throw unavailable('No Bitcoin node has reported yet what a transaction costs.');
+  return reservedFee(CURRENCY, feeRate, await inputsOf(sql, CURRENCY, amount, largest));
+}
+
+/**
+ * How many of our outputs an amount needs at least.
+ * @param largest the first of them, as they were read already
+ */
+export async function inputsOf(
+  sql: Sql,
+  currency: UtxoCode,
+  amount: bigint,
+  largest: readonly bigint[] | null = null,
+): Promise<number> {
+  const first = largest ?? (await largestOutputs(sql, currency, LARGEST));
+  const count = inputsFor(amount, first);
+  if (count <= first.length || first.length < LARGEST) return count;
+  return inputsFor(amount, await largestOutputs(sql, currency, mostInputs(currency)));
 }
 
 function notCovered(available: bigint, feeMax: bigint): Refusal {

@@ -12,6 +12,7 @@ import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { spendingKey } from '../../store/chain/xpubs.ts';
 import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { readScriptOwner } from '../../store/payouts/hold-facts.ts';
 import { insertRefund, latestRefund } from '../../store/payouts/reimbursements.ts';
@@ -19,7 +20,7 @@ import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { decide } from '../transactions/decide.ts';
-import { refuseUnlisted } from './life.ts';
+import { inputsOf, refuseUnlisted } from './life.ts';
 
 export type ReimbursementRequest = {
   /** Whose decision it is; null = the operator's. */
@@ -51,6 +52,7 @@ export async function reimburseTransaction(
   const guards = await getPayoutGuards(ctx, owner);
   refuseUnlisted(guards.allowed, destination);
   const feeRate = await readFeeRate(ctx.db, currency);
+  const hasKey = (await spendingKey(ctx.db, currency)) !== null;
 
   const id = sortableId('refund_', ctx.ports.clock.now(), ctx.ports.rng.bytes(10));
   const { dustMinor } = utxoRow(currency);
@@ -62,14 +64,14 @@ export async function reimburseTransaction(
       // what the transaction says comes before what the chain costs
       const lowest = feeRate === null ? 0n : plus(dustMinor, usualFee(currency, feeRate));
       taken = reimburse(it, { id, currency, part: request.part ?? 'whole', least: lowest });
-      if (feeRate === null)
-        throw new Refusal('currency_unavailable', {
-          message: `No node of ${currency} has reported yet what a transaction costs.`,
-        });
+      const unavailable = (message: string) => new Refusal('currency_unavailable', { message });
+      if (feeRate === null) throw unavailable(`No node of ${currency} has reported yet what a transaction costs.`);
+      if (!hasKey) throw unavailable(`The signer has no key in use for ${currency}: nothing can be sent back.`);
     },
     async written(sql, transaction) {
       const refund = taken as unknown as Refund;
-      const feeMax = least(minus(refund.total, dustMinor), reservedFee(currency, feeRate as bigint));
+      const inputs = await inputsOf(sql, currency, refund.total);
+      const feeMax = least(minus(refund.total, dustMinor), reservedFee(currency, feeRate as bigint, inputs));
       const createdAtMs = ctx.ports.clock.now();
       const rate = (await latestRates(sql, [currency], createdAtMs)).get(currency)?.usd;
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);

@@ -4,6 +4,7 @@ import type { UtxoCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { isDue } from './batch-rows.ts';
+import { takesAvailable } from './hold-facts.ts';
 import { wakeDriver } from './outgoing-facts.ts';
 import { insertOwnAddress } from './own-outputs.ts';
 
@@ -34,14 +35,14 @@ const OWES_NOTHING = (merchant: string): string =>
 
 /**
  * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
- * while a receivable is open. A reimbursement is no money of the merchant's.
+ * while a receivable is open, but for a reimbursement that takes nothing of the merchant's.
  */
 export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly QueuedPayout[]> {
   type Row = { id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer; reimburses: string | null };
   const { rows } = await sql.query<Row>({
     name: 'lock_queued_payouts',
     text: `select id, merchant_id, amount, fee_max, script, reimburses from payouts p
-            where step = 'queued' and currency = $1 and script is not null and internal_to is null and (reimburses is not null or ${OWES_NOTHING('p.merchant_id')})
+            where step = 'queued' and currency = $1 and script is not null and internal_to is null and (${OWES_NOTHING('p.merchant_id')} or not ${takesAvailable('p')})
             order by created_at, id limit $2 for update skip locked`,
     values: [currency, limit],
   });

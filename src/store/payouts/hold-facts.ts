@@ -25,6 +25,14 @@ const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script =
 export const owesOf = (merchant: string): string =>
   `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
             where a.merchant_id = ${merchant} and a.kind = 'receivable' and b.amount > 0)`;
+/**
+ * SQL: whether what a payout or reimbursement holds came out of its merchant's available balance, at least some of it. Of a reimbursement the
+ * rest lay in suspense, and is the customer's.
+ */
+export const takesAvailable = (payout: string): string =>
+  `(${payout}.reimburses is null
+     or exists (select from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
+                 where e.key = 'po:' || ${payout}.id || ':hold' and a.kind = 'available'))`;
 /** Whether all payouts are stopped, as SQL. */
 export const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
 
@@ -43,6 +51,10 @@ export type RequestFacts = {
   readonly settings: SettingsRow;
   /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
   readonly feeRate: bigint | null;
+  /** The largest outputs that can be spent, up to {@link LARGEST}. */
+  readonly largest: readonly bigint[];
+  /** The signer has confirmed a key of the currency that is in use. */
+  readonly hasKey: boolean;
   /** At most 5 min old; null = there is none. */
   readonly rate: Rate | null;
   readonly isStopped: boolean;
@@ -50,16 +62,45 @@ export type RequestFacts = {
   readonly owes: boolean;
 };
 
+/** As many as most payouts need; who needs more reads more. */
+export const LARGEST = 8;
+
+/** SQL: the amounts of the largest outputs that can be spent. */
+const largest = (currency: string, limit: string): string =>
+  `select q.amount::text as amount from (
+     (select amount from payments where currency = ${currency} and part_key is not null and not spent and height is not null order by amount desc limit ${limit})
+     union all
+     (select amount from own_outputs where currency = ${currency} and booked and not spent and height is not null order by amount desc limit ${limit})) q
+    order by q.amount desc limit ${limit}`;
+
+export async function largestOutputs(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly bigint[]> {
+  const { rows } = await sql.query<{ amount: string }>({
+    name: 'largest_outputs',
+    text: largest('$1', '$2'),
+    values: [currency, limit],
+  });
+  return rows.map(({ amount }) => BigInt(amount));
+}
+
 /** What a request for a payout is judged by besides the balances, in one statement. */
 export async function readRequestFacts(
   sql: Sql,
   of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
 ): Promise<RequestFacts> {
-  type Row = SettingsColumns & ScriptOwner & { fee_rate: bigint | null; rate: string | null; stopped: boolean; owes: boolean };
+  type Row = SettingsColumns &
+    ScriptOwner & {
+      fee_rate: bigint | null;
+      largest: readonly string[];
+      has_key: boolean;
+      rate: string | null;
+      stopped: boolean;
+      owes: boolean;
+    };
   const { rows } = await sql.query<Row>({
     name: 'payout_request_facts',
     text: `select ${SETTINGS_COLUMNS}, ${SCRIPT_OWNER}, ${STOPPED}, ${owesOf('$2')} as owes,
-                  (select fee_rate from fee_rates where currency = $3) as fee_rate,
+                  (select fee_rate from fee_rates where currency = $3) as fee_rate, array(${largest('$3', String(LARGEST))}) as largest,
+                  exists (select from account_xpubs where currency = $3 and origin = 'signer' and retired_at is null and confirmed_at is not null) as has_key,
                   (select usd from rates where currency = $3 and at between $4 and $5) as rate
              from merchant_settings where merchant_id = $2`,
     values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
@@ -69,6 +110,8 @@ export async function readRequestFacts(
     owner: { merchantId: row.merchantId, transactionId: row.transactionId, currency: row.currency, isOurOwn: row.isOurOwn },
     settings: settingsFrom(row),
     feeRate: row.fee_rate,
+    largest: row.largest.map(BigInt),
+    hasKey: row.has_key,
     rate: row.rate === null ? null : storedRate(row.rate),
     isStopped: row.stopped,
     owes: row.owes,
@@ -90,7 +133,7 @@ export async function mustNotLeave(sql: Sql, batchId: string): Promise<boolean> 
   const { rows } = await sql.query<{ must: boolean }>({
     name: 'batch_must_not_leave',
     text: `select exists (select from breakers where name = 'payouts' and cleared_at is null)
-                  or exists (select from payouts p where batch_id = $1 and reimburses is null and ${owesOf('p.merchant_id')}) as must`,
+                  or exists (select from payouts p where batch_id = $1 and ${owesOf('p.merchant_id')} and ${takesAvailable('p')}) as must`,
     values: [batchId],
   });
   return rows[0]?.must === true;

@@ -52,3 +52,24 @@ export async function dropOperatorHold(sql: Sql, payoutId: string): Promise<void
     values: [payoutId],
   });
 }
+
+/** A payout that goes on only when a person has done something, or when the network's fee falls. */
+export type WaitingPayout = { readonly id: string; readonly why: string };
+
+/** The oldest of those that the operator should know of; one whose merchant's limit asks for an approval is no trouble. */
+export async function waitingForOperator(sql: Sql, limit: number): Promise<readonly WaitingPayout[]> {
+  const { rows } = await sql.query<WaitingPayout>({
+    name: 'waiting_for_operator',
+    text: `select p.id, case when p.held_reason = 'unknown_outcome' then 'may have been paid already (bursar payout resolve)'
+                             when p.step = 'queued' then 'waits for a key: the signer has none in use for ' || p.currency
+                             else 'waits: ' || b.trouble end as why
+             from payouts p left join outgoing_batches b on b.id = p.batch_id
+            where p.step in ('held', 'queued')
+              and (p.held_reason = 'unknown_outcome' or (p.held_reason = 'approval' and b.trouble is not null)
+                   or (p.step = 'queued' and p.script is not null and p.internal_to is null
+                       and not exists (select from account_xpubs k where k.currency = p.currency and k.origin = 'signer' and k.retired_at is null and k.confirmed_at is not null)))
+            order by p.created_at, p.id limit $1`,
+    values: [limit],
+  });
+  return rows;
+}

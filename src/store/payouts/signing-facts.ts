@@ -1,7 +1,7 @@
 // What the signer reads for itself before it signs: the batch, its payouts with their holds in the ledger, and the attempts that the database
 // knows. It runs under the role bursar_signer, which may read this and write nothing.
 import type { Database, Sql } from '../postgres/connect.ts';
-import { owesOf, STOPPED } from './hold-facts.ts';
+import { owesOf, STOPPED, takesAvailable } from './hold-facts.ts';
 
 export type PayoutFacts = {
   readonly id: string;
@@ -43,7 +43,7 @@ export type SigningFacts = {
   readonly attempts: readonly { readonly batchId: string; readonly number: number; readonly txid: string }[];
   /** All payouts are stopped. */
   readonly isStopped: boolean;
-  /** Of the payouts that were asked for, those whose merchant owes something, in any currency. */
+  /** Of those that were asked for, the ones that take of what their merchant has while he owes something, in any currency. */
   readonly owing: ReadonlySet<string>;
 };
 
@@ -157,7 +157,7 @@ async function attemptsOf(
 async function stopsOf(sql: Sql, payoutIds: readonly string[]): Promise<Pick<SigningFacts, 'isStopped' | 'owing'>> {
   const { rows } = await sql.query<{ stopped: boolean; owing: readonly string[] }>({
     name: 'signing_stops',
-    text: `select ${STOPPED}, array(select p.id from payouts p where p.id = any ($1) and ${owesOf('p.merchant_id')}) as owing`,
+    text: `select ${STOPPED}, array(select p.id from payouts p where p.id = any ($1) and ${owesOf('p.merchant_id')} and ${takesAvailable('p')}) as owing`,
     values: [payoutIds],
   });
   return { isStopped: rows[0]?.stopped === true, owing: new Set(rows[0]?.owing) };

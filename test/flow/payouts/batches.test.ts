@@ -11,6 +11,7 @@ import { progress, storeSigned } from '../../../src/flow/payouts/progress.ts';
 import { restoreSignature } from '../../../src/flow/payouts/restored-signatures.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { type Batch, leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
+import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { FEE_MAX, OUTSIDE, owe, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
@@ -248,6 +249,8 @@ describe('a batch', () => {
     await service.mine(3);
     // 110 or 141 virtual bytes at 40 satoshi each are more than the 4,000 that are held
     expect(await formBatch(ctx, 'BTC', 40_000n)).toEqual({ outcome: 'fee_too_high' });
+    await service.wait(31_000);
+    await createHeldPayouts(ctx, (_id, error) => expect(error).toBeNull()).run();
     expect((await formBatch(ctx, 'BTC', 28_000n)).outcome).toBe('formed');
     expect(FEE_MAX).toBe(4_000n);
   });

@@ -6,7 +6,9 @@ import { approvePayout } from '../../../src/flow/payouts/life.ts';
 import { holdForOperator } from '../../../src/flow/payouts/operator-holds.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
-import { OUTSIDE } from '../../support/funded.ts';
+import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
+import { mustNotLeave } from '../../../src/store/payouts/hold-facts.ts';
+import { OUTSIDE, owe } from '../../support/funded.ts';
 import {
   capital,
   ctx,
@@ -115,4 +117,27 @@ test('one that the signer has refused waits too: no verdict about its transactio
   await service.judge();
   expect(await row(id)).toMatchObject(waits);
   expect(await payable(id)).toBe(PAID);
+});
+
+test('one that takes from available waits while its merchant owes something; one that only takes from suspense does not', async () => {
+  await capital();
+  const { id } = await paid(6);
+  await reimburse(id);
+  await owe(ctx, service.merchantId, 5n);
+  expect(await formBatch(ctx, 'BTC', RATE)).toEqual({ outcome: 'nothing' });
+  const { transactionId: cancelled } = await service.create(500_00n);
+  await cancelTransaction(ctx, { merchantId: service.merchantId, transactionId: cancelled });
+  await service.pay(cancelled, PAID);
+  await service.mine(6);
+  await service.judge();
+  await reimburse(cancelled);
+  const batch = await formed();
+  expect(batch.payouts.map(({ reimburses }) => reimburses)).toEqual([cancelled]);
+  await owe(ctx, service.merchantId, -5n);
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect(await row(id)).toMatchObject({ step: 'batched' });
+  expect(await mustNotLeave(ctx.db, (await row(id)).batch_id)).toBe(false);
+  await owe(ctx, service.merchantId, 5n);
+  expect(await mustNotLeave(ctx.db, (await row(id)).batch_id)).toBe(true);
+  expect(await mustNotLeave(ctx.db, batch.id)).toBe(false);
 });

@@ -1,0 +1,117 @@
+// Payouts and reimbursements that need many of our outputs: the fee of as many inputs is held, and one that cannot be paid with what is held
+// waits for all to see and can be cancelled.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Context } from '../../../src/flow/context.ts';
+import { formBatch } from '../../../src/flow/payouts/batches.ts';
+import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
+import { readReadiness } from '../../../src/flow/readiness.ts';
+import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
+import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
+import { batchesOf } from '../../support/batches.ts';
+import { OUTSIDE, tellFee } from '../../support/funded.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+
+const RATE = 10_000n;
+let service: ServiceOnDatabase;
+let ctx: Context;
+let batches: ReturnType<typeof batchesOf>;
+beforeEach(async () => {
+  service = await openServiceOnDatabase();
+  ({ ctx } = service);
+  batches = batchesOf(service);
+  await saveFeeRate(ctx.db, 'BTC', RATE, ctx.ports.clock.now());
+});
+afterEach(() => service.drop());
+
+/** One transaction that is paid in so many outputs. */
+async function outputs(count: number, each: bigint): Promise<string> {
+  const { transactionId } = await service.create((each * BigInt(count)) / 10n);
+  await service.pay(
+    transactionId,
+    Array.from({ length: count }, () => each),
+  );
+  await service.mine(6);
+  await service.judge();
+  return transactionId;
+}
+const look = () => createHeldPayouts(ctx, (_id, error) => expect(error).toBeNull()).run();
+const WAITS = { status: 'pending', step: 'held', held_reason: 'approval' };
+
+test('the fee of the inputs that the amount needs is held, and it leaves at the fee of its request', async () => {
+  await outputs(40, 1_000_000n);
+  const id = await batches.request('0.35');
+  // 35 inputs and one for the fee, four of which every payout holds for, at three times the rate
+  expect(await batches.row(id)).toMatchObject({ fee_max: String(30n * (400n + 32n * 68n)) });
+  const { outcome } = await formBatch(ctx, 'BTC', RATE);
+  expect(outcome).toBe('formed');
+  expect((await batches.row(id)).step).toBe('batched');
+  expect(await service.findings()).toEqual([]);
+});
+
+test('one whose large output is gone is pending, can be cancelled, and goes on by itself when the fee has fallen', async () => {
+  await outputs(1, 30_000_000n);
+  await outputs(40, 1_000_000n);
+  const first = await batches.request('0.28');
+  service.pass(1);
+  const second = await batches.request('0.30');
+  expect(await batches.row(second)).toMatchObject({ fee_max: String(30n * 400n) });
+  expect((await formBatch(ctx, 'BTC', RATE, 1)).outcome).toBe('formed');
+  expect((await batches.row(first)).step).toBe('batched');
+  expect(await formBatch(ctx, 'BTC', RATE)).toEqual({ outcome: 'fee_too_high' });
+  expect(await batches.row(second)).toMatchObject(WAITS);
+  await service.wait(31_000);
+  await look();
+  expect(await batches.row(second)).toMatchObject({ status: 'processing', step: 'queued' });
+  expect((await formBatch(ctx, 'BTC', 3_000n)).outcome).toBe('formed');
+  expect(await service.findings()).toEqual([]);
+});
+
+test('one that waits for a lower fee can be cancelled, and holds up nobody behind it', async () => {
+  await outputs(1, 30_000_000n);
+  await outputs(40, 1_000_000n);
+  await batches.request('0.28');
+  service.pass(1);
+  const second = await batches.request('0.30');
+  await formBatch(ctx, 'BTC', RATE, 1);
+  service.pass(1);
+  const third = await batches.request('0.01');
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect((await batches.row(third)).step).toBe('batched');
+  expect(await batches.row(second)).toMatchObject(WAITS);
+  const { problems } = await readReadiness(ctx, []);
+  expect(problems.join()).toContain(`payout ${second} waits: its network fee would be above what is held for it`);
+  const of = { merchantId: service.merchantId, payoutId: second };
+  expect(await cancelPayout(ctx, of)).toMatchObject({ status: 'failed', error: 'cancelled' });
+});
+
+test('small outputs are spent along only where what is held covers it', async () => {
+  await tellFee(ctx);
+  await outputs(1, 5_000_000n);
+  await outputs(70, 20_000n);
+  const id = await batches.request('0.04');
+  await service.admin.query('update payouts set fee_max = 700 where id = $1', [id]);
+  expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('formed');
+  const { rows } = await service.admin.query('select count(*)::int as n from outgoing_inputs');
+  expect(rows[0].n).toBe(1);
+});
+
+test('a reimbursement of many outputs leaves too', async () => {
+  const id = await outputs(40, 1_000_000n);
+  const asked = { merchantId: service.merchantId, transactionId: id, destination: OUTSIDE, part: null, currency: null };
+  await reimburseTransaction(ctx, asked);
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect(await service.findings()).toEqual([]);
+});
+
+test('without a key of the signer in use, payouts and reimbursements are refused', async () => {
+  await outputs(1, 1_000_000n);
+  const id = await outputs(1, 1_000_000n);
+  const before = await batches.request();
+  await service.admin.query(`update account_xpubs set confirmed_at = null where currency = 'BTC'`);
+  await expect(batches.request()).rejects.toMatchObject({ code: 'currency_unavailable' });
+  const asked = { merchantId: service.merchantId, transactionId: id, destination: OUTSIDE, part: null, currency: null };
+  await expect(reimburseTransaction(ctx, asked)).rejects.toMatchObject({ code: 'currency_unavailable' });
+  expect((await service.admin.query('select count(*)::int as n from payouts')).rows[0].n).toBe(1);
+  expect((await readReadiness(ctx, [])).problems.join()).toContain(`payout ${before} waits for a key`);
+});
