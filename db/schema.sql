@@ -1536,17 +1536,17 @@ grant select on public.network to bursar_app;
 
 grant delete, insert, select, update on public.node_conditions to bursar_app;
 
-grant delete, insert, select, update on public.outgoing_attempts to bursar_app;
+grant insert, select on public.outgoing_attempts to bursar_app;
 
 grant delete, insert, select, update on public.outgoing_batches to bursar_app;
 
-grant delete, insert, select, update on public.outgoing_inputs to bursar_app;
+grant delete, insert, select on public.outgoing_inputs to bursar_app;
 
-grant delete, insert, select, update on public.outgoing_shares to bursar_app;
+grant insert, select on public.outgoing_shares to bursar_app;
 
 grant delete, insert, select, update on public.own_addresses to bursar_app;
 
-grant delete, insert, select, update on public.own_outputs to bursar_app;
+grant delete, insert, select on public.own_outputs to bursar_app;
 
 grant delete, insert, select, update on public.payment_decisions to bursar_app;
 
@@ -1556,7 +1556,7 @@ grant delete, insert, select, update on public.payments to bursar_app;
 
 grant delete, insert, select, update on public.payout_settings to bursar_app;
 
-grant delete, insert, select, update on public.payouts to bursar_app;
+grant insert, select on public.payouts to bursar_app;
 
 grant delete, insert, select, update on public.rate_history to bursar_app;
 
@@ -1564,7 +1564,7 @@ grant delete, insert, select, update on public.rate_sources to bursar_app;
 
 grant delete, insert, select, update on public.rates to bursar_app;
 
-grant delete, insert, select, update on public.reimbursement_shares to bursar_app;
+grant insert, select on public.reimbursement_shares to bursar_app;
 
 grant delete, insert, select, update on public.schedules to bursar_app;
 

@@ -16,6 +16,7 @@ import {
   setAchReturned,
 } from '../../store/payouts/ach-entries.ts';
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
+import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -65,7 +66,7 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
   return ctx.db.transaction(async (sql) => {
     const state = await lockAchFile(sql, name);
     if (state === null || state === 'refused' || state === 'over') return state;
-    const payouts = await lockPayouts(sql, await achPayoutIds(sql, name));
+    const payouts = await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name)));
     const atMs = ctx.ports.clock.now();
     for (const payout of payouts.filter(isSourced)) {
       // a return before the refusal proves that the bank had executed it
@@ -86,7 +87,7 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
 export async function completeFile(ctx: Context, name: string): Promise<void> {
   await ctx.db.transaction(async (sql) => {
     if ((await lockAchFile(sql, name)) !== 'acked') return;
-    const payouts = (await lockPayouts(sql, await achPayoutIds(sql, name))).filter(isSourced);
+    const payouts = (await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name)))).filter(isSourced);
     const atMs = ctx.ports.clock.now();
     const open = payouts.filter(({ status }) => status === 'processing');
     for (const payout of open) await post(ctx, sql, payout.id, [achCompleteEntry(payout)]);
@@ -129,7 +130,8 @@ export async function bookReturn(
     const found = await readAchEntry(sql, trace);
     // in the order in which a file's end locks them
     if (found !== null) await lockAchFile(sql, found.file);
-    const payout = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
+    const row = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
+    const payout = row === null ? null : await oneAsBooked(sql, row);
     if (found === null || payout === null || !isSourced(payout) || found.cents !== cents) {
       const finding = `the bank returns ${cents} cents of trace number ${trace}, which is not what was paid`;
       if (stopsOnUnknown)

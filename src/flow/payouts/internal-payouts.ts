@@ -2,6 +2,7 @@
 // of that transaction, which its judge then treats like any other. Nothing leaves, so nothing is signed and no network fee is due.
 import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { insertInternalPayment, lockInternal } from '../../store/payouts/internal-payouts.ts';
 import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
@@ -13,8 +14,9 @@ export async function bookInternalPayouts(ctx: Context): Promise<void> {
 
 function bookNext(ctx: Context): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
-    const payout = await lockInternal(sql);
-    if (payout === null) return false;
+    const row = await lockInternal(sql);
+    if (row === null) return false;
+    const payout = await oneAsBooked(sql, row);
     const atMs = ctx.ports.clock.now();
     const currency = paidFrom(payout);
     const posted = { ...payout, currency };

@@ -14,6 +14,7 @@ import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   LARGEST,
   largestOutputs,
@@ -248,14 +249,15 @@ function cancelCompared(ctx: Context, of: Cancelled): Promise<PayoutRow | null> 
       const message = `The payout is ${payout.status}; only a pending one can be cancelled.`;
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
     }
-    const { merchantId, source } = payout;
-    const currency = paidFrom(payout);
+    const booked = await oneAsBooked(sql, payout);
+    const { merchantId, source } = booked;
+    const currency = paidFrom(booked);
     // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
     if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) return null;
     const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
     const owed = balances.get(currency)?.receivable ?? 0n;
     const atMs = ctx.ports.clock.now();
-    const entry = source === null ? releaseEntry({ ...payout, currency }, owed) : achReleaseEntry({ ...payout, source }, owed);
+    const entry = source === null ? releaseEntry({ ...booked, currency }, owed) : achReleaseEntry({ ...booked, source }, owed);
     await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
     const givenBack = source === null ? {} : { givenBack: source.amount };
     const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs, ...givenBack });

@@ -21,6 +21,7 @@ import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
+import { asBooked } from '../../store/payouts/booked-amounts.ts';
 import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -140,7 +141,8 @@ export type Progress = 'unagreed' | 'confirmed' | 'moved' | 'reorged' | 'final' 
  */
 export function progress(ctx: Context, batchId: string): Promise<Progress> {
   return ctx.db.transaction(async (sql) => {
-    const batch = await readBatch(sql, batchId, { lock: true });
+    const read = await readBatch(sql, batchId, { lock: true });
+    const batch = read === null ? null : { ...read, payouts: await asBooked(sql, read.payouts) };
     const tip = batch === null ? null : await readCursor(sql, batch.currency);
     if (batch === null || tip === null || batch.attempts.length === 0) return 'waiting';
     const decided = await decidedHeight(ctx, sql, batch, tip.height);

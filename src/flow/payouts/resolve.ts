@@ -10,6 +10,7 @@ import {
 } from '../../core/payouts/payout-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   bookedFee,
   lockPayout,
@@ -58,9 +59,10 @@ async function refuseBeforeRecover(sql: Sql, { currency }: PayoutRow): Promise<v
 export async function resolveLocked(
   ctx: Context,
   sql: Sql,
-  payout: PayoutRow,
+  row: PayoutRow,
   { outcome, evidence }: Omit<Resolution, 'payoutId'>,
 ): Promise<PayoutRow> {
+  const payout = await oneAsBooked(sql, row);
   const { id: payoutId, merchantId } = payout;
   const currency = paidFrom(payout);
   const { source } = payout;

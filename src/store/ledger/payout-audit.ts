@@ -120,6 +120,33 @@ export const OF_PAYOUTS: readonly Question[] = [
            select 'entries of ' || e.payout_id || ' have no payout' from entries e where not exists (select 1 from payouts p where p.id = e.payout_id)`,
   },
   {
+    id: 'PAY-2',
+    says: 'what each payout has taken of its merchant is what its row says, and what was converted is what payouts have converted',
+    text: `with moved as (
+             select e.payout_id, -sum(p.amount) filter (where a.kind = 'held' and e.key like '%:hold') as held,
+                    sum(p.amount) filter (where a.kind = 'available' and e.key like '%:hold') as taken,
+                    sum(p.amount) filter (where a.kind <> 'held') as cost, min(a.merchant_id) as merchant_id, max(a.merchant_id) as last_merchant_id
+               from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id
+              where e.payout_id is not null and a.kind in ('available', 'held', 'receivable') group by 1)
+           select p.id || ' of merchant ' || p.merchant_id || ' is ' || p.status || ' for ' || p.amount || ', fee ' || coalesce(p.fee, p.fee_max)
+                  || coalesce(', out of ' || p.source_amount || ' ' || p.source_currency, '') || coalesce(', given back ' || p.given_back, '') || ': its hold took '
+                  || coalesce(m.taken, 0) || ', all its entries together ' || coalesce(m.cost, 0) || ' of merchant ' || coalesce(m.merchant_id, 0) as what
+             from payouts p left join moved m on m.payout_id = p.id
+            where p.reimburses is null
+              and (m.held is distinct from p.amount + p.fee_max or m.taken is distinct from coalesce(p.source_amount, p.amount + p.fee_max)
+                   or m.merchant_id is distinct from p.merchant_id or m.last_merchant_id is distinct from p.merchant_id
+                   or m.cost is distinct from case p.status when 'completed' then coalesce(p.source_amount, p.amount + p.fee)
+                                                            when 'failed' then coalesce(p.source_amount - p.given_back, 0)
+                                                            else coalesce(p.source_amount, p.amount + p.fee_max) end)
+           union all
+           select 'fx:' || coalesce(l.currency, c.currency) || ' is ' || coalesce(l.amount, 0) || ', payouts have converted ' || coalesce(c.amount, 0)
+             from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'fx' group by 1) l
+             full join (select source_currency as currency, sum(source_amount - coalesce(given_back, 0)) as amount from payouts
+                         where source_currency is not null group by 1
+                        union all select 'USD', -sum(amount + fee_max) from payouts where source_currency is not null and given_back is null) c on c.currency = l.currency
+            where coalesce(l.amount, 0) <> coalesce(c.amount, 0)`,
+  },
+  {
     id: 'OUT-1',
     says: 'what is on its way out is what was signed for payouts that are not confirmed',
     text: `with out as (
