@@ -13,7 +13,6 @@ import { eventually } from './support/service.ts';
 
 const FOLDER = join(import.meta.dirname, '../docs/receivers');
 const outbound = createOutbound(ANYWHERE);
-const send = createWebhookSender(outbound);
 const closing: (() => unknown)[] = [];
 afterAll(async () => {
   for (const close of closing) close();
@@ -43,8 +42,9 @@ describe.each([
         data: { object: { transaction_id: 'txn_1', status } },
       });
     const deliver = async (body: string, more: { secrets?: string[]; atMs?: number } = {}) => {
-      const request = { url: `http://127.0.0.1:${port}/`, id: 'evt_t', atMs: Date.now(), body, secrets: [secret], ...more };
-      const result = await send({ ...request, signal: new AbortController().signal });
+      const { secrets = [secret], atMs = Date.now() } = more;
+      const request = { url: `http://127.0.0.1:${port}/`, id: 'evt_t', body, secrets, signal: new AbortController().signal };
+      const result = await createWebhookSender(outbound, () => atMs)(request);
       return result.kind === 'answered' ? result.status : null;
     };
     await eventually('it answers', async () => (await deliver(event(2, 'pending'))) === 204, 30_000);

@@ -51,8 +51,6 @@ export type WebhookRequest = {
   readonly url: string;
   /** The event's identifier: the same with every attempt. */
   readonly id: string;
-  /** When this attempt is made, in milliseconds since 1970. */
-  readonly atMs: number;
   readonly body: string;
   /** `whsec_…`: all of them sign. */
   readonly secrets: readonly string[];

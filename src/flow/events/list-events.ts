@@ -44,7 +44,9 @@ export async function redeliverEvent(
   ctx: Context,
   { merchantId, eventId }: { readonly merchantId: bigint; readonly eventId: string },
 ): Promise<number> {
-  return deliverAgain(ctx.db, await idOf(ctx, merchantId, { id: eventId, param: 'event_id' }));
+  const id = await idOf(ctx, merchantId, { id: eventId, param: 'event_id' });
+  // in a transaction, because that is run again when it meets a worker that locks the same rows in another order
+  return ctx.db.transaction((sql) => deliverAgain(sql, id));
 }
 
 async function idOf(

@@ -2,6 +2,7 @@
 // workers and watches the database; which process does the work does not matter.
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
+import { areTried, DELIVERIES_JOB } from '../../store/deliveries/deliveries.ts';
 import { isAchLooked } from '../../store/payouts/ach-files.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -18,6 +19,8 @@ const HURRY_EVERY_MS = 500;
 const LEAST_MS = 500;
 /** Transactions that the judge cannot decide, or that others keep it busy with, delay nobody for longer than this. */
 const JUDGE_WITHIN_MS = 2_000;
+/** Receivers that are away or slow delay nobody for longer than this. */
+const DELIVERIES_WITHIN_MS = 1_000;
 /** A new block wakes its chain's watcher, and whoever records something the judge: they are hurried only where that was not enough. */
 const HURRIED_AFTER_MS = 60;
 
@@ -32,14 +35,18 @@ function isRead(sql: Sql, asked: AskedReading): Promise<boolean> {
 }
 
 /**
- * Waits until everything that is due now has been done once: chains read, transactions judged, rule 8's look-ups, deep scans.
+ * Waits until everything that is due now has been done once: chains read, transactions judged, rule 8's look-ups, deep scans; and for a
+ * short time until what is due for webhooks has been tried, since a receiver may be away.
  * @param timeoutMs real time after which it gives up (a node may be slow, a worker not running)
  * @returns whether everything was done
  * @throws when the database has not answered for ten seconds, or not until the time was up
  */
-export function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
+export async function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> {
   const sinceMs = ctx.ports.clock.now();
-  return until(ctx, () => isSettled(ctx.db, sinceMs), { timeoutMs });
+  const isDone = await until(ctx, () => isSettled(ctx.db, sinceMs), { timeoutMs });
+  const tried = { timeoutMs: DELIVERIES_WITHIN_MS, jobs: [DELIVERIES_JOB], hurryAfterMs: HURRIED_AFTER_MS };
+  await until(ctx, () => areTried(ctx.db, sinceMs), tried);
+  return isDone;
 }
 
 /**

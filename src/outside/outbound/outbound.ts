@@ -9,8 +9,6 @@ import { type OutboundPolicy, readUrl } from './policy.ts';
 const CONNECT_WITHIN_MS = 10_000;
 const IDLE_CONNECTION_MS = 10_000;
 const MOST_HEADER_BYTES = 16 * 1024;
-/** To one host; who calls bounds what is open in all. */
-const MOST_CONNECTIONS = 32;
 
 type Undici = typeof import('undici');
 
@@ -43,7 +41,8 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       // HTTP/1.1 only: its headers and body are what is bounded here
       allowH2: false,
       connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
-      connections: MOST_CONNECTIONS,
+      // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
+      connections: null,
       pipelining: 1,
       keepAliveTimeout: IDLE_CONNECTION_MS,
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,

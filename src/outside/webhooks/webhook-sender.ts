@@ -7,9 +7,10 @@ const WITHIN_MS = 15_000;
 const MOST_BYTES = 64 * 1024;
 const PREFIX = 'whsec_';
 
-export function createWebhookSender(outbound: Outbound): WebhookSender {
-  return ({ url, id, atMs, body, secrets, signal }) => {
-    const timestamp = String(Math.floor(atMs / 1000));
+/** @param now milliseconds since 1970 by the world's clock: receivers compare it with their own, also where the sandbox's was moved */
+export function createWebhookSender(outbound: Outbound, now: () => number = Date.now): WebhookSender {
+  return ({ url, id, body, secrets, signal }) => {
+    const timestamp = String(Math.floor(now() / 1000));
     const headers = {
       'content-type': 'application/json',
       'user-agent': 'Bursar',

@@ -118,6 +118,11 @@ export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
+/** Whether every delivery that was due at this time has been tried. */
+export async function areTried(sql: Sql, atMs: number): Promise<boolean> {
+  return (await waitingWebhooks(sql)).every(({ dueAtMs }) => dueAtMs > atMs);
+}
+
 /** Deletes some of what waits for an endpoint that is gone or disabled; returns how many. */
 export async function forgetDeliveries(sql: Sql, webhook: bigint, limit: number): Promise<number> {
   const { rowCount } = await sql.query({

@@ -22,7 +22,7 @@ export async function attempt(
   const body = eventBody(ctx, event);
   const atMs = clock.now();
   const secrets = secretsOf(ctx, webhook);
-  const result = await send({ url: webhook.url, id: body.id, atMs, body: JSON.stringify(body), secrets, signal });
+  const result = await send({ url: webhook.url, id: body.id, body: JSON.stringify(body), secrets, signal });
   const status = result.kind === 'answered' ? result.status : null;
   const isOver = isDelivered(result) || status === GONE;
   const chance = (rng.bytes(1)[0] ?? 0) / 255;

@@ -23,6 +23,8 @@ const ENDPOINTS_AT_ONCE = 256;
 const FORGET_AT_ONCE = 1_000;
 /** Another worker delivers: it may end at any time. */
 const STANDBY_MS = 5_000;
+/** While something waits: a clock that was set forward, or a machine that slept, makes it due earlier than a timer says. */
+const LONGEST_PAUSE_MS = 60_000;
 /** An endpoint whose secret cannot be opened is tried again after this. */
 const UNREADABLE_MS = 60_000;
 /** Of very many endpoints a look takes long: answers make the next one only after so many times its duration. */
@@ -59,6 +61,7 @@ export function createDeliveries(
   let results: Attempt[] = [];
   let due: readonly bigint[] = [];
   let pauseMs = Number.POSITIVE_INFINITY;
+  let isWaiting = false;
   let lookedMs = Number.NEGATIVE_INFINITY;
   let lookTookMs = 0;
   /** The endpoint that was filled up last. */
@@ -90,6 +93,7 @@ export function createDeliveries(
     const nowMs = clock.now();
     due = waiting.filter(({ dueAtMs }) => dueAtMs <= nowMs).map(({ webhook }) => webhook);
     const later = waiting.filter(({ dueAtMs }) => dueAtMs > nowMs).map(({ dueAtMs }) => dueAtMs - nowMs);
+    isWaiting = waiting.length > 0;
     pauseMs = Math.min(Number.POSITIVE_INFINITY, ...later);
     const known = new Set(waiting.map(({ webhook }) => webhook));
     for (const [number, { open }] of endpoints) if (open.size === 0 && !known.has(number)) endpoints.delete(number);
@@ -143,27 +147,26 @@ export function createDeliveries(
     for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) endpoints.get(one.webhook)?.queue.push(one);
   }
 
-  /** Begins what may begin, one of each endpoint in turn. */
+  /** Begins what may begin. Whoever begins goes to the end, where this loop meets it again, so that all endpoints have their turn. */
   function begin(): void {
+    if (isFinishing) return;
     const nowMs = clock.now();
-    for (let began = !isFinishing; began; ) {
-      began = false;
-      for (const endpoint of endpoints.values()) {
-        const { queue, pace, open, webhook } = endpoint;
-        if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
-        const giveBack = slots.take(webhook.merchantId, pace.limit);
-        if (giveBack === null) continue;
-        began = true;
-        const delivery = queue.shift() as Delivery;
-        open.add(delivery.event.id);
-        const mine = deliver(endpoint, delivery).finally(() => {
-          giveBack();
-          underWay.delete(mine);
-          begin();
-          wakeJob();
-        });
-        underWay.add(mine);
-      }
+    for (const [number, endpoint] of endpoints) {
+      const { queue, pace, open, webhook } = endpoint;
+      if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
+      const giveBack = slots.take(webhook.merchantId, pace.limit);
+      if (giveBack === null) continue;
+      endpoints.delete(number);
+      endpoints.set(number, endpoint);
+      const delivery = queue.shift() as Delivery;
+      open.add(delivery.event.id);
+      const mine = deliver(endpoint, delivery).finally(() => {
+        giveBack();
+        underWay.delete(mine);
+        begin();
+        wakeJob();
+      });
+      underWay.add(mine);
     }
   }
 
@@ -208,7 +211,7 @@ export function createDeliveries(
   return {
     job: {
       name: DELIVERIES_JOB,
-      everyMs: () => pauseMs,
+      everyMs: () => Math.min(pauseMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
       urgent: true,
       run(hurried = false, wake = () => undefined) {
         wakeJob = () => wake(DELIVERIES_JOB);

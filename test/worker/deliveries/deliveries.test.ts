@@ -66,6 +66,9 @@ const waiting = async (): Promise<number> => (await api.sql('select count(*)::in
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
+function expectNow({ headers }: Received): void {
+  expect(Math.abs(Date.now() / 1000 - Number(headers['webhook-timestamp']))).toBeLessThan(60);
+}
 /** Time passes on the service's clock, and the worker is told. */
 function pass(ms: number): void {
   api.advance(ms / 1000);
@@ -88,7 +91,7 @@ test('every event of a merchant arrives, signed, as list_events shows it, and no
   expect(bodies.map(({ type }) => type)).toEqual(['transaction.cancelled', 'transaction.started']);
   for (const got of received) {
     expect(got.headers).toMatchObject({ 'content-type': 'application/json', 'webhook-id': got.body.id });
-    expect(got.headers['webhook-timestamp']).toBe(String(Math.floor(api.now() / 1000)));
+    expectNow(got);
     expect(isSignedBy(got, secret)).toBe(true);
     expect(isSignedBy(got, 'whsec_AAAA')).toBe(false);
   }
@@ -127,7 +130,8 @@ test('what was not taken comes again on the schedule, with the same id and body,
   expect(received).toHaveLength(10);
   expect(new Set(received.map(({ text }) => text)).size).toBe(1);
   expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
-  expect(new Set(received.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(10);
+  // receivers know the time, however far the sandbox's clock was moved
+  received.forEach(expectNow);
   expect(received.every((got) => isSignedBy(got, secret))).toBe(true);
   const attempts = await api.sql('select status, error, answer, took_ms from delivery_attempts where status = 500');
   expect(attempts).toHaveLength(10);
