@@ -14,7 +14,7 @@ import {
   youngestCounting,
 } from './payments.ts';
 import { ofAll } from './portion.ts';
-import { endWithLostPayments, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
+import { endUnconfirmed, endWithLostPayments, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
 import { nextHeight } from './required-depth.ts';
 import {
   acceptLate,
@@ -54,6 +54,7 @@ const RULES: readonly Rule[] = [
     acceptLate,
     returnFromLoss,
     settle,
+    endUnconfirmed,
     holdBooked,
     releaseFinal,
   ].map(ofAll),

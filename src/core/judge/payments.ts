@@ -62,6 +62,17 @@ function goneForMs(it: Case, payment: Payment): number {
 export function isWithdrawn(it: Case, payment: Payment): boolean {
   return payment.state === 'conflicted' || goneForMs(it, payment) >= UNBOOKED_GONE_MS;
 }
+/** Never in a block, and not locked: everybody can send one that nobody mines. */
+export function isUnconfirmed({ height, lastHeight, lock }: Payment): boolean {
+  return height === null && lastHeight === null && lock === null;
+}
+/** Unconfirmed for so long that no reimbursement waits for it, whether or not it was out of the mempool meanwhile. */
+export function isOverdue(it: Case, payment: Payment): boolean {
+  return isUnconfirmed(payment) && timeOf(it, payment) >= overdueAt(payment);
+}
+function overdueAt({ seenAtMs }: Payment): number {
+  return seenAtMs + UNBOOKED_GONE_MS;
+}
 /** A booked payment that is conflicted, or nowhere for ten minutes (rule 17). */
 export function isLost(it: Case, payment: Payment): boolean {
   return isBooked(payment) && (payment.state === 'conflicted' || goneForMs(it, payment) >= BOOKED_GONE_MS);
@@ -146,13 +157,18 @@ export function countingMinor(payment: Payment, late: boolean): bigint {
 }
 
 /**
- * When, on its own chain's clock, a payment that is gone will be lost (rule 17) or withdrawn (rules 6, 15); null when no time matters.
- * While the node is below the height where it was last seen, the judge waits for that height instead.
+ * When, on its own chain's clock, a payment that is gone will be lost (rule 17) or withdrawn (rules 6, 15), or one for whose first confirmation
+ * a reimbursement waits is overdue; null when no time matters. While the node is below the height where it was last seen, the judge waits for
+ * that height instead.
  */
 export function nextTime(it: Case, payment: Payment): number | null {
-  if (payment.state !== 'gone' || payment.goneSinceMs === null || !(isBooked(payment) || payment.classified)) return null;
-  const at = payment.goneSinceMs + (isBooked(payment) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS);
-  return at > timeOf(it, payment) ? at : null;
+  const times: number[] = [];
+  if (payment.state === 'gone' && payment.goneSinceMs !== null && (isBooked(payment) || payment.classified))
+    times.push(payment.goneSinceMs + (isBooked(payment) ? BOOKED_GONE_MS : UNBOOKED_GONE_MS));
+  if (isUnconfirmed(payment) && it.refunds.some((refund) => !refund.isHeld && refund.shares.has(payment.id)))
+    times.push(overdueAt(payment));
+  const ahead = times.filter((at) => at > timeOf(it, payment));
+  return ahead.length === 0 ? null : Math.min(...ahead);
 }
 
 /**

@@ -5,7 +5,7 @@ import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment, Refund, RefundShare } from './case.ts';
-import { inQuotedCurrency, isBooked, isLive } from './payments.ts';
+import { inQuotedCurrency, isBooked, isLive, isOverdue, isUnconfirmed } from './payments.ts';
 import { creditRepayingReceivable, postRefund, refundAccounts } from './postings.ts';
 import { isFinal, undisputed } from './required-depth.ts';
 import { applyEvent } from './steps.ts';
@@ -28,7 +28,7 @@ export function refuseWhileRefunding(it: Case): void {
 
 /**
  * Takes a reimbursement: of `whole` everything that is booked of the currency, of `excess` what lies in suspense, each payment from where it lies.
- * Where nothing is booked yet, it is for all payments that are there, and holds them once all are booked.
+ * With payments that wait for their booking it holds all once the last one is booked.
  * @throws Refusal not_resolvable, amount_below_minimum, insufficient_balance
  */
 export function reimburse(it: Case, wanted: RefundWanted): Refund {
@@ -39,11 +39,13 @@ export function reimburse(it: Case, wanted: RefundWanted): Refund {
   }
   refuseWhileRefunding(it);
   const booked = bookedShares(it, wanted);
-  const isHeld = booked.size > 0;
-  const shares = isHeld ? booked : unbookedShares(it, wanted);
+  const waiting = waitingShares(it, wanted, booked.size > 0);
+  const isHeld = waiting.size === 0;
+  const shares = new Map([...booked, ...waiting]);
   const total = sum([...shares.values()].map(unitsOf));
   if (total === 0n) throw notResolvable(nothingToReturn(wanted));
   if (total < wanted.least) throw tooSmall(total, wanted);
+  refuseUncovered(it, { currency, shares });
   const refund: Refund = { id: wanted.id, currency, part, total, state: 'waiting', isHeld, shares };
   if (isHeld) hold(it, refund);
   it.refunds.push(refund);
@@ -61,18 +63,29 @@ function bookedShares(it: Case, { currency, part }: RefundWanted): Map<bigint, R
   return shares;
 }
 
-/** All of them will lie in suspense: what restores an earlier loss is left out. */
-function unbookedShares(it: Case, { currency }: RefundWanted): Map<bigint, RefundShare> {
+/**
+ * The payments that wait for their booking; all of them will lie in suspense. Beside booked ones those of an undecided transaction belong to its
+ * whole, later they are extra. Unconfirmed ones are meant only where there is nothing else, and for a limited time, since everybody can send one.
+ */
+function waitingShares(it: Case, { currency, part }: RefundWanted, hasBooked: boolean): Map<bigint, RefundShare> {
+  const isUndecided = it.transaction.status === 'review' || it.transaction.status === 'declined';
+  if (hasBooked && (part === 'excess' || !isUndecided)) return new Map();
   const waiting = it.payments.filter(
-    (payment) => payment.currency === currency && payment.present && isLive(payment) && !isBooked(payment) && payment.owed === 0n,
+    (payment) => payment.currency === currency && payment.present && isLive(payment) && !isBooked(payment),
   );
-  return new Map(waiting.map((payment) => [payment.id, { available: 0n, suspense: payment.amount }]));
+  const confirming = waiting.filter((payment) => !isUnconfirmed(payment));
+  if (isUndecided && confirming.some((payment) => payment.owed > 0n))
+    throw notResolvable('A payment of this transaction that was lost is back, and waits for its confirmations.');
+  const meant = hasBooked || confirming.length > 0 ? confirming : waiting.filter((payment) => !isOverdue(it, payment));
+  // what restores an earlier loss is the merchant's
+  const free = meant.filter((payment) => payment.owed === 0n);
+  return new Map(free.map((payment) => [payment.id, { available: 0n, suspense: payment.amount }]));
 }
 
 function nothingToReturn({ currency, part }: RefundWanted): string {
   return part === 'excess'
     ? `Nothing of this transaction lies in suspense in ${currency}.`
-    : `Nothing of this transaction is here in ${currency}.`;
+    : `Nothing of this transaction is here in ${currency}, or it has waited for its first confirmation for too long.`;
 }
 
 function tooSmall(total: bigint, { currency, least: lowest }: RefundWanted): Refusal {
@@ -81,16 +94,32 @@ function tooSmall(total: bigint, { currency, least: lowest }: RefundWanted): Ref
   });
 }
 
+type Taken = Pick<Refund, 'currency' | 'shares'>;
+
+/** Whether the available balance covers what was credited. */
+function isCovered(it: Case, { currency, shares }: Taken): boolean {
+  const available = availableOf(shares);
+  return available === 0n || refundAccounts(it, currency).balance().available >= available;
+}
+
+function availableOf(shares: Taken['shares']): bigint {
+  return sum([...shares.values()].map((share) => share.available));
+}
+
+function refuseUncovered(it: Case, taken: Taken): void {
+  if (isCovered(it, taken)) return;
+  const credited = formatAmount(availableOf(taken.shares), taken.currency);
+  throw new Refusal('insufficient_balance', {
+    message: `The available balance must cover what was credited, ${credited} ${taken.currency}.`,
+  });
+}
+
 /** Takes every payment from where it lies. */
 function hold(it: Case, { id, currency, total, shares }: Refund): void {
   const account = refundAccounts(it, currency);
-  const available = sum([...shares.values()].map((share) => share.available));
+  const available = availableOf(shares);
   if (available > 0n) {
     const balance = account.balance();
-    if (balance.available < available) {
-      const message = `The available balance must cover what was credited, ${formatAmount(available, currency)} ${currency}.`;
-      throw new Refusal('insufficient_balance', { message });
-    }
     balance.available = minus(balance.available, available);
   }
   postRefund(it, { id, kind: 'reimbursement_hold' }, [
@@ -107,11 +136,19 @@ function hold(it: Case, { id, currency, total, shares }: Refund): void {
   }
 }
 
-/** One that was taken before its payments were booked holds them as soon as all are. */
+/**
+ * One that was taken before all its payments were booked holds them as soon as all are. It ends where they are no longer where it was to take
+ * them from.
+ */
 export function holdBooked(it: Case): boolean {
   const refund = it.refunds.find((one) => !one.isHeld);
-  if (refund === undefined || !sharesIn(it, refund).every(([payment, share]) => payment.inSuspense === share.suspense))
-    return false;
+  if (refund === undefined) return false;
+  const shares = sharesIn(it, refund);
+  if (!shares.every(([payment]) => isBooked(payment))) return false;
+  const areThere = shares.every(
+    ([payment, share]) => payment.inSuspense === share.suspense && payment.inAvailable >= share.available,
+  );
+  if (!areThere || !isCovered(it, refund)) return finish(it, refund, 'lost');
   hold(it, refund);
   refund.isHeld = true;
   return true;
@@ -136,8 +173,22 @@ export function endWithLostPayments(it: Case): boolean {
   const payments = it.payments.filter((payment) => refund.shares.has(payment.id));
   if (payments.every((payment) => (refund.isHeld ? isBooked(payment) : payment.present))) return false;
   giveBack(it, refund, (payment) => payment.inRefund);
-  finish(it, refund, 'lost');
-  return true;
+  return finish(it, refund, 'lost');
+}
+
+/**
+ * One that waits for an unconfirmed payment ends when that has waited too long, or when other payments in suspense are final: a stranger's
+ * payment that nobody mines must hold up neither them nor the merchant's decision.
+ */
+export function endUnconfirmed(it: Case): boolean {
+  const refund = it.refunds.find((one) => !one.isHeld);
+  if (refund === undefined) return false;
+  const unconfirmed = sharesIn(it, refund).filter(([payment]) => isUnconfirmed(payment));
+  if (unconfirmed.length === 0) return false;
+  const areOthersFinal = it.payments.some(
+    (payment) => payment.currency === refund.currency && payment.inSuspense > 0n && isFinal(it, payment),
+  );
+  return (areOthersFinal || unconfirmed.some(([payment]) => isOverdue(it, payment))) && finish(it, refund, 'lost');
 }
 
 /** Takes note of reimbursements that have ended: what was sent back, or what has to lie somewhere else again. */
@@ -153,13 +204,13 @@ export function noteEnded(it: Case): boolean {
     }
     if (isWhole(it, refund)) applyEvent(it, 'reimbursement_confirmed');
   }
-  finish(it, refund, 'noted');
-  return true;
+  return finish(it, refund, 'noted');
 }
 
-function finish(it: Case, refund: Refund, change: 'lost' | 'noted'): void {
+function finish(it: Case, refund: Refund, change: 'lost' | 'noted'): true {
   it.refunds.splice(it.refunds.indexOf(refund), 1);
   it.steps.push({ kind: 'refund', id: refund.id, change });
+  return true;
 }
 
 function unitsOf(share: RefundShare | undefined): bigint {

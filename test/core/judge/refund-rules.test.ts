@@ -1,8 +1,16 @@
 // Reimbursements beside the rules that change a status: what went back, or is on its way back, is money for none of them. After each move the
 // payments and the books tell the same story (support/invariants).
 import { describe, expect, test } from 'vitest';
-import { payable, places } from '../../support/judged-refunds.ts';
-import { DAY, HOUR, type JudgedTransaction, judgedTransaction, W } from '../../support/judged-transaction.ts';
+import type { Tx } from '../../support/chain-truth.ts';
+import { payable, places, refusal } from '../../support/judged-refunds.ts';
+import {
+  DAY,
+  HOUR,
+  type JudgedTransaction,
+  type JudgedTransactionOptions,
+  judgedTransaction,
+  W,
+} from '../../support/judged-transaction.ts';
 
 describe('a late order of which a part went back', () => {
   test('is accepted by policy only for what is still here (rule 11)', () => {
@@ -139,5 +147,111 @@ describe('a reimbursement of another currency', () => {
     expect(statusAfter((judged) => judged.evict(judged.pay()))).toBe('review');
     expect(statusAfter((judged) => judged.doubleSpend(judged.pay()))).toBe('reimbursed');
     expect(statusAfter(() => undefined)).toBe('reimbursed');
+  });
+});
+
+describe('a reimbursement of the whole beside payments that wait for their booking', () => {
+  const BIG = { usd: 5_000_00n } as const;
+  const late = (options: JudgedTransactionOptions = BIG): JudgedTransaction => {
+    const judged = judgedTransaction(options);
+    judged.until(W + HOUR);
+    return judged;
+  };
+
+  test('takes them too, waits until all are booked and final, and leaves nothing in suspense', () => {
+    const judged = late();
+    judged.pay({ amount: 5_000n });
+    judged.pay();
+    judged.mine();
+    expect([judged.status, judged.suspense()]).toEqual(['review', 5_000n]);
+    judged.openRefund();
+    expect([judged.suspense(), payable(judged)]).toEqual([5_000n, 0n]);
+    expect(refusal(() => judged.accept())).toBe('not_resolvable');
+    judged.mine(2);
+    expect([judged.suspense(), payable(judged), judged.refundStates()]).toEqual([0n, judged.amountDue + 5_000n, ['waiting']]);
+    judged.mine(3);
+    judged.commitRefund();
+    judged.finishRefund();
+    expect([judged.status, ...places(judged)]).toEqual(['reimbursed', 0n, 0n, 0n, 0n]);
+  });
+
+  test('takes what the merchant has accepted of them, and ends when that is spent before all are booked', () => {
+    for (const isSpent of [false, true]) {
+      const judged = late();
+      judged.pay({ amount: 5_000n });
+      judged.mine();
+      judged.acceptExcess();
+      judged.pay();
+      judged.mine();
+      judged.spend(1n);
+      expect(refusal(() => judged.openRefund())).toBe('insufficient_balance');
+      judged.spend(-1n);
+      judged.openRefund();
+      if (isSpent) judged.spend(1n);
+      judged.mine(2);
+      const held = [judged.refundStates(), judged.available(), judged.suspense(), payable(judged)];
+      if (isSpent) expect(held).toEqual([[], judged.amountDue + 4_999n, 0n, 0n]);
+      else expect(held).toEqual([['waiting'], 0n, 0n, judged.amountDue + 5_000n]);
+    }
+  });
+
+  test('is refused while one that was lost is back below its depth: that is the merchant’s', () => {
+    const judged = judgedTransaction({ usd: 500_00n });
+    judged.pay();
+    judged.mine(2);
+    judged.reorg(2, 'out');
+    judged.wait(11 * 60_000);
+    const [gone] = judged.chain().txs;
+    judged.pay({ amount: 5_000n });
+    judged.mine();
+    judged.resend(gone as Tx);
+    judged.mine();
+    expect([judged.status, judged.suspense()]).toEqual(['review', 5_000n]);
+    expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
+    judged.mine();
+    judged.openRefund();
+    expect([judged.refundStates(), payable(judged)]).toEqual([['waiting'], judged.amountDue + 5_000n]);
+  });
+
+  test('leaves unconfirmed ones out: a stranger’s payment that nobody mines holds up nothing', () => {
+    const judged = late({ usd: 500_00n, latePolicy: 'review' });
+    judged.pay();
+    judged.mine();
+    const dust = judged.pay({ amount: 1_000n });
+    judged.openRefund();
+    judged.evict(dust);
+    judged.mine(5);
+    expect([judged.refundStates(), payable(judged)]).toEqual([['ready'], judged.amountDue]);
+  });
+
+  test('of unconfirmed ones only ends when others are final, or when one of them has waited for 72 hours', () => {
+    const open = () => {
+      const judged = late({ usd: 500_00n, latePolicy: 'review' });
+      const [paid, dust] = [judged.pay(), judged.pay({ amount: 1_000n })];
+      judged.openRefund();
+      return { judged, paid, dust };
+    };
+    const mined = open();
+    mined.judged.mineOnly(mined.paid);
+    mined.judged.mineEmpty(4);
+    expect([mined.judged.refundStates(), payable(mined.judged)]).toEqual([['waiting'], 0n]);
+    mined.judged.mineEmpty();
+    expect([mined.judged.refundStates(), mined.judged.suspense()]).toEqual([[], mined.judged.amountDue]);
+    mined.judged.openRefund();
+    expect([mined.judged.refundStates(), payable(mined.judged)]).toEqual([['ready'], mined.judged.amountDue]);
+
+    const { judged, paid, dust } = open();
+    judged.wait(2 * DAY);
+    judged.evict(dust);
+    judged.resend(dust);
+    judged.wait(DAY - 1);
+    expect(judged.refundStates()).toEqual(['waiting']);
+    judged.wait(1);
+    expect(judged.refundStates()).toEqual([]);
+    expect(refusal(() => judged.openRefund())).toBe('not_resolvable');
+    judged.mineOnly(paid);
+    judged.openRefund();
+    judged.mineEmpty(5);
+    expect([judged.refundStates(), payable(judged)]).toEqual([['ready'], judged.amountDue]);
   });
 });

@@ -84,6 +84,45 @@ describe('a reimbursement', () => {
     await green();
   });
 
+  test('of one that is booked and one that is not yet waits for both, and of an unconfirmed one ends after three days', async () => {
+    await capital();
+    const { transactionId: id } = await service.create(500_00n);
+    await service.wait(16 * 60_000 + 1_000);
+    await service.judge();
+    await service.pay(id, 20_000n);
+    await service.pay(id, PAID);
+    await service.mine();
+    await service.judge();
+    expect(await service.balance(`suspense:${id}:BTC`)).toBe(20_000n);
+    await reimburse(id);
+    expect(await payable(id)).toBe(0n);
+    await green();
+    await service.mine();
+    await service.judge();
+    expect([await payable(id), await service.balance(`suspense:${id}:BTC`)]).toEqual([PAID + 20_000n, 0n]);
+    await service.mine(4);
+    await service.judge();
+    const batch = await formed();
+    await mined(batch, await signed(batch));
+    await progress(ctx, batch.id);
+    await service.judge();
+    expect(await status(id)).toBe('reimbursed');
+    await green();
+
+    const { transactionId: pinned } = await service.create(500_00n);
+    await cancelTransaction(ctx, { merchantId: service.merchantId, transactionId: pinned });
+    await service.pay(pinned, 20_000n);
+    await service.judge();
+    await reimburse(pinned);
+    await service.wait(72 * 3_600_000 - 1_000);
+    await service.judge();
+    expect(await refundOf(pinned)).toMatchObject({ status: 'pending' });
+    await service.wait(1_000);
+    await service.judge();
+    expect(await refundOf(pinned)).toMatchObject({ status: 'failed' });
+    await green();
+  });
+
   test('shares no transaction with payouts, and none waits for the other kind', async () => {
     await capital();
     const { id } = await paid(6, 700_000n);
