@@ -11,10 +11,13 @@ import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';
+import { auditIntents, auditLate } from './payouts/intent-audit.ts';
 
 export type AuditReport = {
   readonly ok: boolean;
   readonly answers: readonly Answer[];
+  /** What an operator should look at, and what stops nothing. */
+  readonly pages: readonly Answer[];
   readonly atMs: number;
   /** What our addresses received on each chain, and how much of it is booked. */
   readonly chains: readonly ChainTotals[];
@@ -42,7 +45,8 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
       chains: await readChainTotals(sql),
     };
   });
-  return reportOf(ctx, [...books.answers, await addressAnswer(ctx)], books.chains);
+  const answers = [...books.answers, await auditIntents(ctx), await addressAnswer(ctx)];
+  return { ...reportOf(ctx, answers, books.chains), pages: [await auditLate(ctx)] };
 }
 
 /** The chains against the books, for the newest blocks only: fast enough for every few minutes. */
@@ -55,7 +59,7 @@ export async function runReconciliation(ctx: Context, blocksBack: number): Promi
 }
 
 function reportOf(ctx: Context, answers: readonly Answer[], chains: readonly ChainTotals[]): AuditReport {
-  return { ok: answers.every((answer) => answer.findings.length === 0), answers, chains, atMs: ctx.ports.clock.now() };
+  return { ok: answers.every((answer) => answer.findings.length === 0), answers, pages: [], chains, atMs: ctx.ports.clock.now() };
 }
 
 /** Stops payouts when the report is red, and records why; they stay stopped until {@link clearAfterAudit}. */

@@ -148,10 +148,10 @@ async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Pr
 }
 
 function printAudit(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
-  const { answers, chains, ok, atMs } = report;
+  const { answers, pages, chains, ok, atMs } = report;
   const red = answers.filter((answer) => answer.findings.length > 0);
-  const lines = answers.flatMap(({ id, says, findings, more }) => [
-    `${verdict(findings.length === 0, findings.length === 0 ? 'green' : 'red  ')}  ${id.padEnd(8)} ${says}`,
+  const lines = [...answers, ...pages].flatMap(({ id, says, findings, more }, at) => [
+    `${verdict(findings.length === 0, findings.length === 0 ? 'green' : at < answers.length ? 'red  ' : 'look ')}  ${id.padEnd(8)} ${says}`,
     ...findings.map((finding) => `         ${finding}`),
     ...(more ? ['         and more'] : []),
   ]);
@@ -162,6 +162,7 @@ function printAudit(json: boolean | undefined, { report, breakers, cleared, sear
     ok,
     at: new Date(atMs).toISOString(),
     invariants: answers.map((one) => ({ ...one, ok: one.findings.length === 0 })),
+    pages: pages.map((one) => ({ ...one, ok: one.findings.length === 0 })),
     chains: chains.map((one) => ({
       ...one,
       received: amount(one, one.received),
