@@ -4,6 +4,13 @@ import type { Question } from './audit.ts';
 /** What a refused file would have paid has not left; what came back has. */
 const PAID = `select e.cents from ach_entries e join ach_files f on f.name = e.file where e.returned is null and f.state <> 'refused'`;
 
+/** The lines of files that are not sealed, as text whatever their bytes are. */
+const LINES = `select f.name, l.line, substr(l.line, 80, 15) as trace from ach_files f
+                 cross join lateral regexp_split_to_table(encode(f.bytes, 'escape'), E'\\n') as l(line)
+                where substring(f.bytes from 1 for 4) = '101 '::bytea and l.line like '6%'`;
+/** At most two banking days after a settlement that is on the next one. */
+const LONGEST_DAYS = 14;
+
 export const OF_BANK_FILES: readonly Question[] = [
   {
     id: 'INV-20',
@@ -30,7 +37,24 @@ export const OF_BANK_FILES: readonly Question[] = [
             where p.method <> 'ach'
            union all
            select p.id || ' came back as ' || e.returned || ' and is ' || p.status from ach_entries e join payouts p on p.id = e.payout_id
-            where e.returned is not null and p.status <> 'failed'`,
+            where e.returned is not null and p.status <> 'failed'
+           union all
+           select 'bank file ' || f.name || ' is ' || f.state || ', and ' || p.id || ' in it is ' || p.status
+             from ach_files f join ach_entries e on e.file = f.name join payouts p on p.id = e.payout_id
+            where f.state = 'over' and p.status = 'processing' or f.state = 'refused' and p.status <> 'failed'
+               or f.state <> 'over' and p.status = 'completed'
+           union all
+           select 'bank file ' || name || ' settles on ' || settles_on || ', and may come back until ' || returns_end from ach_files
+            where returns_end > settles_on + interval '${LONGEST_DAYS} days'
+               or settles_on > greatest(created_at, handed_at) + interval '${LONGEST_DAYS} days'
+           union all
+           select 'bank file ' || f.name || ' has another line for trace number ' || e.trace || ' than ' || p.id
+             from ach_entries e join ach_files f on f.name = e.file join payouts p on p.id = e.payout_id
+             left join (${LINES}) l on l.name = f.name and l.trace = e.trace
+            where substring(f.bytes from 1 for 4) = '101 '::bytea
+              and (l.line is null or substr(l.line, 40, 15) <> rpad(upper(right(p.id, 15)), 15) or substr(l.line, 30, 10) <> lpad(e.cents::text, 10, '0')
+                   or p.destination like 'ach:%' and (substr(l.line, 4, 9) <> split_part(p.destination, ':', 2)
+                                                      or rtrim(substr(l.line, 13, 17)) <> split_part(p.destination, ':', 3)))`,
   },
   {
     id: 'BANK-1',

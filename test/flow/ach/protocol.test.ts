@@ -244,6 +244,13 @@ describe('a database that was put back', () => {
   });
 });
 
+const fileSet = (what: string): string =>
+  `update ach_files set ${what} where name = (select file from ach_entries where payout_id = $1)`;
+const changedBytes = (from: string, to: string): string => {
+  const bytes = `convert_to(replace(convert_from(bytes, 'LATIN1'), '${from}', '${to}'), 'LATIN1')`;
+  return fileSet(`bytes = ${bytes}, sha256 = sha256(${bytes})`);
+};
+
 describe('the audit', () => {
   const red = async (): Promise<string[]> => [
     ...new Set((await ledgerFindings()).map((finding) => finding.split(':')[0] as string)),
@@ -265,6 +272,19 @@ describe('the audit', () => {
       `update ach_entries set returned = 'R03' where payout_id = $1`,
       `update ach_entries set returned = null where payout_id = $1`,
     ],
+    [
+      'a trace number of another line',
+      `update ach_entries set trace = lpad((trace::bigint + 5000)::text, 15, '0') where payout_id = $1`,
+      `update ach_entries set trace = lpad((trace::bigint - 5000)::text, 15, '0') where payout_id = $1`,
+    ],
+    [
+      'bytes and hash that were changed together',
+      changedBytes('123456789 ', '123456780 '),
+      changedBytes('123456780 ', '123456789 '),
+    ],
+    ['a file that is over while its payout is processing', fileSet(`state = 'over'`), fileSet(`state = 'acked'`)],
+    ['a file that never ends', fileSet(`returns_end = 'infinity'`), fileSet(`returns_end = settles_on + interval '3 days'`)],
+    ['a refused file whose payout has not failed', fileSet(`state = 'refused'`), fileSet(`state = 'acked'`)],
   ])('INV-20 is red for %s', async (_, wrong, right) => {
     const id = await requested();
     await bank.look();
