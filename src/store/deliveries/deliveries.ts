@@ -63,28 +63,35 @@ export type Attempt = {
   readonly status: number | null;
   readonly error: string | null;
   readonly answer: Uint8Array;
+  /** How many had failed before. */
+  readonly failures: number;
+  readonly isDelivered: boolean;
   /** When to try again; null: it is delivered, or was the last attempt. */
   readonly againAtMs: number | null;
   /** The receiver wants nothing more. */
   readonly disables: boolean;
 };
 
-/** Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. */
+/**
+ * Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. A failure counts only where
+ * no other result was written since: these may be written twice, and somebody may have asked for the event again meanwhile.
+ */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
   await sql.query({
     name: 'write_attempts',
     text: `
       with made as materialized (
-        select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[])
-          as a (webhook, event_id, at, took_ms, status, error, answer, again_at, disables)),
+        select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[], $10::smallint[], $11::bool[])
+          as a (webhook, event_id, at, took_ms, status, error, answer, again_at, disables, failures, is_delivered)),
       noted as (
         insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
           select webhook, event_id, at, took_ms, status, error, answer from made),
       over as (
-        delete from deliveries d using made a where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id),
+        delete from deliveries d using made a
+         where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id and (a.is_delivered or d.failures = a.failures)),
       again as (
         update deliveries d set due_at = a.again_at, failures = d.failures + 1
-          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id)
+          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.failures = a.failures)
       update webhooks set enabled = false where enabled and number in (select webhook from made where disables)`,
     values: [
       attempts.map((one) => one.webhook),
@@ -96,6 +103,8 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
       attempts.map((one) => Buffer.from(one.answer)),
       attempts.map((one) => (one.againAtMs === null ? null : new Date(one.againAtMs).toISOString())),
       attempts.map((one) => one.disables),
+      attempts.map((one) => one.failures),
+      attempts.map((one) => one.isDelivered),
     ],
   });
 }

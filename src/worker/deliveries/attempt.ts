@@ -34,6 +34,8 @@ export async function attempt(
     status,
     error: result.kind === 'answered' ? null : `${result.failure}: ${result.reason}`.slice(0, LONGEST_ERROR),
     answer: result.kind === 'answered' ? result.body.subarray(0, ANSWER_KEPT) : new Uint8Array(),
+    failures,
+    isDelivered: isDelivered(result),
     againAtMs: isOver ? null : nextAttempt(failures + 1, clock.now(), chance),
     disables: status === GONE,
   };

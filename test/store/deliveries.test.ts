@@ -1,0 +1,74 @@
+// What is written of attempts to deliver an event, also when it is written twice or somebody asks for the event meanwhile; and what is forgotten.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  type Attempt,
+  dueDeliveries,
+  pruneAttempts,
+  waitingWebhooks,
+  writeAttempts,
+} from '../../src/store/deliveries/deliveries.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+const AT = Date.UTC(2026, 5, 1);
+const sql = async (text: string) => (await database.db.query({ text })).rows;
+beforeEach(async () => {
+  await sql('delete from deliveries');
+  await sql('delete from delivery_attempts');
+});
+
+const failed: Attempt = {
+  webhook: 7n,
+  eventId: 70n,
+  atMs: AT,
+  tookMs: 12,
+  status: 500,
+  error: null,
+  answer: Buffer.from('no'),
+  failures: 0,
+  isDelivered: false,
+  againAtMs: AT + 5_000,
+  disables: false,
+};
+const waits = (failures = 0) => sql(`insert into deliveries values (7, 70, '-infinity', ${failures})`);
+const left = () => sql('select failures, due_at from deliveries');
+
+test('a failure counts once, also when its result is written twice', async () => {
+  await waits();
+  await writeAttempts(database.db, [failed]);
+  await writeAttempts(database.db, [failed]);
+  expect(await left()).toEqual([{ failures: 1, due_at: new Date(AT + 5_000) }]);
+  expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: AT + 5_000 }]);
+});
+
+test('an event that was asked for again while its last attempt failed keeps its new attempts', async () => {
+  await waits(0);
+  await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null }]);
+  expect(await left()).toHaveLength(1);
+  expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: Number.NEGATIVE_INFINITY }]);
+  await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null, status: 204, isDelivered: true }]);
+  expect(await left()).toEqual([]);
+});
+
+test('each endpoint with something waiting is found once, with what is due first', async () => {
+  await sql(
+    `insert into deliveries select w, e, timestamptz '2026-06-01Z' + e * interval '1 second' from generate_series(1, 30) w, generate_series(1, 40) e`,
+  );
+  const waiting = await waitingWebhooks(database.db);
+  expect(waiting).toEqual(Array.from({ length: 30 }, (_, n) => ({ webhook: BigInt(n + 1), dueAtMs: AT + 1_000 })));
+  expect(await dueDeliveries(database.db, [{ webhook: 3n, count: 5, without: [] }], AT)).toEqual([]);
+});
+
+test('attempts are forgotten in small steps, the oldest first, and those of the last days never', async () => {
+  const days = (n: number) => AT - n * 86_400_000;
+  const old = Array.from({ length: 5 }, (_, n) => ({ ...failed, eventId: BigInt(n), atMs: days(40 - n) }));
+  await writeAttempts(database.db, [...old, { ...failed, atMs: days(29) }]);
+  const before = days(30);
+  expect([await pruneAttempts(database.db, before, 3), await pruneAttempts(database.db, before, 3)]).toEqual([3, 2]);
+  expect(await pruneAttempts(database.db, before, 3)).toBe(0);
+  expect(await sql('select event_id from delivery_attempts')).toEqual([{ event_id: 70n }]);
+});
