@@ -5,6 +5,9 @@ import type { Field, Fields } from './fields.ts';
 import type { Shape } from './shapes.ts';
 
 /** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
+/** How many items a list answers. */
+export const PAGE = { least: 1, most: 100, usual: 20 } as const;
+
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
 
 export type Subject = 'sign-in' | 'transactions' | 'account' | 'payouts' | 'settings' | 'rates' | 'events';

@@ -2,7 +2,7 @@
 // nothing about an endpoint is written anywhere else; payouts have a table of their own (payout-api.ts).
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';
-import { type Access, type Endpoint, needs, OPEN } from './endpoint.ts';
+import { type Access, type Endpoint, needs, OPEN, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
 import { PAYOUT_API } from './payout-api.ts';
@@ -14,7 +14,7 @@ const transactionId = field.reference('Identifier of the transaction.', 'txn_');
 /** What `expand` may contain; `checkout` is known, and refused until its page exists. */
 export const EXPANSIONS = ['payments', 'events', 'refund', 'rate'] as const;
 const expand = field.optional(field.choices('Adds one field of each name to the answer.', EXPANSIONS));
-const limit = field.optional(field.integer('How many items; 20 when it is left out.', 1, 100));
+const limit = field.optional(field.integer(`How many items; ${PAGE.usual} when it is left out.`, PAGE.least, PAGE.most));
 const ORDINARY = { perMinute: 120 };
 
 /** Accepting and declining need `payments`, sending money out needs `payouts`. */

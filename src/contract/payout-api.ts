@@ -2,7 +2,7 @@
 import { ACH_SOURCES } from '../core/currency.ts';
 import { PAYOUT_STATUSES } from '../core/payouts/payout-states.ts';
 import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
-import { type Endpoint, needs } from './endpoint.ts';
+import { type Endpoint, needs, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
 import * as payout from './payout-fields.ts';
@@ -61,7 +61,7 @@ export const PAYOUT_API = {
     limit: ORDINARY,
     keyKept: null,
     fields: {
-      limit: field.optional(field.integer('How many items; 20 when it is left out.', 1, 100)),
+      limit: field.optional(field.integer(`How many items; ${PAGE.usual} when it is left out.`, PAGE.least, PAGE.most)),
       starting_after: field.optional(field.reference('The last id of the page before.', 'payout_')),
       status: field.optional(field.choice('Only this status.', PAYOUT_STATUSES)),
       method: field.optional(field.choice('Only this method.', PAYOUT_METHODS, 'invalid_method')),

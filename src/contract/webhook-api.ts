@@ -1,14 +1,14 @@
 // The part of the merchant's API about events and where they are delivered: rows of the table of endpoints.
 import { EVENT_TYPES } from '../core/events.ts';
 import { MOST_WEBHOOKS } from '../core/webhooks.ts';
-import { type Endpoint, needs } from './endpoint.ts';
+import { type Endpoint, needs, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
 import { done } from './replies.ts';
 import * as reply from './webhook-replies.ts';
 
 const ORDINARY = { perMinute: 120 };
 const webhookId = field.reference('Identifier of the webhook.', 'wh_');
-const limit = field.optional(field.integer('How many items; 20 when it is left out.', 1, 100));
+const limit = field.optional(field.integer(`How many items; ${PAGE.usual} when it is left out.`, PAGE.least, PAGE.most));
 const url = field.text(
   'Where events are sent: outside the sandbox https to a host on the public internet, on port 443 or 8443, without user name and password.',
   { max: 2048, min: 1, example: 'https://shop.example.com/hooks/bursar' },

@@ -20,9 +20,9 @@ export type Judgement = {
 };
 
 const QUORUM = 2;
-const OLDEST_MS = 60_000;
-const MOST_SPREAD_PERCENT = 1n;
-const MOST_DEVIATION_PERCENT = 3n;
+export const OLDEST_MS = 60_000;
+export const MOST_SPREAD_PERCENT = 1n;
+export const MOST_DEVIATION_PERCENT = 3n;
 
 /**
  * Judges one currency. In this order a source is left out: older than 60 s (or as far ahead of our clock), a spread over 1 % of its mid

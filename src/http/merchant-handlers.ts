@@ -1,5 +1,6 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, operation, reply out. Everything
 // that does not depend on the operation has been checked before.
+import { PAGE } from '../contract/endpoint.ts';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
@@ -22,9 +23,8 @@ import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply
 import { waitForAnswer } from './wait.ts';
 import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 
-const DEFAULT_PAGE = 20;
 /** How many failures in 15 minutes are answered, per username and address; after them that address must wait. */
-const FAILED_SIGN_INS = 5;
+export const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {
   async auth({ ctx, context, request }, body) {
@@ -95,7 +95,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     if (body.crypto_selected === LIGHTNING.method) return { success: true, data: [], has_more: false };
     const filter = {
       merchantId,
-      limit: body.limit ?? DEFAULT_PAGE,
+      limit: body.limit ?? PAGE.usual,
       startingAfter: body.starting_after,
       status: body.status,
       currency: body.crypto_selected,
@@ -139,7 +139,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     const page = {
       merchantId: caller.merchantId,
       currency: body.currency,
-      limit: body.limit ?? DEFAULT_PAGE,
+      limit: body.limit ?? PAGE.usual,
       startingAfter: body.starting_after,
     };
     return entriesReply(await context.lists(caller.merchantId, () => listBalanceEntries(ctx, page)));

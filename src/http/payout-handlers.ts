@@ -1,4 +1,5 @@
 // The handlers of payouts, one for each row of their table.
+import { PAGE } from '../contract/endpoint.ts';
 import type { PAYOUT_API } from '../contract/payout-api.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { requestAchPayout } from '../flow/ach/request.ts';
@@ -7,8 +8,6 @@ import { checkPayoutStatus, listPayouts } from '../flow/payouts/reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../flow/payouts/settings.ts';
 import type { MerchantHandlers } from './mount.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
-
-const DEFAULT_PAGE = 20;
 
 export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = {
   async requestPayout({ ctx, caller }, body) {
@@ -35,7 +34,7 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
       await checkPayoutStatus(ctx, { merchantId, payoutId: body.starting_after, param: 'starting_after' });
     const filter = {
       merchantId,
-      limit: body.limit ?? DEFAULT_PAGE,
+      limit: body.limit ?? PAGE.usual,
       startingAfter: body.starting_after,
       status: body.status,
       method: body.method,

@@ -5,7 +5,7 @@ import { Refusal } from '../core/refusal.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-const MAX_BYTES = 65_536;
+export const MAX_BYTES = 65_536;
 /** How much is read and discarded after a refusal, so that the client gets to read the answer; after that the connection is cut. */
 const MAX_DISCARDED = 32 * 1024 * 1024;
 const MAX_DEPTH = 5;

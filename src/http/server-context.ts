@@ -72,7 +72,7 @@ export type ServerContext = ServerOptions & {
   failAnonymous(request: FastifyRequest, reply: FastifyReply, error: unknown): Promise<void>;
 };
 
-const ANONYMOUS = { perMinute: 60 };
+export const ANONYMOUS = { perMinute: 60 };
 const KEYED = { atOnce: 6, ofOne: 4, waiting: 2_000 };
 const LISTS = { atOnce: 4, ofOne: 2, waiting: 2_000 };
 

@@ -1,5 +1,6 @@
 // The handlers of events and webhooks, one for each row of their table.
 
+import { PAGE } from '../contract/endpoint.ts';
 import type { TypeOf } from '../contract/shapes.ts';
 import type { WEBHOOK_API } from '../contract/webhook-api.ts';
 import type { webhookList } from '../contract/webhook-replies.ts';
@@ -15,13 +16,11 @@ import {
 import type { MerchantHandlers } from './mount.ts';
 import { isoTime } from './transaction-replies.ts';
 
-const DEFAULT_PAGE = 20;
-
 export const WEBHOOK_HANDLERS: Pick<MerchantHandlers, keyof typeof WEBHOOK_API> = {
   async listEvents({ ctx, context, caller }, body) {
     const page = {
       merchantId: caller.merchantId,
-      limit: body.limit ?? DEFAULT_PAGE,
+      limit: body.limit ?? PAGE.usual,
       startingAfter: body.starting_after,
       object: body.object,
       type: body.type,
@@ -38,7 +37,7 @@ export const WEBHOOK_HANDLERS: Pick<MerchantHandlers, keyof typeof WEBHOOK_API> 
   },
 
   async listWebhooks({ ctx, caller }, body) {
-    const page = { merchantId: caller.merchantId, limit: body.limit ?? DEFAULT_PAGE, startingAfter: body.starting_after };
+    const page = { merchantId: caller.merchantId, limit: body.limit ?? PAGE.usual, startingAfter: body.starting_after };
     const { data, hasMore } = await listMerchantWebhooks(ctx, page);
     return { success: true, data: data.map(webhookReply), has_more: hasMore };
   },

@@ -47,7 +47,7 @@ export type PayoutGuards = {
   readonly approvalAbove: bigint | null;
 };
 
-const LOOSENING_WAITS_MS = 86_400_000;
+export const LOOSENING_WAITS_MS = 86_400_000;
 const MAX_TOLERANCE_BPS = 500n;
 const MAX_DESTINATIONS = 100;
 const MAX_DESTINATION_LENGTH = 2048;

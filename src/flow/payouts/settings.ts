@@ -42,7 +42,7 @@ export type PayoutSettingsChange = {
   readonly paused: boolean | null;
 };
 
-const DESTINATION_WAITS_MS = 86_400_000;
+export const DESTINATION_WAITS_MS = 86_400_000;
 const NONE: Omit<PayoutSettingsRow, 'changedAtMs'> = {
   enabled: true,
   method: null,

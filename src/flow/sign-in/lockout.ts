@@ -8,7 +8,7 @@ import { signIn } from './sign-in.ts';
 import type { SignInContext, TokenPair } from './token-pair.ts';
 
 /** How long failures count, from the first of them on. */
-const FAILURES_COUNT_MS = 15 * 60_000;
+export const FAILURES_COUNT_MS = 15 * 60_000;
 
 /**
  * {@link signIn}, unless this IP address and username had too many failures in the 15 minutes that the first of them opened. Refused: as

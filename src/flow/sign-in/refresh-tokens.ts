@@ -15,9 +15,9 @@ import { forgetSignIn } from './sign-in.ts';
 import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
 /** A consumed token is answered again this long after its first use, while its successor is not consumed … */
-const GRACE_MS = 30_000;
+export const GRACE_MS = 30_000;
 /** … and this long while nobody has presented either token of the successor, so its receiver probably never got it. */
-const UNUSED_GRACE_MS = 900_000;
+export const UNUSED_GRACE_MS = 900_000;
 /** In at most this many rotations in a row: a client that needs it in a third may be a thief alongside the real one. */
 const MAX_GRACES_IN_A_ROW = 2;
 

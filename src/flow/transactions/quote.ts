@@ -16,8 +16,8 @@ import { type QuoteFacts, UNWATCHED, USABLE_NODE_STATES } from '../../store/tran
 import { type LatestRate, latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 
-const MIN_USD_MINOR = 50n;
-const MAX_USD_MINOR = 10_000_000n;
+export const MIN_USD_MINOR = 50n;
+export const MAX_USD_MINOR = 10_000_000n;
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 

@@ -313,8 +313,7 @@ describe('the audit', () => {
         },
       ]);
     await post('test:bank:1', -5n);
-    // and its dollars were bought by no payout
-    expect((await red()).sort()).toEqual(['BANK-1', 'PAY-2']);
+    expect((await red()).sort(), 'its dollars were bought by no payout').toEqual(['BANK-1', 'PAY-2']);
     await post('test:bank:2', 5n);
     expect(await red()).toEqual([]);
   });
