@@ -647,11 +647,20 @@ create table public.payout_settings (
   paused_reason text,
   intent_key text not null,
   intent bytea not null,
+  version bigint default 0 not null,
   constraint payout_settings_pkey PRIMARY KEY (merchant_id),
   constraint payout_settings_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
   constraint payout_settings_check CHECK (((paused_at IS NULL) = (paused_reason IS NULL))),
   constraint payout_settings_check1 CHECK (((NOT enabled) OR ((method IS NOT NULL) AND (destination IS NOT NULL) AND (threshold IS NOT NULL) AND (usable_at IS NOT NULL)))),
   constraint payout_settings_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text])))
+);
+
+create table public.payout_settings_versions (
+  merchant_id bigint not null,
+  version bigint not null,
+  constraint payout_settings_versions_pkey PRIMARY KEY (merchant_id, version),
+  constraint payout_settings_versions_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
+  constraint payout_settings_versions_version_check CHECK ((version > 0))
 );
 
 create table public.payouts (
@@ -1555,6 +1564,8 @@ grant delete, insert, select, update on public.payment_inputs to bursar_app;
 grant delete, insert, select, update on public.payments to bursar_app;
 
 grant delete, insert, select, update on public.payout_settings to bursar_app;
+
+grant insert, select on public.payout_settings_versions to bursar_app;
 
 grant insert, select on public.payouts to bursar_app;
 

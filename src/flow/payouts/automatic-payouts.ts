@@ -55,7 +55,9 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
     await lockPayoutSettings(sql, merchantId);
     const row = await readPayoutSettings(sql, merchantId);
     if (row === null || !isUsable(row, ctx.ports.clock.now())) return false;
-    if (!isSigned(ctx, merchantId, row) || (await isAutomaticOpen(sql, merchantId, row.method))) return false;
+    // older settings, whoever put them back, are no longer what the merchant wants
+    if (!row.isNewest || !isSigned(ctx, merchantId, row)) return false;
+    if (await isAutomaticOpen(sql, merchantId, row.method)) return false;
     const failures = await failuresInARow(sql, merchantId, row);
     if (failures >= FAILURES_IN_A_ROW) {
       await pause(ctx, sql, merchantId, row.refused, `${FAILURES_IN_A_ROW} payouts in a row failed`);

@@ -9,6 +9,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { openText, sealDestination } from '../../core/sealed-text.ts';
 import {
   lockPayoutSettings,
+  nextSettingsVersion,
   type PayoutSettingsRow,
   readPayoutSettings,
   type Signed,
@@ -54,6 +55,7 @@ const NONE: Omit<PayoutSettingsRow, 'changedAtMs'> = {
   refused: 0,
   pausedAtMs: null,
   pausedReason: null,
+  version: 0n,
 };
 
 export async function getPayoutSettings(ctx: Context, of: { readonly merchantId: bigint }): Promise<PayoutSettings> {
@@ -76,7 +78,8 @@ export async function setPayoutSettings(
     await lockPayoutSettings(sql, merchantId);
     const nowMs = ctx.ports.clock.now();
     const before = opened(ctx, merchantId, await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
-    const next = checked(ctx, changed(before, change, nowMs));
+    const version = await nextSettingsVersion(sql, merchantId);
+    const next = checked(ctx, { ...changed(before, change, nowMs), version });
     if (next.destination !== null && next.enabled) {
       if (next.method !== 'ach')
         await refuseOurAddress(sql, ctx.ports.destinations.outputScript(PAYOUT_UNITS.bitcoin.code, next.destination), merchantId);
@@ -89,7 +92,7 @@ export async function setPayoutSettings(
   });
 }
 
-function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs: number): PayoutSettingsRow {
+function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs: number): Omit<PayoutSettingsRow, 'version'> {
   const method = change.method ?? before.method;
   const destination = change.destination ?? before.destination;
   const isSame = destination === before.destination && method === before.method;
@@ -166,6 +169,8 @@ export function signSettings(ctx: Context, merchantId: bigint, row: PayoutSettin
     row.leave,
     row.sourceCurrency,
     row.usableAtMs,
+    // one from before they were counted was signed without
+    ...(row.version === 0n ? [] : [row.version.toString()]),
   ];
   return ctx.ports.intentKey.sign(new TextEncoder().encode(JSON.stringify(fields)));
 }

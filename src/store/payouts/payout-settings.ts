@@ -18,6 +18,8 @@ export type PayoutSettingsRow = {
   readonly refused: number;
   readonly pausedAtMs: number | null;
   readonly pausedReason: string | null;
+  /** Counts the changes of this merchant's settings; 0: before they were counted. */
+  readonly version: bigint;
 };
 /** The settings as the API took them, signed by its key. */
 export type Signed = { readonly keyId: string; readonly signature: Uint8Array };
@@ -34,14 +36,21 @@ type Raw = {
   refused: number;
   paused_at: Date | null;
   paused_reason: string | null;
+  version: bigint;
+  newest: bigint;
   intent_key: string;
   intent: Buffer;
 };
 
-export async function readPayoutSettings(sql: Sql, merchantId: bigint): Promise<(PayoutSettingsRow & Signed) | null> {
+/** `isNewest`: no later version was ever written. */
+export async function readPayoutSettings(
+  sql: Sql,
+  merchantId: bigint,
+): Promise<(PayoutSettingsRow & Signed & { readonly isNewest: boolean }) | null> {
   const { rows } = await sql.query<Raw>({
     name: 'read_payout_settings',
-    text: 'select * from payout_settings where merchant_id = $1',
+    text: `select s.*, coalesce((select max(v.version) from payout_settings_versions v where v.merchant_id = s.merchant_id), 0) as newest
+             from payout_settings s where s.merchant_id = $1`,
     values: [merchantId],
   });
   const [raw] = rows;
@@ -58,6 +67,8 @@ export async function readPayoutSettings(sql: Sql, merchantId: bigint): Promise<
     refused: raw.refused,
     pausedAtMs: raw.paused_at?.getTime() ?? null,
     pausedReason: raw.paused_reason,
+    version: raw.version,
+    isNewest: raw.version === raw.newest,
     keyId: raw.intent_key,
     signature: raw.intent,
   };
@@ -72,17 +83,29 @@ export async function lockPayoutSettings(sql: Sql, merchantId: bigint): Promise<
   });
 }
 
+/** The number of the next change; the lock above is held. It is taken for good when it is written. */
+export async function nextSettingsVersion(sql: Sql, merchantId: bigint): Promise<bigint> {
+  const { rows } = await sql.query<{ next: bigint }>({
+    name: 'next_payout_settings_version',
+    text: 'select coalesce(max(version), 0) + 1 as next from payout_settings_versions where merchant_id = $1',
+    values: [merchantId],
+  });
+  return rows[0]?.next as bigint;
+}
+
+/** Writes settings under a version of their own. */
 export async function writePayoutSettings(sql: Sql, merchantId: bigint, row: PayoutSettingsRow, signed: Signed): Promise<void> {
   const at = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
   await sql.query({
     name: 'write_payout_settings',
-    text: `insert into payout_settings (merchant_id, enabled, method, destination, threshold, leave, source_currency, usable_at, changed_at, refused,
-                                        paused_at, paused_reason, intent_key, intent)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    text: `with taken as (insert into payout_settings_versions (merchant_id, version) values ($1, $15))
+           insert into payout_settings (merchant_id, enabled, method, destination, threshold, leave, source_currency, usable_at, changed_at, refused,
+                                        paused_at, paused_reason, intent_key, intent, version)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
            on conflict (merchant_id) do update set enabled = excluded.enabled, method = excluded.method, destination = excluded.destination,
              threshold = excluded.threshold, leave = excluded.leave, source_currency = excluded.source_currency, usable_at = excluded.usable_at,
              changed_at = excluded.changed_at, refused = excluded.refused, paused_at = excluded.paused_at, paused_reason = excluded.paused_reason,
-             intent_key = excluded.intent_key, intent = excluded.intent`,
+             intent_key = excluded.intent_key, intent = excluded.intent, version = excluded.version`,
     values: [
       merchantId,
       row.enabled,
@@ -98,6 +121,7 @@ export async function writePayoutSettings(sql: Sql, merchantId: bigint, row: Pay
       row.pausedReason,
       signed.keyId,
       signed.signature,
+      row.version,
     ],
   });
 }

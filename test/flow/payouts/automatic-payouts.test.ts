@@ -4,8 +4,13 @@ import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { requestAutomaticPayouts } from '../../../src/flow/payouts/automatic-payouts.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
-import { getPayoutSettings, type PayoutSettingsChange, setPayoutSettings } from '../../../src/flow/payouts/settings.ts';
-import { announceDue } from '../../../src/store/payouts/payout-settings.ts';
+import {
+  getPayoutSettings,
+  type PayoutSettingsChange,
+  setPayoutSettings,
+  signSettings,
+} from '../../../src/flow/payouts/settings.ts';
+import { announceDue, readPayoutSettings } from '../../../src/store/payouts/payout-settings.ts';
 import { FEE_MAX, fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { portsFor } from '../../support/ports.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
@@ -166,6 +171,49 @@ describe('an automatic payout', () => {
     expect(after).toMatchObject({ paused: true });
     expect(after.pausedReason).toContain('allow-list');
     expect(await payouts(merchantId)).toEqual([]);
+  });
+
+  test('is not requested by older settings that somebody in the database put back, signed as they were', async () => {
+    const asService = (text: string, values: unknown[] = []) => ctx.db.query({ text, values });
+    for (const change of [{ enabled: false }, { destination: 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080' }]) {
+      const merchantId = await shop();
+      const old = (await asService('select to_jsonb(s) as old from payout_settings s where merchant_id = $1', [merchantId]))
+        .rows[0];
+      await world.wait(DAY_MS);
+      await set(merchantId, change);
+      await fund(ctx, merchantId, BTC);
+      await asService('delete from payout_settings where merchant_id = $1', [merchantId]);
+      await asService('insert into payout_settings select * from jsonb_populate_record(null::payout_settings, $1)', [
+        old?.['old'],
+      ]);
+      for (const cheat of ['delete from payout_settings_versions', 'update payout_settings_versions set version = 1'])
+        await expect(asService(cheat)).rejects.toThrow('permission denied');
+      await pass();
+      expect(await payouts(merchantId)).toEqual([]);
+      // with the newest number, its signature does not fit
+      await asService('update payout_settings set version = 2 where merchant_id = $1', [merchantId]);
+      await pass();
+      expect(await payouts(merchantId)).toEqual([]);
+      await set(merchantId, { enabled: true, destination: OUTSIDE });
+      await world.wait(DAY_MS);
+      await pass();
+      expect(await payouts(merchantId)).toHaveLength(1);
+    }
+  });
+
+  test('settings from before changes were counted are still acted on', async () => {
+    const merchantId = await shop();
+    await fund(ctx, merchantId, BTC);
+    await world.wait(DAY_MS);
+    await world.admin.query('delete from payout_settings_versions where merchant_id = $1', [merchantId]);
+    await world.admin.query('update payout_settings set version = 0 where merchant_id = $1', [merchantId]);
+    const row = (await readPayoutSettings(ctx.db, merchantId)) as NonNullable<Awaited<ReturnType<typeof readPayoutSettings>>>;
+    await world.admin.query('update payout_settings set intent = $2 where merchant_id = $1', [
+      merchantId,
+      signSettings(ctx, merchantId, row).signature,
+    ]);
+    await pass();
+    expect(await payouts(merchantId)).toHaveLength(1);
   });
 
   test('is not requested by settings that were written past the API, or for a suspended merchant', async () => {
