@@ -4,7 +4,7 @@ import { minus, plus } from '../../core/money.ts';
 import { exposure, heldReason, isAboveLimit } from '../../core/payouts/held-reason.ts';
 import type { HeldReason } from '../../core/payouts/payout-states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
-import { readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
+import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
 import { dropOperatorHold, isDueAgain } from '../../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../../store/payouts/payouts.ts';
@@ -52,6 +52,8 @@ export async function whyHeld(
 async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available: bigint): Promise<boolean> {
   const limit = ctx.unfinalPayoutMinor;
   if (limit === null) return false;
+  // balances are locked by currency, and the limit is one for all of them
+  await lockUnfinal(sql, payout.merchantId);
   const parts = (await readUnfinal(sql, payout.merchantId, payout.id)).map((part) => ({
     currency: part.currency,
     unfinal: part.unfinal,

@@ -139,6 +139,15 @@ export async function mustNotLeave(sql: Sql, batchId: string): Promise<boolean> 
   return rows[0]?.must === true;
 }
 
+/** One at a time of a merchant's payouts is measured against what may leave before its credits are final; until the transaction ends. */
+export async function lockUnfinal(sql: Sql, merchantId: bigint): Promise<void> {
+  await sql.query({
+    name: 'lock_unfinal',
+    text: `select pg_advisory_xact_lock(hashtextextended('unfinal ' || $1::text, 0))`,
+    values: [merchantId],
+  });
+}
+
 /** Of one currency, in minor units: what payments below their final depth have credited, what is available, what waiting payouts hold. */
 export type UnfinalCredit = {
   readonly currency: CurrencyCode;

@@ -1,7 +1,7 @@
 // A payout that waits: why, what lets it go on, and who may stop it.
 import { describe, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import type { Context } from '../../../src/flow/context.ts';
+import { type Context, within } from '../../../src/flow/context.ts';
 import { reconsiderPayout } from '../../../src/flow/payouts/holds.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { checkPayoutStatus } from '../../../src/flow/payouts/reads.ts';
@@ -180,7 +180,44 @@ describe('a payout waits', () => {
     await held(limited);
     expect(await row(waits.id)).toMatchObject({ status: 'processing', held_reason: null });
   });
+
+  test('not_final: one limit for all currencies, also for requests at once', async () => {
+    const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+    const merchantId = await shopWith(0n);
+    for (const [currency, blocks] of [
+      ['BTC', 6],
+      ['LTC', 12],
+    ] as const) {
+      const paid = await world.create(50_000_00n, currency, merchantId);
+      await world.pay(paid.transactionId, BTC / 2n, { currency });
+      await world.mine(blocks, currency);
+      await world.judge();
+      expect(await of(merchantId, 'available', currency)).toBe(BTC / 2n);
+      await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    }
+    let other: ReturnType<typeof requestAchPayout> | undefined;
+    await ctx.db.transaction(async (sql) => {
+      const inside = within(limited, sql, () => undefined);
+      expect(await request(merchantId, '0.09', OUTSIDE, inside)).toMatchObject({ status: 'processing' });
+      const ach = { merchantId, amount: '9000', destination: 'ach:021000021:12345', sourceCurrency: 'LTC' } as const;
+      other = requestAchPayout(limited, ach);
+      await Promise.race([other, waitsForLock()]);
+    });
+    expect(await other).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    await world.mine(3);
+    await world.mine(3, 'LTC');
+  });
 });
+
+/** Ends when a session of this database waits for an advisory lock. */
+async function waitsForLock(): Promise<void> {
+  for (;;) {
+    const { rows } = await world.admin.query(
+      `select from pg_locks where not granted and locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+    );
+    if (rows.length > 0) return;
+  }
+}
 
 describe('a cancel', () => {
   const waiting = async (amount: bigint): Promise<{ merchantId: bigint; payoutId: string }> => {
