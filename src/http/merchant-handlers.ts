@@ -7,6 +7,7 @@ import { formatAmount } from '../core/money.ts';
 import { checkWebhookUrl } from '../flow/events/webhooks.ts';
 import { getAccount } from '../flow/merchants/account.ts';
 import { getSettings, type Settings, setSettings } from '../flow/merchants/settings.ts';
+import { awaitComparison } from '../flow/payouts/comparison-wait.ts';
 import { reimburseTransaction } from '../flow/payouts/reimbursements.ts';
 import { guardedSignIn } from '../flow/sign-in/lockout.ts';
 import { refresh } from '../flow/sign-in/refresh-tokens.ts';
@@ -160,6 +161,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
 
 export const MERCHANT_ASKS: Asks = {
   createWebhook: ({ ctx }, { url }) => checkWebhookUrl(ctx, url),
+  cancelPayout: ({ ctx, caller }, { payout_id: payoutId }) => awaitComparison(ctx, { merchantId: caller.merchantId, payoutId }),
 };
 
 function pairReply({ accessToken, refreshToken }: TokenPair) {

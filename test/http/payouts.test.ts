@@ -1,5 +1,6 @@
 // Payouts over real HTTP on a real database: exactly the fields of the contract, keys, refusals.
 import { describe, expect, test } from 'vitest';
+import { saveChecked } from '../../src/store/payouts/unknown-movements.ts';
 import { FEE_MAX, OUTSIDE } from '../support/funded.ts';
 import { api, balance, check, LEGACY, OTHER, refused, request, TIME, waiting } from './payout-calls.ts';
 
@@ -207,6 +208,25 @@ describe('cancel', () => {
     expect(refused(first)).toEqual([409, 'payout_not_cancellable', 'payout_id']);
     expect(first.json.message).toContain('processing');
     expect((await api.call('/cancel_payout', { payout_id: id }, key)).headers.get('idempotent-replayed')).toBe('true');
+  });
+
+  test('with a key keeps no connection while it waits for the comparison that follows a start of the database', async () => {
+    const id = await waiting();
+    await api.sql(`insert into comparisons (currency, height, checked_at) values ('BTC', 1, '2001-01-01')`);
+    let heard = (_what: string): void => undefined;
+    const told = new Promise<string>((resolve) => (heard = resolve));
+    // a notification arrives when its transaction has ended
+    const stop = await api.ctx.db.listen(
+      ['hurry'],
+      () => heard('it waits outside'),
+      () => undefined,
+    );
+    const cancelled = api.call('/cancel_payout', { payout_id: id }, { 'idempotency-key': 'cancel 2' });
+    expect(await Promise.race([told, cancelled.then(() => 'it ended')])).toBe('it waits outside');
+    await saveChecked(api.ctx.db, 'BTC', 1);
+    expect((await cancelled).json).toMatchObject({ success: true, payout: { id, error: 'cancelled' } });
+    await stop();
+    await api.sql(`delete from comparisons`);
   });
 
   test('and what it gave back are entries of the balance that name the payout', async () => {

@@ -1,6 +1,5 @@
 // What merchants and operators do with a payout: request, cancel, approve, resolve. Each is one database transaction in which the payout,
 // its entries and its event are written together; nothing outside is called while it is open.
-import { setTimeout as delay } from 'node:timers/promises';
 import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
@@ -24,7 +23,6 @@ import {
   type ScriptOwner,
 } from '../../store/payouts/hold-facts.ts';
 import { dropOperatorHold } from '../../store/payouts/operator-holds.ts';
-import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import {
   insertPayout,
   lockPayout,
@@ -218,29 +216,13 @@ function notCovered(available: bigint, feeMax: bigint): Refusal {
 
 /**
  * Cancels a payout that waits: it is failed with the error `cancelled`, its hold repays what is owed and enters available. A second cancel
- * gets the same answer. After a start of the database it waits some seconds for the comparison that must come first.
+ * gets the same answer. Refused too while chain or bank must be compared first (comparison-wait.ts waits for that).
  * @throws Refusal payout_not_found, payout_not_cancellable
  */
-export async function cancelPayout(ctx: Context, of: Cancelled, withinMs = COMPARED_WITHIN_MS): Promise<PayoutRow> {
-  const began = performance.now();
-  for (let wait = COMPARED_AGAIN_MS; ; wait *= 2) {
-    const after = await cancelCompared(ctx, of);
-    if (after !== null) return after;
-    if (performance.now() - began + wait > withinMs) {
-      const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
-      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
-    }
-    await wakeDriver(ctx.db);
-    await delay(wait);
-  }
-}
-type Cancelled = { readonly merchantId: bigint; readonly payoutId: string };
-/** An ordinary start compares within a second or two. */
-const COMPARED_WITHIN_MS = 8_000;
-const COMPARED_AGAIN_MS = 100;
-
-/** @returns null when chain or bank must be compared first */
-function cancelCompared(ctx: Context, of: Cancelled): Promise<PayoutRow | null> {
+export async function cancelPayout(
+  ctx: Context,
+  of: { readonly merchantId: bigint; readonly payoutId: string },
+): Promise<PayoutRow> {
   return ctx.db.transaction(async (sql) => {
     const payout = await lockPayout(sql, of.payoutId, { wait: true });
     if (payout === null || payout.merchantId !== of.merchantId) throw new Refusal('payout_not_found', { param: 'payout_id' });
@@ -253,7 +235,10 @@ function cancelCompared(ctx: Context, of: Cancelled): Promise<PayoutRow | null> 
     const { merchantId, source } = booked;
     const currency = paidFrom(booked);
     // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
-    if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) return null;
+    if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) {
+      const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
+      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+    }
     const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
     const owed = balances.get(currency)?.receivable ?? 0n;
     const atMs = ctx.ports.clock.now();

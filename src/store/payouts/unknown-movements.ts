@@ -241,6 +241,20 @@ export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ currency }) => currency));
 }
 
+/** Whether a payout that could be cancelled waits for that comparison. */
+export async function waitsForComparison(
+  sql: Sql,
+  of: { readonly merchantId: bigint; readonly payoutId: string },
+): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'waits_for_comparison',
+    text: `select from payouts p join comparisons c on c.currency = p.currency
+            where p.id = $1 and p.merchant_id = $2 and p.status = 'pending' and not (${IS_CURRENT})`,
+    values: [of.payoutId, of.merchantId],
+  });
+  return rows.length > 0;
+}
+
 /** The blocks of the best chain above a height as they were read, lowest first. */
 export async function blocksAbove(
   sql: Sql,

@@ -93,7 +93,7 @@ describe('a file of which only the bank knows', () => {
     expect(await row(payout.id)).toMatchObject({ step: 'held' });
     expect(bank.troubles.join()).toContain('the bank cannot be asked which files it has');
     const cancel = { merchantId: payout.merchantId, payoutId: payout.id };
-    expect(await refusedWith(cancelPayout(ctx, cancel, 0))).toBe('payout_not_cancellable');
+    expect(await refusedWith(cancelPayout(ctx, cancel))).toBe('payout_not_cancellable');
     bank.state.isSilent = false;
     await bank.look();
     expect((await fileOf(payout.id)).state).toBe('acked');

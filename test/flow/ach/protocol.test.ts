@@ -184,7 +184,7 @@ describe('a database that was put back', () => {
     expect(bank.executed).toEqual([]);
     const { rows } = await world.admin.query('select tripped_by, findings from breakers where cleared_at is null');
     expect(rows).toEqual([{ tripped_by: ['INV-20'], findings: [expect.stringContaining('2026-05-30-Z')] }]);
-    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }, 0))).toBe('payout_not_cancellable');
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
     // a person has asked the bank, and moved it away
     bank.copies.delete('2026-05-30-Z');
     await clearBreakers(ctx.db, 'test', world.now());
@@ -198,7 +198,7 @@ describe('a database that was put back', () => {
     const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
     const { id: payoutId } = await requestAchPayout(ctx, asked);
     await world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
-    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId }, 0))).toBe('payout_not_cancellable');
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId }))).toBe('payout_not_cancellable');
     await bank.look();
     expect((await cancelPayout(ctx, { merchantId, payoutId })).error).toBe('cancelled');
   });
