@@ -8,6 +8,7 @@ import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
+import { OF_REIMBURSEMENTS } from '../store/ledger/reimbursement-audit.ts';
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';
@@ -38,7 +39,15 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
         ...(await askAll(sql, LAWFUL_STEPS)),
         ...(await ask(
           sql,
-          [...OF_PAYMENTS, ...OF_PAYOUTS, ...OF_BATCHES, ...OF_BANK_FILES, ...OUR_SCRIPTS, ...RECONCILIATION],
+          [
+            ...OF_PAYMENTS,
+            ...OF_PAYOUTS,
+            ...OF_REIMBURSEMENTS,
+            ...OF_BATCHES,
+            ...OF_BANK_FILES,
+            ...OUR_SCRIPTS,
+            ...RECONCILIATION,
+          ],
           ALL_BLOCKS,
         )),
       ],

@@ -1,6 +1,10 @@
 // The audit finds each row of a reimbursement that says something else than the books, the chain or the others.
 import { describe, expect, test } from 'vitest';
-import { green, service, signedRefund, status } from './refund-service.ts';
+import { progress } from '../../../src/flow/payouts/progress.ts';
+import { ask } from '../../../src/store/ledger/audit.ts';
+import { OF_REIMBURSEMENTS } from '../../../src/store/ledger/reimbursement-audit.ts';
+import type { Sql } from '../../../src/store/postgres/connect.ts';
+import { ctx, green, mined, service, signedRefund, status } from './refund-service.ts';
 
 describe('the audit is red', () => {
   const red = async (sql: string): Promise<string> => {
@@ -38,5 +42,47 @@ describe('the audit is red', () => {
     await green();
     const finding = /BOOK-14: txn_\w+ was accepted by policy for 49499\.\d+ of 50000 cents/;
     expect(await red(`update payments set value_rate = value_rate * 0.98999`)).toMatch(finding);
+  });
+
+  const returned = async (): Promise<void> => {
+    const { batch, transaction } = await signedRefund();
+    await mined(batch, transaction);
+    await progress(ctx, batch.id);
+    await service.judge();
+    await green();
+  };
+  const changed: readonly (readonly [id: string, what: string, change: string])[] = [
+    ['PAY-3', 'a payment of it is another amount', `update reimbursement_shares set from_available = from_available + 5`],
+    [
+      'PAY-3',
+      'a payment of it lay elsewhere',
+      `update reimbursement_shares set from_available = from_suspense, from_suspense = from_available`,
+    ],
+    [
+      'PAY-3',
+      'it is another merchant’s',
+      `update payouts set merchant_id = (select max(id) from merchants where id <> merchant_id)`,
+    ],
+    [
+      'PAY-3',
+      'it is of another transaction',
+      `update payouts set reimburses = (select min(id) from transactions where id <> reimburses)`,
+    ],
+    ['PAY-4', 'it cost another fee', `update payouts set fee = fee + 1`],
+    ['PAY-4', 'its transaction was never told', `update payouts set noted = false`],
+    ['PAY-4', 'it was of the excess', `update payouts set part = 'excess'`],
+    ['PAY-4', 'its transaction is not reimbursed', `update transactions set status = 'settled' where status = 'reimbursed'`],
+  ];
+  test('PAY-3 and PAY-4 when one that was confirmed says something else', async () => {
+    await returned();
+    for (const [id, what, change] of changed) {
+      await service.admin.query('begin; set local session_replication_role = replica');
+      await service.admin.query(change);
+      const answers = await ask(service.admin as unknown as Sql, OF_REIMBURSEMENTS, null);
+      await service.admin.query('rollback');
+      const found = answers.filter(({ findings }) => findings.length > 0).map((answer) => answer.id);
+      expect([what, found]).toEqual([what, expect.arrayContaining([id])]);
+    }
+    await green();
   });
 });
