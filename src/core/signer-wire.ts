@@ -15,6 +15,8 @@ export type SignerAccount = {
 export type SignerRequest =
   | { readonly op: 'ping' }
   | { readonly op: 'xpubs' }
+  /** Whose payouts count. */
+  | { readonly op: 'intent_keys' }
   | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string }
   | ({ readonly op: 'sign' } & TransactionToSign)
   /** With a batch: only what was signed for it. Answered after every signature that was asked for before. */
@@ -69,6 +71,8 @@ export type SignedTransaction = {
 export type SignerReplies = {
   readonly ping: { readonly network: Network; readonly keys: 'present' | 'absent' };
   readonly xpubs: { readonly accounts: readonly SignerAccount[] };
+  /** Public keys of APIs (Ed25519) in hex. */
+  readonly intent_keys: { readonly keys: readonly string[] };
   /** Whether the signer's own account of this currency has exactly this key. */
   readonly confirm_xpub: { readonly confirmed: boolean; readonly path: string | null };
   readonly sign: SignedTransaction;

@@ -53,9 +53,10 @@ async function start({ config, database }: Opened): Promise<Running> {
     sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
+  const trusted = async () => (await signer.ask<'intent_keys'>({ op: 'intent_keys' })).keys;
   const owner = `${hostname()} ${process.pid}`;
   const reached = failpoints(config.network, config.dataFolder);
-  const payouts = { signing, owner, ach: bankOf(config), ...(reached === undefined ? {} : { reached }) };
+  const payouts = { signing, owner, ach: bankOf(config, trusted), ...(reached === undefined ? {} : { reached }) };
   const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
   const loop = startLoop([...workerJobs(ctx, watchers, report, payouts), deliveries.job], report);
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));

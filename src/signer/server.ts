@@ -121,6 +121,7 @@ async function reply(message: unknown, parts: SignerParts): Promise<SignerReplyF
 }
 
 async function answer(request: SignerRequest, { keyring, signing }: SignerParts): Promise<SignerReplies[keyof SignerReplies]> {
+  if (request.op === 'intent_keys') return { keys: await signing.intentKeys() };
   const accounts = await keyring.accounts();
   if (request.op === 'ping') return { network: keyring.network, keys: accounts === null ? 'absent' : 'present' };
   if (accounts === null) throw new RequestTrouble('no_keys', 'there is no seed yet: make one with "bursar keys init"');
@@ -132,6 +133,7 @@ async function answer(request: SignerRequest, { keyring, signing }: SignerParts)
   if (request.op === 'sign') return signing.sign(request);
   if (request.op === 'signed' && Number.isSafeInteger(request.after) && request.after >= 0)
     return signing.signed(request.after, typeof request.batchId === 'string' ? request.batchId : null);
-  const accepted = 'ping, xpubs, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after)';
+  const accepted =
+    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after)';
   throw new RequestTrouble('bad_request', `op must be one of ${accepted}`);
 }

@@ -42,6 +42,8 @@ export type SigningOptions = {
 export type Signing = {
   /** @throws RequestMalformed, SigningRefused, SeedTrouble */
   sign(message: unknown): Promise<SignedTransaction>;
+  /** The public keys of APIs whose intents count. */
+  intentKeys(): Promise<readonly string[]>;
   /** What was signed after a sequence number (of one batch where it is named), when everything that was asked for before is signed. */
   signed(after: number, batchId: string | null): Promise<SignerReplies['signed']>;
 };
@@ -74,6 +76,7 @@ export function createSigning(options: SigningOptions): Signing {
   }
 
   return {
+    intentKeys: options.intentKeys,
     async sign(message) {
       const request = readSigningRequest(message);
       return inTurn(() => sign(request));

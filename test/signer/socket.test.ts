@@ -21,6 +21,7 @@ import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { listeningSocket, signerSocket, signerSocketOf } from '../../src/main/wiring/signer-paths.ts';
 import { createSignerClient, type SignerClient } from '../../src/outside/signer-client.ts';
 import { accountPath, mnemonicOf } from '../../src/signer/accounts.ts';
+import { changeTrust } from '../../src/signer/intent-trust.ts';
 import { openSeed } from '../../src/signer/seed-file.ts';
 import { serveSigner } from '../../src/signer/server.ts';
 import { SIGNATURES } from '../../src/signer/signature-journal.ts';
@@ -59,6 +60,15 @@ describe('the worker at the socket', () => {
       await server.close();
       await at.close();
     };
+  });
+
+  it('is told whose payouts count, as it stands at that moment', async () => {
+    const { keyId } = at.intents.sign(new Uint8Array());
+    expect(await client.ask({ op: 'intent_keys' })).toEqual({ keys: [keyId] });
+    await changeTrust(at.signerFolder, 'distrust', keyId);
+    expect(await client.ask({ op: 'intent_keys' })).toEqual({ keys: [] });
+    await changeTrust(at.signerFolder, 'trust', keyId);
+    expect(await client.ask({ op: 'intent_keys' })).toEqual({ keys: [keyId] });
   });
 
   it('gets signatures, pages of them, and refusals that name the rule, which are logged too', async () => {

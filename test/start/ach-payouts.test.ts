@@ -1,8 +1,9 @@
 // The real `npm start` in the sandbox: payouts to bank accounts from the request to the end of the days of returns, what the bank may say on
 // the way, and kill -9. Each file passes moov-io/ach; the account gets its money exactly once or not at all; the audit is green.
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runCli } from '../cli/run.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
@@ -105,6 +106,26 @@ describe('a payout to a bank account', () => {
     await bank('settle');
     await becomes(id, 'completed');
     expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
+    await isGreen();
+  });
+
+  test('of an API that the signer trusts no more waits, alone, until it is trusted again', { timeout: TIMEOUT }, async () => {
+    const key = readFileSync(join(folder, 'intent-key.pub'), 'utf8').trim();
+    const cli = async (...args: string[]) => expect(await runCli(args, { BURSAR_DATA_DIR: folder })).toMatchObject({ code: 0 });
+    await cli('keys', 'distrust-intent', key);
+    const to = account();
+    const id = await request(to);
+    await bank('settle').catch(() => undefined);
+    await until(async () => ((await payout(id)).held_reason === 'approval' ? true : null), 'held');
+    expect(await received(to)).toEqual({ received: '0.00', payments: [] });
+    await isGreen();
+    await cli('keys', 'trust-intent', key);
+    // it may have been tried again by itself before
+    await runCli(['payout', 'approve', id], { BURSAR_DATA_DIR: folder });
+    await until(async () => ((await payout(id)).status === 'processing' ? true : null), 'it goes on');
+    await bank('settle');
+    await becomes(id, 'completed');
+    expect(await received(to)).toMatchObject({ payments: [{ amount: '99.00' }] });
     await isGreen();
   });
 

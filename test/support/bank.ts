@@ -31,6 +31,8 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     landsLate: null as BankFile | null,
     /** Its list of files is its own, and was not put back with anything of ours. */
     isWitness: true,
+    /** Nobody says which APIs are trusted. */
+    isSignerAway: false,
     /** Our folder takes no copies. */
     isDiskFull: false,
     onHandOver: async (_file: BankFile): Promise<void> => undefined,
@@ -96,7 +98,8 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     bank,
     files,
     origin: SANDBOX_BANK,
-    intents: async () => (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
+    intents: async () =>
+      state.isSignerAway ? null : (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
     owner: 'test',
     onTrouble: (what) => void troubles.push(what),
   });

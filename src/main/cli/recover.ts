@@ -49,7 +49,8 @@ async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {
 function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & { currency: 'USD' }> {
   return withBooks(async (ctx, config) => {
     await movementOf(ctx, name);
-    const bank = bankOf(config);
+    // nothing is handed over here
+    const bank = bankOf(config, async () => []);
     if (bank === null) throw new CommandFailed('no bank is configured');
     const isKept = (await bank.files.names()).includes(name);
     const atBank = isKept ? undefined : (await bank.bank.had()).find((file) => file.name === name);

@@ -18,6 +18,7 @@ import {
   leaseAchFile,
   moveAchFile,
   noteAchLook,
+  unfiledAchPayouts,
 } from '../../store/payouts/ach-files.ts';
 import type { Job } from '../loop.ts';
 import { isWhole } from './ach-comparison.ts';
@@ -34,8 +35,8 @@ export type AchOptions = {
   readonly bank: BankPort;
   readonly files: KeptFiles;
   readonly origin: AchOrigin;
-  /** Who may have signed a payout: read before each file is made. */
-  readonly intents: () => Promise<(intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean>;
+  /** Who may have signed a payout: asked before each file is made or handed over. Null while nobody says it. */
+  readonly intents: () => Promise<((intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean) | null>;
   /** Names this worker in leases. */
   readonly owner: string;
   readonly onTrouble: (what: string) => void;
@@ -72,16 +73,24 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<r
 
 async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): Promise<void> {
   const { files, onTrouble } = options;
+  if ((await unfiledAchPayouts(ctx.db, cutOffMs)).length === 0) return;
   for (let made = 'made'; made === 'made'; ) {
-    made = await makeAchFile(ctx, { ...(await checksOf(options)), cutOffMs, kept: await files.names(), onTrouble });
+    const checks = await checksOf(options);
+    if (checks === null) {
+      onTrouble(`payouts by ach wait: ${UNTOLD}`);
+      return;
+    }
+    made = await makeAchFile(ctx, { ...checks, cutOffMs, kept: await files.names(), onTrouble });
     if (made === 'too_many_files') onTrouble('payouts by ach wait for tomorrow: a day has 36 files');
   }
 }
 
 /** What each payout is compared with: read anew, for keys and copies may have been added. */
-async function checksOf({ origin, intents, files }: AchOptions): Promise<AchChecks> {
-  return { origin, isIntended: await intents(), keptFiles: await filesByReference(files) };
+async function checksOf({ origin, intents, files }: AchOptions): Promise<AchChecks | null> {
+  const isIntended = await intents();
+  return isIntended === null ? null : { origin, isIntended, keptFiles: await filesByReference(files) };
 }
+const UNTOLD = 'the signer does not say which APIs are trusted';
 
 async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = new Map<string, string[]>();
@@ -122,7 +131,9 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
       state = 'built';
     }
     if (state !== 'built' || (await openBreakers(ctx.db)).length > 0) return null;
-    const against = await whyNotHandedOver(ctx, await checksOf(options), file);
+    const checks = await checksOf(options);
+    if (checks === null) return UNTOLD;
+    const against = await whyNotHandedOver(ctx, checks, file);
     if (against !== null) return against;
     if (!(await options.files.keep(file))) return stopOnOther(ctx, file);
     if (!(await moveAchFile(ctx.db, file, 'built', 'uploading'))) return null;

@@ -186,6 +186,26 @@ describe('what holds it back', () => {
   });
 });
 
+test('nothing is made, or handed over, while the signer does not say which APIs are trusted', async () => {
+  const { id } = await request(await shopWith(BTC), '100');
+  bank.cutOff();
+  bank.state.isSignerAway = true;
+  await bank.look();
+  expect(await row(id)).toMatchObject({ step: 'queued' });
+  expect(bank.troubles.join()).toContain('the signer does not say');
+  bank.state.isSignerAway = false;
+  bank.state.isDiskFull = true;
+  await expect(bank.look()).rejects.toThrow('ENOSPC');
+  bank.state.isDiskFull = false;
+  bank.state.isSignerAway = true;
+  await world.wait(60_000);
+  await bank.look();
+  expect(bank.executed).toEqual([]);
+  bank.state.isSignerAway = false;
+  await bank.look();
+  expect(bank.executed).toHaveLength(1);
+});
+
 describe('a file', () => {
   test('waits for the end of a business day, has all that wait, and passes moov-io/ach', async () => {
     const merchantId = await shopWith(BTC);
