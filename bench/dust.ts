@@ -56,6 +56,7 @@ async function openDust(db: Database) {
     ports: portsFor('regtest', { ...systemClock, now }),
     network: 'regtest',
     currencies: ['BTC'],
+    usdtContract: null,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 100_000_00n,

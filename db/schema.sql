@@ -1020,6 +1020,8 @@ CREATE INDEX payments_transaction ON public.payments USING btree (transaction_id
 
 CREATE INDEX payments_twin ON public.payments USING btree (twin_key);
 
+CREATE INDEX payments_unfinalized ON public.payments USING btree (currency, height) WHERE ((lock IS NULL) AND (state = 'mined'::text) AND (currency = ANY (ARRAY['ETH'::text, 'USDT'::text])));
+
 CREATE INDEX payments_unmined ON public.payments USING btree (currency) WHERE (state = ANY (ARRAY['mempool'::text, 'gone'::text]));
 
 CREATE INDEX payout_settings_on ON public.payout_settings USING btree (usable_at) WHERE (enabled AND (paused_at IS NULL));

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { PAGE } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
 import { requiredDepth } from '../src/core/confirmations.ts';
-import { CURRENCIES, WATCHED_CODES } from '../src/core/currency.ts';
+import { CURRENCIES, UTXO_CODES } from '../src/core/currency.ts';
 import { EVENT_TYPES } from '../src/core/events.ts';
 import {
   BOOKED_GONE_MS,
@@ -108,7 +108,7 @@ describe('the contract and the tables of the code say the same:', () => {
     }
   });
 
-  test.each(WATCHED_CODES.filter((code) => code !== 'DASH'))('%s needs the depths of the table', (code) => {
+  test.each(UTXO_CODES.filter((code) => code !== 'DASH'))('%s needs the depths of the table', (code) => {
     const row = CONTRACT.split('\n').find((line) => line.startsWith(`| ${CURRENCIES[code].code} | `) && !line.includes('USD'));
     const depths = (row ?? '')
       .split('|')
@@ -189,7 +189,7 @@ describe('the figures of the contract are those of the code:', () => {
     for (const status of PAYOUT_STATUSES) expect(section(5)).toContain(`| \`${status}\` |`);
   });
 
-  test.each(WATCHED_CODES)('the dust limit of %s', (code) => {
+  test.each(UTXO_CODES)('the dust limit of %s', (code) => {
     const { dustMinor, decimals } = CURRENCIES[code];
     const line =
       section(3)

@@ -1,6 +1,6 @@
 // How deep a payment must lie before it counts, by currency and USD value, and when it is final: the table of behaviour §3.
 import type { RequiredDepth } from './currencies/currency-definition.ts';
-import { CURRENCIES, type CurrencyCode } from './currency.ts';
+import { CURRENCIES, type CurrencyCode, chainRow } from './currency.ts';
 
 export type { RequiredDepth } from './currencies/currency-definition.ts';
 
@@ -38,10 +38,11 @@ export function reaches(currency: CurrencyCode, depth: Depth, required: Required
   return depth.confirmations >= confirmationsToReach(currency, depth, required);
 }
 
-/** The confirmations this payment needs to reach `required`; 0 when a lock already suffices. */
+/** The confirmations this payment needs to reach `required`; 0 when a lock already suffices, infinite when only a lock does. */
 export function confirmationsToReach(currency: CurrencyCode, depth: Depth, required: RequiredDepth): number {
-  const maturity = CURRENCIES[currency].utxo?.coinbaseMaturity ?? 0;
+  const maturity = chainRow(currency).coinbaseMaturity;
   if (depth.coinbase) return Math.max(required.depth, maturity);
   const locked = depth.lock !== null && required.lock !== null && (required.lock === 'instantsend' || depth.lock === 'chainlock');
-  return locked ? 0 : required.depth;
+  if (locked) return 0;
+  return required.onlyLock ? Number.POSITIVE_INFINITY : required.depth;
 }

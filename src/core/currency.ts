@@ -6,6 +6,7 @@ import type { CurrencyDefinition } from './currencies/currency-definition.ts';
 import { DASH } from './currencies/dash.ts';
 import { DOGE } from './currencies/doge.ts';
 import { ETH } from './currencies/eth.ts';
+import type { EvmParameters } from './currencies/evm.ts';
 import { LIGHTNING } from './currencies/lightning.ts';
 import { LTC } from './currencies/ltc.ts';
 import { USDT } from './currencies/usdt.ts';
@@ -18,6 +19,7 @@ export type Network = 'mainnet' | 'testnet' | 'regtest' | 'sandbox';
 /** The currencies that have a balance. */
 export type CurrencyCode = (typeof ROWS)[number]['code'];
 export type UtxoCode = Extract<(typeof ROWS)[number], { readonly family: 'utxo' }>['code'];
+export type EvmCode = Exclude<CurrencyCode, UtxoCode>;
 /** What a ledger amount can be in: the currencies, and the US dollars of the bank account. */
 export type LedgerCurrency = CurrencyCode | 'USD';
 /** What a customer can be asked to pay with. */
@@ -31,8 +33,10 @@ export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fr
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
 /** What an amount of the ledger can be in. */
 export const LEDGER_CODES: readonly LedgerCurrency[] = [...CURRENCY_CODES, 'USD'];
-/** The currencies whose chain this version reads; the others are known codes that are not available yet (503). */
-export const WATCHED_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [row.code] : []));
+/** The currencies of Bitcoin's family: those that payouts can be made in. */
+export const UTXO_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [row.code] : []));
+/** The currencies on Ethereum's chain: ether and its tokens. */
+export const EVM_CODES: readonly EvmCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [] : [row.code]));
 /** What a customer can be asked to pay with, by `crypto_selected`'s main name. */
 export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIGHTNING.method];
 
@@ -64,6 +68,31 @@ export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameter
   const row = CURRENCIES[code];
   if (row.utxo === null) throw new Error(`${code} is not a UTXO currency`);
   return row as CurrencyRow & { utxo: UtxoParameters };
+}
+
+/** A currency on Ethereum's chain with its parameters; throws for any other currency. */
+export function evmRow(code: CurrencyCode): CurrencyRow & { evm: EvmParameters } {
+  const row = CURRENCIES[code];
+  if (row.evm === null) throw new Error(`${code} is not on Ethereum's chain`);
+  return row as CurrencyRow & { evm: EvmParameters };
+}
+
+/** The currency whose nodes show this one's chain: a token lives on those of its chain's own currency. */
+export function nodesOf(code: CurrencyCode): CurrencyCode {
+  const { evm } = CURRENCIES[code];
+  return evm?.token ? (EVM_CODES.find((one) => evmRow(one).evm.token === null) as EvmCode) : code;
+}
+
+/** What the chains of all families have. */
+export function chainRow(code: CurrencyCode): UtxoParameters | EvmParameters {
+  const { utxo, evm } = CURRENCIES[code];
+  const chain = utxo ?? evm;
+  if (chain === null) throw new Error(`${code} has no chain`);
+  return chain;
+}
+
+export function isUtxo(code: CurrencyCode): code is UtxoCode {
+  return CURRENCIES[code].utxo !== null;
 }
 
 /** The chain parameters that a network uses: the sandbox uses those of regtest. */

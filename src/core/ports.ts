@@ -1,6 +1,7 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
-import type { UtxoCode } from './currency.ts';
+import type { BlockRef } from './block-ref.ts';
+import type { CurrencyCode, UtxoCode } from './currency.ts';
 import type { Outbound } from './outbound.ts';
 import type { IntentKey } from './payouts/intent.ts';
 import type { Destinations } from './payouts/payout-validation.ts';
@@ -165,11 +166,11 @@ export type MempoolEntry = {
 };
 
 /**
- * One UTXO chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node/trouble); none inside a database
+ * One chain as our own node reports it. Every call may throw NodeTrouble (outside/utxo/node/trouble); none inside a database
  * transaction.
  */
 export type ChainPort = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** @param asked.mempool list the mempool too, in the same request: only for a mempool known to be small */
   condition(asked?: AskedToo): Promise<NodeCondition>;
   /** Hash of the best chain's block at a height; null beyond the tip. */
@@ -207,6 +208,18 @@ export type ChainPort = {
    * when the node has no such filters.
    */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
+  /** Subscribes to the node's ZMQ where it has one; null where it has none. */
+  subscribe(push: MempoolPush): Promise<PushSubscription | null>;
+  /**
+   * The highest block that can no longer be replaced, as the chain's own consensus says (Ethereum's `finalized`), at or below the node's tip;
+   * null when there is none yet. Absent on chains where only depth counts.
+   */
+  finalized?(): Promise<BlockRef | null>;
+};
+
+/** A chain of Bitcoin's family, on which payouts can be made. */
+export type PayingPort = ChainPort & {
+  readonly currency: UtxoCode;
   /** The bytes of these transactions of one block, by txid; what is not in it is left out. Only for chains without segwit. */
   minedTransactions(blockHash: string, txids: ReadonlySet<string>): Promise<ReadonlyMap<string, Uint8Array>>;
   /** Sends a signed transaction, to every node where there are several. Throws when it is unknown whether a node has it. */
@@ -224,8 +237,6 @@ export type ChainPort = {
    * @returns null when the node does not show it
    */
   rawTransaction(txid: string, blockHash: string | null): Promise<Uint8Array | null>;
-  /** Subscribes to the node's ZMQ where it has one; null where it has none. */
-  subscribe(push: MempoolPush): Promise<PushSubscription | null>;
 };
 
 /**
@@ -246,14 +257,14 @@ export type PushSubscription = {
 /** One of our addresses, its output script, and the index it was derived at. */
 export type DerivedAddress = { readonly address: string; readonly script: Uint8Array; readonly index: number };
 /** Derives the receiving addresses of one account; `derive` throws UnderivableIndex for an index without a key (chance 2⁻¹²⁷). */
-export type AddressDeriver = { readonly currency: UtxoCode; derive(index: number): DerivedAddress };
+export type AddressDeriver = { readonly currency: CurrencyCode; derive(index: number): DerivedAddress };
 export type AddressDerivers = {
   /** The deriver of an account-level public key; throws AccountKeyProblem for a key that is not of this currency and network. */
-  of(currency: UtxoCode, xpub: string): AddressDeriver;
+  of(currency: CurrencyCode, xpub: string): AddressDeriver;
   /** The deriver of the account's own addresses (chain 1): change, and the service's capital. */
-  ownOf(currency: UtxoCode, xpub: string): AddressDeriver;
+  ownOf(currency: CurrencyCode, xpub: string): AddressDeriver;
   /** The same derivation by other libraries: slow, for audits. */
-  rederive(currency: UtxoCode, xpub: string, index: number): Promise<DerivedAddress>;
+  rederive(currency: CurrencyCode, xpub: string, index: number): Promise<DerivedAddress>;
 };
 
 export type Ports = {
@@ -261,7 +272,7 @@ export type Ports = {
   readonly rng: Rng;
   readonly passwords: Passwords;
   readonly tokens: Tokens;
-  readonly chains: ReadonlyMap<UtxoCode, ChainPort>;
+  readonly chains: ReadonlyMap<CurrencyCode, ChainPort>;
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
   readonly destinations: Destinations;

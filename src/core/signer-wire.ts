@@ -1,10 +1,10 @@
 // The protocol of the signer's unix socket: frames of a four-byte length (big-endian) and that many bytes of JSON in UTF-8. No message
 // carries a key that can spend.
-import type { Network, UtxoCode } from './currency.ts';
+import type { CurrencyCode, Network } from './currency.ts';
 
 /** An account of the signer: its path, and the public key from which receiving addresses are derived. */
 export type SignerAccount = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly network: Network;
   readonly path: string;
   readonly xpub: string;

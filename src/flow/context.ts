@@ -1,6 +1,6 @@
 // What every operation gets first: the database and the ports to the outside. Made once per process. `within` makes the same context for
 // work that must share an open transaction (idempotency keys).
-import type { Network, UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode, Network } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 import { type TransactionBatches, transactionBatchesWithin } from './transactions/request-batches.ts';
@@ -10,7 +10,9 @@ export type Context = {
   readonly ports: Ports;
   readonly network: Network;
   /** The currencies that have a node in this configuration. */
-  readonly currencies: readonly UtxoCode[];
+  readonly currencies: readonly CurrencyCode[];
+  /** The contract of USDT on this network, with its checksum (EIP-55); null where none is known. */
+  readonly usdtContract: string | null;
   /** The service's own fee in basis points (BURSAR_FEE_BPS). */
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */

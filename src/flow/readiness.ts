@@ -1,6 +1,6 @@
 // Whether the API may be called, the state of each node and price source, what a red audit has stopped, and what is wrong in plain words:
 // for /readyz, the start and `bursar chain status`.
-import type { UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
@@ -18,7 +18,7 @@ export type Readiness = {
   /** The condition of every chain that a watcher has read. */
   readonly chains: readonly ChainStatus[];
   /** Without a node in this configuration, and transactions of theirs are open. */
-  readonly abandoned: readonly UtxoCode[];
+  readonly abandoned: readonly CurrencyCode[];
   readonly breakers: readonly Breaker[];
   /** Prices at most 5 min old. */
   readonly rates: Partial<Record<string, LatestRate>>;
@@ -42,7 +42,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * Throws when the database cannot be reached or is not migrated. A node that is down, or a breaker that is open, leaves the API ready.
  * @param configured the currencies with a node that are asked for
  */
-export async function readReadiness(ctx: Context, configured: readonly UtxoCode[]): Promise<Readiness> {
+export async function readReadiness(ctx: Context, configured: readonly CurrencyCode[]): Promise<Readiness> {
   const [
     chains,
     abandoned,
@@ -107,8 +107,8 @@ function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string
 /** On networks where the currencies are worth money, the API is not ready as long as there is no key to receive with. */
 function blockage(
   { network }: Context,
-  configured: readonly UtxoCode[],
-  { chains, receiving }: { chains: readonly ChainStatus[]; receiving: ReadonlySet<UtxoCode> },
+  configured: readonly CurrencyCode[],
+  { chains, receiving }: { chains: readonly ChainStatus[]; receiving: ReadonlySet<CurrencyCode> },
 ): string | null {
   if (network !== 'mainnet') return null;
   if (receiving.size === 0) return `there is no key to receive with: ${KEY_WANTED}`;
@@ -117,7 +117,7 @@ function blockage(
   return `every node is on another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
 }
 
-function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainStatus[]): string[] {
+function chainProblems(configured: readonly CurrencyCode[], chains: readonly ChainStatus[]): string[] {
   return configured.flatMap((code) => {
     const chain = chains.find(({ currency }) => currency === code);
     if (chain === undefined) return [`${code}: no worker has looked at its node yet`];
@@ -131,7 +131,7 @@ function chainProblems(configured: readonly UtxoCode[], chains: readonly ChainSt
 }
 
 function rateProblems(
-  configured: readonly UtxoCode[],
+  configured: readonly CurrencyCode[],
   rates: Readiness['rates'],
   sources: readonly RateSourceStatus[],
 ): string[] {

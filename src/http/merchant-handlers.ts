@@ -104,7 +104,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
       createdGteMs: body.created_gte,
       createdLtMs: body.created_lt,
     };
-    return context.lists(merchantId, async () => listReply(await listTransactions(ctx, filter)));
+    return context.lists(merchantId, async () => listReply(await listTransactions(ctx, filter), ctx));
   },
 
   async resolveTransaction({ ctx, caller }, body) {

@@ -3,11 +3,12 @@ import { rawJson } from '../contract/raw-json.ts';
 import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
 import type { TypeOf } from '../contract/shapes.ts';
 import { formatAmount, formatMinor } from '../core/money.ts';
+import { type PaymentChain, paymentUri } from '../core/payment-uri.ts';
 import { formatRate } from '../core/rate.ts';
 import type { TransactionStatus } from '../core/transaction-states.ts';
 import type { Context } from '../flow/context.ts';
 import { type RefundShown, readRefund } from '../flow/payouts/reimbursements.ts';
-import { type CreatedTransaction, paymentUri } from '../flow/transactions/life.ts';
+import type { CreatedTransaction } from '../flow/transactions/life.ts';
 import {
   expandTransaction,
   type listBalanceEntries,
@@ -76,14 +77,14 @@ const SENTENCES: Readonly<Record<TransactionStatus, string>> = {
 const DRAWN_AT_ONCE = 10;
 
 /** A page of a list. Codes that were drawn before are kept (qr/data-uri.ts); the others take time, which other calls must not wait for. */
-export async function listReply(list: TransactionList): Promise<TypeOf<typeof transactionList>> {
+export async function listReply(list: TransactionList, chain: PaymentChain): Promise<TypeOf<typeof transactionList>> {
   const data: TypeOf<typeof transactionList>['data'][number][] = [];
   for (const item of list.data) {
     if (data.length % DRAWN_AT_ONCE === DRAWN_AT_ONCE - 1) await new Promise(setImmediate);
     data.push({
       ...checkedReply(item),
       wallet_address: item.address,
-      qr_code: qrDataUri(paymentUri(item.currency, item.address, item.amountDue)),
+      qr_code: qrDataUri(paymentUri(item.currency, item.address, item.amountDue, chain)),
       exchange_rate: formatRate(item.rate),
       expires_at: isoTime(item.expiresAtMs),
       message: SENTENCES[item.status],

@@ -1,7 +1,7 @@
 // The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
 // one database. `npm start` runs it, or `bursar worker` by itself.
 import { hostname } from 'node:os';
-import type { UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import { createSignerClient } from '../outside/signer-client.ts';
 import { createWebhookSender } from '../outside/webhooks/webhook-sender.ts';
 import { recordReplacement } from '../store/postgres/database-replacements.ts';
@@ -43,7 +43,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   const { ctx } = wired;
   const scripts = createWatchedScripts(ctx);
   const watchers = new Map(
-    [...ctx.ports.chains.keys()].map((currency: UtxoCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
+    [...ctx.ports.chains.keys()].map((currency: CurrencyCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),
   );
   const outage = createOutageLog(ctx.db, log);
   const report = (job: string, error: unknown): void =>

@@ -1,9 +1,9 @@
 // Whether a payout destination is valid, as far as its text shows: checksums, network, form.
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bech32, hex } from '@scure/base';
+import { bech32 } from '@scure/base';
 import { chainNetwork, type Network, type UtxoCode } from '../core/currency.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import type { Destinations } from '../core/payouts/payout-validation.ts';
+import { addressProblem as evmAddressProblem } from './evm/address.ts';
 import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */
@@ -14,7 +14,7 @@ export function createDestinations(network: Network): Destinations {
   }
   return {
     problem(method, text) {
-      if (method === 'usdt') return evmProblem(text);
+      if (method === 'usdt') return evmAddressProblem(text);
       if (method === 'lightning') return lightningProblem(network, text);
       return addressProblem(PAYOUT_UNITS.bitcoin.code, text);
     },
@@ -25,19 +25,6 @@ export function createDestinations(network: Network): Destinations {
       return decoded.script;
     },
   };
-}
-
-/** EIP-55: a single case has no checksum, mixed case is the checksum. */
-function evmProblem(text: string): string | null {
-  const digits = /^0[xX]([0-9a-fA-F]{40})$/.exec(text)?.[1];
-  if (digits === undefined) return 'an Ethereum address is 0x and 40 hexadecimal digits';
-  const lower = digits.toLowerCase();
-  if (digits === lower || digits === digits.toUpperCase()) return null;
-  const sum = hex.encode(keccak_256(new TextEncoder().encode(lower)));
-  const right = Array.from(lower, (digit, index) => (Number.parseInt(sum[index] ?? '', 16) >= 8 ? digit.toUpperCase() : digit));
-  return digits === right.join('')
-    ? null
-    : 'the upper and lower case letters of this Ethereum address are not its checksum (EIP-55)';
 }
 
 function lightningProblem(network: Network, text: string): string | null {

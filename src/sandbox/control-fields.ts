@@ -1,8 +1,8 @@
 // Reads the fields of a control's body and refuses wrong ones, naming the field and what is accepted.
-import { type CurrencyCode, paymentMethod, type UtxoCode } from '../core/currency.ts';
+import { type CurrencyCode, paymentMethod } from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
-import type { SimulatedNode } from './utxo/simulated-node.ts';
+import type { ControlledNode } from './controlled-node.ts';
 
 /** A control's refusal, with the status and code of the answer. */
 export class ControlRefusal extends Error {
@@ -108,11 +108,11 @@ function knownCode(body: Body, name: string): string {
   return code;
 }
 
-export type Nodes = ReadonlyMap<UtxoCode, SimulatedNode>;
+export type Nodes = ReadonlyMap<CurrencyCode, ControlledNode>;
 
 /** The simulated node of a currency code; 409 for a known currency that this version does not simulate. */
-export function nodeOf(nodes: Nodes, code: string): SimulatedNode {
-  const node = nodes.get(code as UtxoCode);
+export function nodeOf(nodes: Nodes, code: string): ControlledNode {
+  const node = nodes.get(code as CurrencyCode);
   if (node !== undefined) return node;
   const there = [...nodes.keys()].join(', ');
   throw new ControlRefusal(
@@ -124,8 +124,8 @@ export function nodeOf(nodes: Nodes, code: string): SimulatedNode {
 }
 
 /** The node of the body's required `currency`. */
-export const requiredNode = (nodes: Nodes, body: Body): SimulatedNode => nodeOf(nodes, knownCode(body, 'currency'));
+export const requiredNode = (nodes: Nodes, body: Body): ControlledNode => nodeOf(nodes, knownCode(body, 'currency'));
 
 /** The node of the body's `currency`, or of `usual` when it names none. */
-export const nodeOr = (nodes: Nodes, body: Body, usual: CurrencyCode): SimulatedNode =>
+export const nodeOr = (nodes: Nodes, body: Body, usual: CurrencyCode): ControlledNode =>
   given(body, 'currency') === undefined ? nodeOf(nodes, usual) : requiredNode(nodes, body);

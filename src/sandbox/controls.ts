@@ -1,6 +1,6 @@
 // The controls of the sandbox by name: what POST /sandbox/<name> does. Fields are checked first, then what they refer to, then whether it
 // can be done. control-pay.ts has those about payments, this file the others.
-import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, isUtxo } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { bankControl, receivedInBank } from './control-bank.ts';
@@ -26,10 +26,10 @@ import {
   receivedOutside,
   returnTransaction,
 } from './control-pay.ts';
+import type { ControlledNode } from './controlled-node.ts';
 import { type Prices, SOURCES } from './rates.ts';
 import type { ControlContext } from './service-side.ts';
 import type { Fault, Trouble } from './utxo/chain-state.ts';
-import type { SimulatedNode } from './utxo/simulated-node.ts';
 
 type Control = (context: ControlContext, body: Body) => Promise<unknown>;
 
@@ -41,31 +41,36 @@ const LAST_MS = Date.UTC(2100, 0, 1);
 const READ_MS = 90_000;
 const SETTLE_MS = 150_000;
 
-const isReadable = ({ state }: SimulatedNode): boolean => !state.trouble.down && state.trouble.fault !== 'hang';
+const isReadable = (node: ControlledNode): boolean => !node.trouble().down && node.trouble().fault !== 'hang';
+
+/** Whatever is mined or waits on a chain concerns all its currencies. */
+async function nudged(context: ControlContext, { currencies }: ControlledNode, isBlock = false): Promise<void> {
+  // no Ethereum node announces its blocks
+  const isAnnounced = isBlock && currencies.every(isUtxo);
+  await Promise.all(currencies.map((currency) => context.nudge(currency, isAnnounced)));
+}
 
 /** After a payment or another move on a chain: answers when the service has seen it, unless the service cannot reach the node. */
 async function seen(
   context: ControlContext,
-  { answer, node, isBlock = false }: { readonly answer: unknown; readonly node: SimulatedNode; readonly isBlock?: boolean },
+  { answer, node, isBlock = false }: { readonly answer: unknown; readonly node: ControlledNode; readonly isBlock?: boolean },
 ): Promise<unknown> {
-  if (isReadable(node)) await context.nudge(node.dialect.code, isBlock);
+  if (isReadable(node)) await nudged(context, node, isBlock);
   return answer;
 }
 
 async function mine(context: ControlContext, body: Body): Promise<unknown> {
   const node = requiredNode(context.nodes, body);
-  const { height, hash } = node.mine(requiredWhole(body, 'blocks', 1, MOST_BLOCKS));
-  return seen(context, { answer: { height, hash }, node, isBlock: true });
+  return seen(context, { answer: node.mine(requiredWhole(body, 'blocks', 1, MOST_BLOCKS)), node, isBlock: true });
 }
 
 async function reorg(context: ControlContext, body: Body): Promise<unknown> {
   const node = requiredNode(context.nodes, body);
   const depth = requiredWhole(body, 'depth', 1, MOST_DEPTH);
   const drop = optionalFlag(body, 'drop') ?? false;
-  const most = node.state.active.length - 2;
+  const most = node.deepestReorg();
   if (depth > most) throw impossible(`depth: this chain can be replaced ${most} blocks deep at most`);
-  const { height, hash } = node.reorg(depth, { drop });
-  return seen(context, { answer: { height, hash }, node });
+  return seen(context, { answer: node.reorg(depth, drop), node });
 }
 
 /** Whether a body is about the bank, by the code that it uses there. */
@@ -77,18 +82,18 @@ const FAULTS: readonly Fault[] = ['lose_answers', 'hang', 'reject', 'forgets', '
 async function trouble(context: ControlContext, body: Body): Promise<unknown> {
   const isBank = isOf(body, 'ACH');
   const node = isBank ? null : requiredNode(context.nodes, body);
-  const before = node?.state.trouble ?? context.bank.trouble();
+  const before = node?.trouble() ?? context.bank.trouble();
   const { down, fault, count } = troubleOf(body);
   if (isBank && (fault === 'no_locks' || fault === 'forgets')) throw bad('fault', `${fault} is not for the bank`);
-  if (fault === 'no_locks' && node?.dialect.quorums !== true) throw bad('fault', 'no_locks is for DASH only');
+  if (fault === 'no_locks' && node?.hasQuorums !== true) throw bad('fault', 'no_locks is for DASH only');
   if (fault === 'no_locks' && count !== null) throw bad('for', 'counts calls: no_locks lasts until it is ended');
   if (count !== null && !fault) throw bad('for', 'needs a fault: it says for how many calls');
   const left = count ?? (fault === 'reject' ? 1 : null);
   const after: Trouble = { ...before, down: down ?? before.down, ...(fault === undefined ? {} : { fault, left }) };
   if (node === null) context.bank.setTrouble(after);
   else node.setTrouble(after);
-  if (node !== null && before.down !== after.down) await context.nudge(node.dialect.code);
-  return { currency: node?.dialect.code ?? 'ACH', down: after.down, fault: after.fault, for: after.left };
+  if (node !== null && before.down !== after.down) await nudged(context, node);
+  return { currency: node?.code ?? 'ACH', down: after.down, fault: after.fault, for: after.left };
 }
 
 /** What a body asks for; one of `down` and `fault` is required. */
@@ -113,7 +118,7 @@ async function advanceClock(context: ControlContext, body: Body): Promise<unknow
   const room = Math.max(0, Math.floor((LAST_MS - context.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
   // everything that the sandbox has answered before belongs to the time before the move
-  const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.dialect.code);
+  const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.code);
   if (!(await context.service.untilRead(readable, READ_MS))) {
     throw impossible(
       `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, try again later`,

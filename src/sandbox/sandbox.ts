@@ -4,8 +4,12 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { UtxoCode } from '../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, isUtxo, type UtxoCode } from '../core/currency.ts';
 import { openBank } from './bank/bank.ts';
+import type { ControlledNode } from './controlled-node.ts';
+import { controlledUtxo } from './controlled-utxo.ts';
+import { controlledEvm } from './evm/controlled.ts';
+import { openSimulatedEvm } from './evm/simulated-evm.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
 import type { Sandbox, SandboxLog, SandboxOptions, SandboxService } from './service-side.ts';
@@ -43,23 +47,28 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   const port = await bind(server, before);
   try {
     const nodes = openNodes(options);
+    const evm = openSimulatedEvm({ folder, now: () => clock.now(), onBroken: brokenChain(options) });
     const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
     const bank = openBank(join(folder, 'bank.jsonl'), () => clock.now());
-    const asked = new Map<UtxoCode, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
-    const look = coalesced((currency: UtxoCode) => {
+    const asked = new Map<CurrencyCode, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
+    const look = coalesced((currency: CurrencyCode) => {
       const since = asked.get(currency);
       asked.delete(currency);
       return service.untilRead([currency], NUDGE_MS, since).catch(logged(log));
     });
-    const nudge = (currency: UtxoCode, isAnnounced = false): Promise<void> => {
+    const nudge = (currency: CurrencyCode, isAnnounced = false): Promise<void> => {
       asked.set(currency, { sinceMs: clock.now(), isAnnounced: isAnnounced && asked.get(currency)?.isAnnounced !== false });
       return atMost(NUDGE_MS, look(currency));
     };
-    handler = sandboxHandler({ secret, nodes: nodes.values(), context: { nodes, exchanges, bank, service, clock, nudge }, log });
+    const controlled = new Map<CurrencyCode, ControlledNode>();
+    for (const code of CURRENCY_CODES)
+      controlled.set(code, isUtxo(code) ? controlledUtxo(nodes.get(code) as SimulatedNode) : controlledEvm(evm, code));
+    const context = { nodes: controlled, exchanges, bank, service, clock, nudge };
+    handler = sandboxHandler({ secret, nodes: nodes.values(), evm, context, log });
     const url = `http://127.0.0.1:${port}`;
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
-    const timer = blockSeconds > 0 ? setInterval(() => mineOnAll(nodes), blockSeconds * 1000) : undefined;
+    const timer = blockSeconds > 0 ? setInterval(() => mineOnAll([...nodes.values(), evm]), blockSeconds * 1000) : undefined;
     return {
       url,
       secret,
@@ -73,6 +82,7 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
         await closeServer(server);
         for (const announcer of announcers) await announcer.close();
         for (const node of nodes.values()) node.close();
+        evm.close();
         bank.close();
       },
     };
@@ -82,18 +92,23 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-function openNodes({ folder, clock, onEnd }: SandboxOptions): ReadonlyMap<UtxoCode, SimulatedNode> {
-  const onBroken = (error: Error): void => onEnd(`the sandbox cannot store a chain: ${error.message}`);
+const brokenChain =
+  ({ onEnd }: SandboxOptions) =>
+  (error: Error): void =>
+    onEnd(`the sandbox cannot store a chain: ${error.message}`);
+
+function openNodes(options: SandboxOptions): ReadonlyMap<UtxoCode, SimulatedNode> {
+  const { folder, clock } = options;
   const open = (currency: UtxoCode): [UtxoCode, SimulatedNode] => [
     currency,
-    openSimulatedNode({ currency, folder, now: () => clock.now(), onBroken }),
+    openSimulatedNode({ currency, folder, now: () => clock.now(), onBroken: brokenChain(options) }),
   ];
   return new Map([...DIALECTS.keys()].map(open));
 }
 
 /** A chain that cannot be stored has reported that to onEnd; the others go on until the process ends. */
-function mineOnAll(nodes: ReadonlyMap<UtxoCode, SimulatedNode>): void {
-  for (const node of nodes.values()) {
+function mineOnAll(nodes: readonly { mine(blocks: number): unknown }[]): void {
+  for (const node of nodes) {
     try {
       node.mine(1);
     } catch {}

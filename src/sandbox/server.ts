@@ -1,10 +1,12 @@
-// The one HTTP server of the sandbox, on loopback: /node/<currency> speaks bitcoind's JSON-RPC, /rates/<source> the exchanges' tickers, /bank
+// The one HTTP server of the sandbox, on loopback: /node/<currency> speaks the JSON-RPC of bitcoind or of geth, /rates/<source> the exchanges' tickers, /bank
 // takes files, /control/<name> receives what the API forwards from POST /sandbox/<name>.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerBank } from './bank/bank-server.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
+import { answerEvmRpc } from './evm/rpc-server.ts';
+import type { SimulatedEvm } from './evm/simulated-evm.ts';
 import { SOURCES } from './rates.ts';
 import type { ControlContext, SandboxLog } from './service-side.ts';
 import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
@@ -16,6 +18,8 @@ const MOST_RPC_BYTES = 16 * 1024 * 1024;
 export type ServerParts = {
   readonly secret: string;
   readonly nodes: Iterable<SimulatedNode>;
+  /** The chain of ether and its tokens, where it is served. */
+  readonly evm?: SimulatedEvm;
   /** Absent where only nodes are served. */
   readonly context?: ControlContext;
   readonly log: SandboxLog;
@@ -77,6 +81,8 @@ async function route(
     const body = await bodyOf(request, MOST_RPC_BYTES);
     return answerRpc(node, parts.secret, request, body ?? '', response);
   }
+  if (section === 'node' && name === 'eth' && parts.evm !== undefined)
+    return answerEvmRpc(parts.evm, parts.secret, request, (await bodyOf(request, MOST_RPC_BYTES)) ?? '', response);
   const { context } = parts;
   if (section === 'alive')
     return void response.writeHead(isAuthorised(request.headers.authorization, parts.secret) ? 204 : 401).end();

@@ -39,7 +39,7 @@ export type SandboxService = {
    * @param since.isAnnounced the nodes have announced what is to be read: the service is hurried only when that was not enough
    */
   untilRead(
-    currencies: readonly UtxoCode[],
+    currencies: readonly CurrencyCode[],
     timeoutMs: number,
     since?: { readonly sinceMs: number; readonly isAnnounced: boolean },
   ): Promise<boolean>;
@@ -88,5 +88,5 @@ export type ControlContext = {
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
   /** Makes the service look at a chain now, and waits until it has; not for ever. */
-  readonly nudge: (currency: UtxoCode, isAnnounced?: boolean) => Promise<void>;
+  readonly nudge: (currency: CurrencyCode, isAnnounced?: boolean) => Promise<void>;
 };

@@ -3,7 +3,7 @@ import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
-import { CURRENCIES, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, chainRow, type Network } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 
 /** BIP32's version bytes, which every currency's keys have here. */
@@ -15,17 +15,17 @@ export const VERSIONS = {
 const HARDENED = 0x8000_0000;
 
 /** The currencies that the signer has an account for. */
-export const ACCOUNT_CODES: readonly UtxoCode[] = Object.values(CURRENCIES).flatMap((row) =>
-  row.utxo === null ? [] : [row.code as UtxoCode],
-);
+export const ACCOUNT_CODES: readonly CurrencyCode[] = CURRENCY_CODES;
 
 /**
  * The BIP44 path of a currency's account. Outside mainnet every currency has the coin type 1 (SLIP-44), so currencies would share keys and
- * therefore output scripts: there the account number is the currency's own coin type.
+ * therefore output scripts: there the account number is the currency's own coin type, plus its account on mainnet. Ether and each of its
+ * tokens have accounts of their own, because nobody may get an address twice.
  */
-export function accountPath(currency: UtxoCode, network: Network): string {
-  const { purpose, slip44 } = utxoRow(currency).utxo;
-  return network === 'mainnet' ? `m/${purpose}'/${slip44}'/0'` : `m/${purpose}'/1'/${slip44}'`;
+export function accountPath(currency: CurrencyCode, network: Network): string {
+  const { purpose, slip44 } = chainRow(currency);
+  const account = CURRENCIES[currency].evm?.account ?? 0;
+  return network === 'mainnet' ? `m/${purpose}'/${slip44}'/${account}'` : `m/${purpose}'/1'/${slip44 + account}'`;
 }
 
 /** The 24 words of 256 bits (BIP39, English). */
@@ -72,7 +72,7 @@ export function accountsOf(entropy: Uint8Array, network: Network): readonly Sign
  * Runs the work with the private key of a currency's account; the seed, the account and everything on the way are wiped when it returns.
  * @param work must not keep the key, and must wipe what it derives from it
  */
-export function withAccount<T>(entropy: Uint8Array, network: Network, currency: UtxoCode, work: (account: HDKey) => T): T {
+export function withAccount<T>(entropy: Uint8Array, network: Network, currency: CurrencyCode, work: (account: HDKey) => T): T {
   const seed = seedOf(mnemonicOf(entropy));
   const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
   seed.fill(0);

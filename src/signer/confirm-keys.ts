@@ -1,22 +1,22 @@
 // Compares the account keys in the database with the signer's own, and gives a currency without a key the signer's. Nothing is derived from
 // a signer's key that was not confirmed here.
-import type { UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { addSignerKey, confirmKey, distrustKey, listKeys } from '../store/chain/xpubs.ts';
 import type { Database } from '../store/postgres/connect.ts';
 
 export type KeyComparison = {
-  readonly confirmed: readonly UtxoCode[];
-  readonly added: readonly UtxoCode[];
+  readonly confirmed: readonly CurrencyCode[];
+  readonly added: readonly CurrencyCode[];
   /** Currencies that receive to an imported key. */
-  readonly imported: readonly UtxoCode[];
+  readonly imported: readonly CurrencyCode[];
   /**
    * Keys in use that the database calls the signer's although they are not: a changed database or another seed. No longer trusted from now
    * on.
    */
-  readonly mismatched: readonly UtxoCode[];
+  readonly mismatched: readonly CurrencyCode[];
   /** The same among keys that are no longer in use: this signer cannot spend payments to their addresses. */
-  readonly retiredMismatched: readonly UtxoCode[];
+  readonly retiredMismatched: readonly CurrencyCode[];
   /** None of the database's signer keys is ours: another installation's database or signer folder. Nothing was written. */
   readonly foreign: boolean;
 };
@@ -29,7 +29,7 @@ export async function compareKeys(
   firstIndex: () => Promise<number>,
 ): Promise<KeyComparison> {
   const own = new Map(accounts.map((account) => [account.currency, account.xpub]));
-  const outcome: Record<Exclude<keyof KeyComparison, 'foreign'>, UtxoCode[]> = {
+  const outcome: Record<Exclude<keyof KeyComparison, 'foreign'>, CurrencyCode[]> = {
     confirmed: [],
     added: [],
     imported: [],

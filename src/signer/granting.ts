@@ -1,6 +1,6 @@
 // Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was
 // given yet; it is in the journal before the answer is sent, and an older copy of either is detected and its range passed over.
-import type { UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import {
   giveRange,
   isOpen,
@@ -29,7 +29,7 @@ export type GrantingOptions = {
   /** The system's clock. */
   readonly now: () => number;
   /** Whether a key that the database calls the signer's really is. */
-  readonly owns: (currency: UtxoCode, xpub: string) => Promise<boolean>;
+  readonly owns: (currency: CurrencyCode, xpub: string) => Promise<boolean>;
   /** Receives what an operator must know. */
   readonly report: (line: string) => void;
 };

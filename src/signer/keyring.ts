@@ -1,7 +1,7 @@
 // The accounts of the signer's seed, opened when first needed, so that a seed made while the signer runs is found. The seed itself is wiped
 // as soon as the public keys are known, and opened again for each signature.
 import type { HDKey } from '@scure/bip32';
-import type { Network, UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode, Network } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 import { accountsOf, withAccount } from './accounts.ts';
 import { createSeed, hasSeed, openSeed, type Passphrase, SeedTrouble } from './seed-file.ts';
@@ -13,7 +13,7 @@ export type Keyring = {
   /**
    * Runs the work with the private key of a currency's account, which is wiped afterwards; null while there is no seed. Throws SeedTrouble.
    */
-  spend<T>(currency: UtxoCode, work: (account: HDKey) => T): Promise<T | null>;
+  spend<T>(currency: CurrencyCode, work: (account: HDKey) => T): Promise<T | null>;
 };
 
 export type KeyringOptions = {

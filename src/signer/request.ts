@@ -1,5 +1,5 @@
 // Reads a request for a signature. Nothing that comes over the socket is believed, not even that it has the right form.
-import { type UtxoCode, WATCHED_CODES } from '../core/currency.ts';
+import { UTXO_CODES, type UtxoCode } from '../core/currency.ts';
 import { sum } from '../core/money.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
 
@@ -52,8 +52,8 @@ type Fields = Readonly<Record<string, unknown>>;
 /** @throws RequestMalformed */
 export function readSigningRequest(message: unknown): SigningRequest {
   const fields = objectOf(message, 'the request');
-  const currency = WATCHED_CODES.find((code) => code === fields.currency);
-  if (currency === undefined) throw new RequestMalformed(`currency must be one of ${WATCHED_CODES.join(', ')}`);
+  const currency = UTXO_CODES.find((code) => code === fields.currency);
+  if (currency === undefined) throw new RequestMalformed(`currency must be one of ${UTXO_CODES.join(', ')}`);
   const inputs = listOf(fields.inputs, 'inputs', MOST_INPUTS).map(inputOf);
   const outputs = listOf(fields.outputs, 'outputs', MOST_OUTPUTS).map(outputOf);
   if (inputs.length === 0 || outputs.length === 0) throw new RequestMalformed('inputs and outputs must not be empty');

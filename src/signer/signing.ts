@@ -95,7 +95,7 @@ async function checked(
   const account = (await keyring.accounts())?.find((one) => one.currency === currency);
   if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
   checkForm(request, account.xpub);
-  const scripts = scriptsOf(account);
+  const scripts = scriptsOf({ ...account, currency });
   const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
   checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
   const knownBatches = inputs.map((input) => index.outpoint(outpointKey(currency, input))?.batchId ?? batchId);

@@ -1,6 +1,6 @@
 // The job that checks what is due: it wakes the other jobs, which have no interval of their own, and sets when each watcher must next write
 // its chain's time. Changes wake the jobs directly; this job finds what became due by the clock alone.
-import type { UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { readOutlook } from '../store/postgres/schedules.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
@@ -14,7 +14,7 @@ const OVERDUE_LOOK_MS = 2_000;
 const GATHER_MS = 200;
 export const DUE_JOB = 'what is due';
 
-export function createDueJob(ctx: Context, watchers: ReadonlyMap<UtxoCode, ChainWatcher>): Job {
+export function createDueJob(ctx: Context, watchers: ReadonlyMap<CurrencyCode, ChainWatcher>): Job {
   let lookedMs = Number.NEGATIVE_INFINITY;
   let restMs = LONGEST_LOOK_MS;
   return {

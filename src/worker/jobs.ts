@@ -1,5 +1,5 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
-import type { UtxoCode } from '../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
@@ -49,12 +49,12 @@ export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;
  */
 export function workerJobs(
   ctx: Context,
-  watchers: ReadonlyMap<UtxoCode, ChainWatcher>,
+  watchers: ReadonlyMap<CurrencyCode, ChainWatcher>,
   report: Report,
   payouts?: Payouts & { readonly ach: Ach | null },
 ): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
-  const memoryOf = (currency: UtxoCode): BlockMemory => memories.get(currency) as BlockMemory;
+  const memoryOf = (currency: CurrencyCode): BlockMemory => memories.get(currency) as BlockMemory;
   return [
     ...[...watchers].map(
       ([currency, watcher]): Job => ({
@@ -69,7 +69,7 @@ export function workerJobs(
     judging(ctx, report),
     ...(payouts === undefined
       ? []
-      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()], { ...payouts, onTrouble }))]),
+      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()].filter(isUtxo), { ...payouts, onTrouble }))]),
     ...(payouts?.ach
       ? [paying(report, (onTrouble) => achJob(ctx, { ...(payouts.ach as Ach), owner: payouts.owner, onTrouble }))]
       : []),
@@ -114,7 +114,7 @@ export function workerJobs(
 }
 
 /** A pass, what is wrong with the nodes, and (once each) the outputs at our scripts that are not ours. */
-function watched(ctx: Context, currency: UtxoCode, watcher: ChainWatcher, report: Report): Job['run'] {
+function watched(ctx: Context, currency: CurrencyCode, watcher: ChainWatcher, report: Report): Job['run'] {
   const alarm = createAlarm(`chain ${currency}`, report);
   return async (hurried = false) => {
     const { state, reason, alarms, more, blocksRead } = await watcher.pass({ quiet: !hurried });
@@ -166,7 +166,7 @@ function judging(ctx: Context, report: Report): Job {
 }
 
 /** The second reading of a chain; reports trouble that the watcher does not have too. */
-function secondReading(ctx: Context, currency: UtxoCode, report: Report): () => Promise<boolean> {
+function secondReading(ctx: Context, currency: CurrencyCode, report: Report): () => Promise<boolean> {
   const alarm = createAlarm(`reconcile ${currency}`, report);
   return async () => {
     const { more, trouble, unread } = await reconcile(ctx, currency, { limit: SECOND_READING_BATCH });
@@ -176,7 +176,7 @@ function secondReading(ctx: Context, currency: UtxoCode, report: Report): () => 
 }
 
 /** The deep scan, which blocks it read, and trouble that only it has. */
-function deepReading(ctx: Context, currency: UtxoCode, { report, memory }: Reading): () => Promise<boolean> {
+function deepReading(ctx: Context, currency: CurrencyCode, { report, memory }: Reading): () => Promise<boolean> {
   const alarm = createAlarm(`deep scan ${currency}`, report);
   return async () => {
     let trouble = '';
@@ -244,7 +244,7 @@ async function onSchedule(ctx: Context, { name, everyMs, work, backoff }: OnSche
  */
 function lookUps(
   ctx: Context,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   { report, memory, firstSeen }: Reading & Pick<ChainWatcher, 'firstSeen'>,
 ): Job {
   const alarm = createAlarm(`look-up ${currency}`, report);

@@ -185,9 +185,11 @@ describe('keys', () => {
     expect(keys.map((key) => [key.currency, key.path])).toEqual([
       ['BTC', "m/84'/1'/0'"],
       ['LTC', "m/84'/1'/2'"],
+      ['ETH', "m/44'/1'/60'"],
       ['BCH', "m/44'/1'/145'"],
       ['DASH', "m/44'/1'/5'"],
       ['DOGE', "m/44'/1'/3'"],
+      ['USDT', "m/44'/1'/61'"],
     ]);
     expect(keys[0]).toMatchObject({ first_address: expect.stringMatching(/^bcrt1q/), xpub: expect.stringMatching(/^tpub/) });
     expect(await askCli(['keys', 'verify'], here)).toMatchObject({ ok: true, addresses: { checked: 0, wrong: [] } });

@@ -41,18 +41,18 @@ const TABLE: Record<CurrencyCode, readonly (readonly [number, string | null])[]>
     [60, null],
   ],
   ETH: [
-    [6, null],
-    [12, null],
-    [32, null],
-    [64, null],
-    [64, null],
+    [6, 'chainlock'],
+    [12, 'chainlock'],
+    [32, 'chainlock'],
+    [65, 'chainlock'],
+    [65, 'chainlock'],
   ],
   USDT: [
-    [6, null],
-    [12, null],
-    [32, null],
-    [64, null],
-    [64, null],
+    [6, 'chainlock'],
+    [12, 'chainlock'],
+    [32, 'chainlock'],
+    [65, 'chainlock'],
+    [65, 'chainlock'],
   ],
 };
 /** The first and the last cent of each tier. */
@@ -99,8 +99,9 @@ describe('reaching a depth', () => {
       fc.property(codes, fc.bigInt({ min: 1n, max: 20_000_000n }), (currency, usdMinor) => {
         const required = requiredDepth(currency, usdMinor);
         expect(reaches(currency, plain(required.depth - 1), required)).toBe(false);
-        expect(reaches(currency, plain(required.depth), required)).toBe(true);
-        expect(confirmationsToReach(currency, plain(0), required)).toBe(required.depth);
+        expect(reaches(currency, plain(required.depth), required)).toBe(required.onlyLock !== true);
+        const taken = required.onlyLock === true ? Number.POSITIVE_INFINITY : required.depth;
+        expect(confirmationsToReach(currency, plain(0), required)).toBe(taken);
       }),
     );
   });
@@ -115,6 +116,17 @@ describe('reaching a depth', () => {
     expect(reaches('DASH', { ...plain(6), lock: 'instantsend' }, large)).toBe(true);
     expect(reaches('BTC', { ...plain(0), lock: 'chainlock' }, requiredDepth('BTC', 1n))).toBe(false);
   });
+
+  it.each(['ETH', 'USDT'] as const)(
+    'for the largest amounts of %s takes the node’s word that their block is finalized, at any depth',
+    (currency) => {
+      const largest = requiredDepth(currency, 10_000_00n);
+      expect(reaches(currency, plain(1_000), largest)).toBe(false);
+      expect(reaches(currency, { ...plain(3), lock: 'chainlock' }, largest)).toBe(true);
+      expect(reaches(currency, { ...plain(3), lock: 'chainlock' }, requiredDepth(currency, 1n))).toBe(true);
+      expect(reaches(currency, { ...plain(3), lock: 'instantsend' }, requiredDepth(currency, 1n))).toBe(false);
+    },
+  );
 
   it.each([
     ['BTC', 100],

@@ -6,8 +6,8 @@ import {
   chainNetwork,
   decimalsOf,
   paymentMethod,
+  UTXO_CODES,
   utxoRow,
-  WATCHED_CODES,
 } from '../../src/core/currency.ts';
 
 describe('the table of currencies', () => {
@@ -60,7 +60,7 @@ describe('the table of currencies', () => {
 
   it('refuses parameters for a currency that is not of the family', () => {
     expect(() => utxoRow('ETH')).toThrow('ETH is not a UTXO currency');
-    for (const code of WATCHED_CODES) expect(utxoRow(code).code).toBe(code);
+    for (const code of UTXO_CODES) expect(utxoRow(code).code).toBe(code);
   });
 
   it('treats the sandbox as regtest', () => {

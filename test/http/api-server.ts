@@ -5,7 +5,7 @@ import { connect as openSocket } from 'node:net';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
-import { type Network, type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
+import { type CurrencyCode, type Network, UTXO_CODES, type UtxoCode } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/addresses/pool.ts';
 import type { Context } from '../../src/flow/context.ts';
@@ -53,8 +53,8 @@ async function context(network: Network, now: () => number) {
   const fresh = await freshDatabase();
   const { url, db } = fresh;
   const ports = portsFor(network, { now });
-  const pools = new Map<UtxoCode, AddressPool>(
-    WATCHED_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
+  const pools = new Map<CurrencyCode, AddressPool>(
+    UTXO_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
   );
   const batches = createTransactionBatches(db, async (currency) => pools.get(currency)!.next());
   const ctx: Context = {
@@ -62,6 +62,7 @@ async function context(network: Network, now: () => number) {
     ports,
     network,
     currencies: ['BTC', 'LTC'],
+    usdtContract: null,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
@@ -80,7 +81,7 @@ async function context(network: Network, now: () => number) {
 /** Node conditions and rates as the worker would leave them at this moment. */
 async function openForBusiness(ctx: Context, now: number): Promise<void> {
   const hash = '00'.repeat(32);
-  for (const code of WATCHED_CODES) {
+  for (const code of UTXO_CODES) {
     await recordCondition(ctx.db, code, { state: 'ready', height: 100, hash, tipTimeMs: now, peers: 1 }, now);
   }
   await markWatched(ctx.db);
@@ -107,8 +108,8 @@ export async function makeApi(options: ApiOptions = {}) {
   const network = options.network ?? 'sandbox';
   let nowMs = Date.now();
   const { ctx, url, drop } = await context(network, () => nowMs);
-  for (const currency of WATCHED_CODES) {
-    const xpub = accountKey(WATCHED_CODES.indexOf(currency));
+  for (const currency of UTXO_CODES) {
+    const xpub = accountKey(UTXO_CODES.indexOf(currency));
     await addSignerKey(ctx.db, { currency, xpub, at: new Date(nowMs) });
   }
   await openForBusiness(ctx, nowMs);

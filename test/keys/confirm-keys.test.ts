@@ -16,7 +16,7 @@ import { account } from './vectors.ts';
 const at = new Date('2026-01-01T00:00:00Z');
 const accounts = accountsOf(new Uint8Array(32).fill(1), 'regtest');
 const others = accountsOf(new Uint8Array(32).fill(2), 'regtest');
-const ALL = ['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'];
+const ALL = ['BTC', 'LTC', 'ETH', 'BCH', 'DASH', 'DOGE', 'USDT'];
 let database: Awaited<ReturnType<typeof freshDatabase>>;
 beforeAll(async () => {
   database = await freshDatabase();
@@ -49,7 +49,7 @@ describe('the signer and the stored keys', () => {
 
   it('stores each key once when two signers start at the same time', async () => {
     await Promise.all([compareKeys(database.db, accounts, at, zero), compareKeys(database.db, accounts, at, zero)]);
-    expect(await listKeys(database.db)).toHaveLength(5);
+    expect(await listKeys(database.db)).toHaveLength(ALL.length);
   });
 
   it('is loud about a key that was changed in the database, and nothing is derived from it', async () => {
@@ -57,7 +57,7 @@ describe('the signer and the stored keys', () => {
     const thief = others[0]!.xpub;
     await database.db.query({ text: "update account_xpubs set xpub = $1 where currency = 'BTC'", values: [thief] });
     const comparison = await compareKeys(database.db, accounts, at, zero);
-    expect(comparison).toMatchObject({ mismatched: ['BTC'], confirmed: ['LTC', 'BCH', 'DASH', 'DOGE'] });
+    expect(comparison).toMatchObject({ mismatched: ['BTC'], confirmed: ALL.filter((code) => code !== 'BTC') });
     expect(mismatchMessage(comparison)).toMatch(/BTC.*this signer's seed does not give/);
     const pool = createAddressPool(keyContext(database.db, 'regtest'), 'BTC', { ready: 10 });
     await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
@@ -115,7 +115,7 @@ describe('the self-check of addresses', () => {
   it('knows the addresses of every key that was in use, and no other', async () => {
     await compareKeys(database.db, accounts, at, zero);
     const ctx = keyContext(database.db, 'regtest');
-    const pools = (['BTC', 'LTC', 'BCH', 'DASH', 'DOGE'] as const).map((currency) => ({
+    const pools = (['BTC', 'LTC', 'ETH', 'BCH', 'DASH', 'DOGE', 'USDT'] as const).map((currency) => ({
       currency,
       pool: createAddressPool(ctx, currency, { ready: 10 }),
     }));

@@ -124,8 +124,11 @@ describe('the accounts of a seed', () => {
     expect(accountPath('BCH', 'mainnet')).toBe("m/44'/145'/0'");
     // the entropy of the twelve words that the vectors use
     const derivers = createAddressDerivers('mainnet');
+    expect(accountPath('ETH', 'mainnet')).toBe("m/44'/60'/0'");
+    // two currencies on one chain: nobody may get an address twice
+    expect(accountPath('USDT', 'mainnet')).toBe("m/44'/60'/1'");
     for (const { currency, xpub } of accountsOf(new Uint8Array(16), 'mainnet')) {
-      expect(derivers.of(currency, xpub).derive(0).address).toBe(FIRST_ADDRESSES[currency][0]);
+      if (currency !== 'USDT') expect(derivers.of(currency, xpub).derive(0).address).toBe(FIRST_ADDRESSES[currency][0]);
     }
   });
 
@@ -147,14 +150,14 @@ describe('the accounts of a seed', () => {
     ];
     accountsOf(new Uint8Array(32).fill(7), 'mainnet');
     for (const spy of spies) spy.mockRestore();
-    expect(made).toHaveLength(1 + 3 * 5);
+    expect(made).toHaveLength(1 + 3 * 7);
     for (const key of made) expect(key.privateKey).toBeNull();
   });
 
   it.each(['mainnet', 'testnet', 'regtest', 'sandbox'] as const)('share no key between currencies on %s', (network) => {
     const accounts = accountsOf(new Uint8Array(32).fill(7), network);
-    expect(accounts).toHaveLength(5);
-    expect(new Set(accounts.map((account) => account.xpub)).size).toBe(5);
+    expect(accounts).toHaveLength(7);
+    expect(new Set(accounts.map((account) => account.xpub)).size).toBe(7);
   });
 });
 
@@ -164,7 +167,7 @@ describe('the signer on its socket', () => {
     expect(statSync(socket).mode & 0o777).toBe(0o600);
     expect(await client.ask({ op: 'ping' })).toEqual({ network: 'sandbox', keys: 'present' });
     const { accounts } = await client.ask({ op: 'xpubs' });
-    expect(accounts.map((account) => account.currency)).toEqual(['BTC', 'LTC', 'BCH', 'DASH', 'DOGE']);
+    expect(accounts.map((account) => account.currency)).toEqual(['BTC', 'LTC', 'ETH', 'BCH', 'DASH', 'DOGE', 'USDT']);
     for (const { currency, xpub, path } of accounts) {
       expect(xpub).toMatch(/^tpub/);
       expect(await client.ask({ op: 'confirm_xpub', currency, xpub })).toEqual({ confirmed: true, path });

@@ -18,12 +18,13 @@ export function account(currency: UtxoCode, network: Network = 'mainnet'): HDKey
 }
 
 /** First receiving addresses of that mnemonic: BIP84's own for BTC, the others as wallets (Ian Coleman's page) show them. */
-export const FIRST_ADDRESSES: Record<UtxoCode, readonly string[]> = {
+export const FIRST_ADDRESSES: Record<UtxoCode | 'ETH', readonly string[]> = {
   BTC: ['bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu', 'bc1qnjg0jd8228aq7egyzacy8cys3knf9xvrerkf9g'],
   LTC: ['ltc1qjmxnz78nmc8nq77wuxh25n2es7rzm5c2rkk4wh'],
   BCH: ['bitcoincash:qqyx49mu0kkn9ftfj6hje6g2wfer34yfnq5tahq3q6'],
   DASH: ['XoJA8qE3N2Y3jMLEtZ3vcN42qseZ8LvFf5'],
   DOGE: ['DBus3bamQjgJULBJtYXpEzDWQRwF5iwxgC'],
+  ETH: ['0x9858EfFD232B4033E47d90003D41EC34EcaEda94'],
 };
 /** The account keys that BIP84 publishes for this mnemonic. */
 export const BIP84_ZPUB =

@@ -1,14 +1,22 @@
 // The same cases on a real bitcoind, a real litecoind and the sandbox's nodes: what happens on the chain is what the watcher records, in
 // every order, through outages, restarts and reorganisations.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { UtxoCode } from '../../src/core/currency.ts';
+import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { Engine } from './engine.ts';
 import { ENGINES } from './engines.ts';
 import { createMatrix } from './matrix.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
 /** A currency whose addresses have the same form of script. */
-const NEIGHBOUR: Readonly<Record<UtxoCode, UtxoCode>> = { BTC: 'LTC', LTC: 'BTC', BCH: 'DOGE', DASH: 'BCH', DOGE: 'DASH' };
+const NEIGHBOUR: Readonly<Record<CurrencyCode, CurrencyCode>> = {
+  BTC: 'LTC',
+  LTC: 'BTC',
+  BCH: 'DOGE',
+  DASH: 'BCH',
+  DOGE: 'DASH',
+  ETH: 'USDT',
+  USDT: 'ETH',
+};
 
 const NO_RIVALS = 'no rival can be got into the mempool of a daemon that is not ours to restart';
 
@@ -26,7 +34,7 @@ for (const { title, currency, start } of ENGINES) {
     });
     afterAll(() => engine?.remove());
     beforeEach(async () => {
-      chain = await watchChain(engine.currency, engine.url);
+      chain = await watchChain(engine.currency, engine.url, { contract: engine.contract ?? null });
       await chain.catchUp();
     });
     afterEach(async ({ task }) => {
@@ -134,7 +142,7 @@ for (const { title, currency, start } of ENGINES) {
       await chain.catchUp();
       const [lost] = await chain.facts(owed);
       expect(lost).toMatchObject({ txid, state: 'conflicted', height: null });
-      expect(lost?.conflictTxid).toMatch(/^[0-9a-f]{64}$/);
+      expect(lost?.conflictTxid).toMatch(/^(?:0x)?[0-9a-f]{64}$/);
       // the rival's block is lost in turn: nobody is in a block then, and the rival waits in the mempool
       await engine.reorg(2);
       await chain.catchUp();

@@ -2,7 +2,7 @@
 // through its own adapter.
 import { createHash } from 'node:crypto';
 import { bech32, createBase58check } from '@scure/base';
-import type { UtxoCode } from '../../src/core/currency.ts';
+import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { UnspentOutput } from '../support/cash-wallet.ts';
 
 export type Paid = { readonly script: Buffer; readonly minor: bigint };
@@ -10,8 +10,10 @@ export type Paid = { readonly script: Buffer; readonly minor: bigint };
 export type Engine = {
   /** What it is, with its version. */
   readonly name: string;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly url: string;
+  /** Of a token: its contract. */
+  readonly contract?: string | null;
   /** The suite's amounts times this are above the currency's dust. */
   readonly unit: bigint;
   /** One transaction into the mempool with these outputs (and change). */

@@ -1,6 +1,6 @@
 // The chains that the conformance suite runs on: real daemons and the sandbox's simulated node, driven in the same way. The actions of
 // customer and miners are done here; the product reads the chain through its own adapter.
-import type { UtxoCode } from '../../src/core/currency.ts';
+import type { CurrencyCode, UtxoCode } from '../../src/core/currency.ts';
 import { DIALECTS } from '../../src/sandbox/utxo/dialects.ts';
 import { createSimulatedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
@@ -8,11 +8,12 @@ import type { UnspentOutput } from '../support/cash-wallet.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { startLitecoind } from '../support/litecoind.ts';
 import { decimal, type Engine, freeUnspentOutput, type Paid, segwitAddress } from './engine.ts';
+import { EVM_ENGINES } from './evm-engines.ts';
 import { bchdEngine, dialectEngine } from './legacy-engines.ts';
 import { remoteEngines } from './remote-engine.ts';
 
 /** Engines by the name under which the suite prints them. */
-export const ENGINES: readonly { readonly title: string; readonly currency: UtxoCode; start(): Promise<Engine> }[] = [
+export const ENGINES: readonly { readonly title: string; readonly currency: CurrencyCode; start(): Promise<Engine> }[] = [
   { title: 'bitcoind (real)', currency: 'BTC', start: async () => coreEngine('BTC', 'bcrt', await startBitcoind()) },
   {
     title: 'litecoind (real)',
@@ -23,6 +24,7 @@ export const ENGINES: readonly { readonly title: string; readonly currency: Utxo
   { title: 'Dash dialect over a real bitcoind', currency: 'DASH', start: () => dialectEngine('DASH') },
   { title: 'Dogecoin dialect over a real bitcoind', currency: 'DOGE', start: () => dialectEngine('DOGE') },
   ...remoteEngines(),
+  ...EVM_ENGINES,
   ...[...DIALECTS.keys()].map((currency) => ({ title: `sandbox ${currency}`, currency, start: () => sandboxEngine(currency) })),
 ];
 

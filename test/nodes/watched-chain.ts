@@ -1,9 +1,12 @@
 // A database with transactions to be paid, the product's adapter and watcher on one chain, and what they recorded: the setup of the
 // conformance cases.
 import { randomBytes } from 'node:crypto';
-import type { UtxoCode } from '../../src/core/currency.ts';
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { type CurrencyCode, isUtxo } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
-import { addressEncoder } from '../../src/outside/utxo/address.ts';
+import { createEvmNode } from '../../src/outside/evm/node.ts';
+import { createEvmSource } from '../../src/outside/evm/source.ts';
+import { encoderOf } from '../../src/outside/utxo/address-encoder.ts';
 import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import type { ChainContext } from '../../src/worker/chain/context.ts';
@@ -33,7 +36,7 @@ export type WatchedChain = {
   /** Milliseconds added to the clock. */
   skew: number;
   /** A transaction that waits for a payment; at the address of a script that was given before, where one is named. */
-  owe(options?: { ageDays?: number; currency?: UtxoCode; script?: Buffer }): Promise<Owed>;
+  owe(options?: { ageDays?: number; currency?: CurrencyCode; script?: Buffer }): Promise<Owed>;
   /** Passes until the watcher has caught up (or a number of passes is over). */
   catchUp(): Promise<PassResult>;
   /** A new watcher on the same database, as after a restart. */
@@ -46,14 +49,23 @@ export type WatchedChain = {
 };
 
 export async function watchChain(
-  currency: UtxoCode,
+  currency: CurrencyCode,
   nodeUrl: string,
-  options: { readonly silenceMs?: number; readonly database?: TestDatabase } = {},
+  options: { readonly silenceMs?: number; readonly database?: TestDatabase; readonly contract?: string | null } = {},
 ): Promise<WatchedChain> {
   const { db, url, drop } = options.database ?? (await freshDatabase());
   const merchant = await addMerchant(db);
   const clock = { now: () => Date.now() + chain.skew, steady: () => performance.now() };
-  const node = createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs: options.silenceMs ?? 5_000 });
+  const { silenceMs = 5_000 } = options;
+  const node = isUtxo(currency)
+    ? createUtxoNode({ currency, url: nodeUrl, network: 'regtest', clock, silenceMs })
+    : createEvmNode({
+        currency,
+        source: createEvmSource({ url: nodeUrl, silenceMs }),
+        network: 'regtest',
+        clock,
+        contract: options.contract ?? null,
+      });
   const ctx: ChainContext = { db, ports: { clock, chains: new Map([[currency, node]]) } };
   const newWatcher = (options: { blocksPerPass?: number } = {}): ChainWatcher =>
     createChainWatcher(ctx, currency, { scripts: createWatchedScripts(ctx), ...options });
@@ -119,15 +131,15 @@ async function addMerchant(db: Database): Promise<bigint> {
 }
 
 /** An unused address, with its script. */
-export function freshAddress(currency: UtxoCode): { readonly address: string; readonly script: Uint8Array } {
-  return addressEncoder(currency, 'regtest')(Buffer.concat([Buffer.of(2), randomBytes(32)]));
+export function freshAddress(currency: CurrencyCode): { readonly address: string; readonly script: Uint8Array } {
+  return encoderOf(currency, 'regtest')(secp256k1.getPublicKey(secp256k1.utils.randomSecretKey(), true));
 }
 
 async function addTransaction(
   db: Database,
   row: {
     readonly merchant: bigint;
-    readonly currency: UtxoCode;
+    readonly currency: CurrencyCode;
     readonly createdMs: number;
     readonly address: string;
     readonly script: Buffer;

@@ -94,9 +94,12 @@ describe('pay', () => {
     [{ transaction_id: 'txn_btc_1', kind: 'nonsense' }, 400, 'invalid_request', 'kind'],
     [{ transaction_id: 'txn_btc_1', replace: 'abc' }, 400, 'invalid_request', 'replace'],
     [{ transaction_id: 'txn_btc_1', currency: 'XMR' }, 400, 'unsupported_currency', 'currency'],
-    [{ transaction_id: 'txn_btc_1', currency: 'USDT' }, 409, 'currency_unavailable', 'currency'],
+    [{ transaction_id: 'txn_btc_1', currency: 'USDT' }, 409, 'not_possible', undefined],
     [{ transaction_id: 'txn_btc_1', currency: 'BTC-LN' }, 409, 'currency_unavailable', 'currency'],
-    [{ transaction_id: 'txn_eth_1' }, 409, 'currency_unavailable', 'currency'],
+    [{ transaction_id: 'txn_eth_1', kind: 'coinbase' }, 400, 'invalid_request', 'kind'],
+    [{ transaction_id: 'txn_eth_1', kind: 'token_fake' }, 400, 'invalid_request', 'kind'],
+    [{ transaction_id: 'txn_eth_1', currency: 'BTC' }, 409, 'not_possible', undefined],
+    [{ transaction_id: 'txn_eth_1', amount: '2000000' }, 409, 'faucet_empty', 'amount'],
   ])('refuses %j', async (body, status, error, param) => {
     expect(await refused('pay', body)).toEqual([status, error, param]);
   });
@@ -159,7 +162,7 @@ describe('mine, reorg, double_spend', () => {
     ['mine', { currency: 'BTC' }, 400, 'missing_field', 'blocks'],
     ['mine', { currency: 'BTC', blocks: '1' }, 400, 'invalid_request', 'blocks'],
     ['mine', { currency: 'BTC', blocks: 0 }, 400, 'invalid_request', 'blocks'],
-    ['mine', { currency: 'USDT', blocks: 1 }, 409, 'currency_unavailable', 'currency'],
+    ['mine', { currency: 'BTC-LN', blocks: 1 }, 409, 'currency_unavailable', 'currency'],
     ['mine', { currency: 'ACH', blocks: 1 }, 409, 'currency_unavailable', 'currency'],
     ['reorg', { currency: 'BTC', depth: 0 }, 400, 'invalid_request', 'depth'],
     ['reorg', { currency: 'BTC', depth: 999 }, 409, 'not_possible', undefined],
@@ -225,7 +228,7 @@ describe('the rest', () => {
     calls.read = [];
     const { now } = await ask('clock', { advance_seconds: 3600 });
     expect(Date.parse(now as string)).toBeGreaterThan(Date.now() + 3_590_000);
-    expect(calls.read).toEqual(['BTC LTC BCH DASH DOGE']);
+    expect(calls.read).toEqual(['BTC LTC ETH BCH DASH DOGE USDT']);
     expect(calls.settled).toBe(before + 1);
     const { hash } = await ask('mine', { currency: 'BTC', blocks: 1 });
     const { time } = (await rpc(sandbox, 'btc', 'getblockheader', hash)) as { time: number };
@@ -253,7 +256,7 @@ describe('the rest', () => {
     await ask('mine', { currency: 'BTC', blocks: 1 });
     expect(calls.read).toEqual([]);
     await ask('clock', { advance_seconds: 0 });
-    expect(calls.read).toEqual(['LTC BCH DASH DOGE']);
+    expect(calls.read).toEqual(['LTC ETH BCH DASH DOGE USDT']);
     await ask('node', { currency: 'BTC', fault: null });
   });
 

@@ -1,6 +1,6 @@
 // Currencies whose signatures do not cover the amounts of inputs: the signer reads them from the transactions that made the inputs.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { utxoRow, WATCHED_CODES } from '../../src/core/currency.ts';
+import { UTXO_CODES, utxoRow } from '../../src/core/currency.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import type { Signing } from '../../src/signer/signing.ts';
 import { isLegacy, openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
@@ -17,7 +17,7 @@ afterAll(() => at.close());
 type Input = TransactionToSign['inputs'][number];
 const output = (...given: Parameters<TestSigner['madeOutput']>) => at.madeOutput(...given);
 
-describe.each(WATCHED_CODES.filter(isLegacy))('%s, whose signatures do not cover amounts', (currency) => {
+describe.each(UTXO_CODES.filter(isLegacy))('%s, whose signatures do not cover amounts', (currency) => {
   async function request(change: (one: { input: Input; previous: string }) => { input: Input; previous: string }) {
     const payout = await at.payout({ batchId: await at.batch({ currency }), currency });
     const { input, previous } = change(output(currency, WHOLE, { chain: 0, index: 4 }));

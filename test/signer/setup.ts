@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HDKey } from '@scure/bip32';
 import pg from 'pg';
-import { type Network, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
+import { type Network, UTXO_CODES, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
 import { REIMBURSEMENT } from '../../src/core/payouts/payout-units.ts';
@@ -84,7 +84,9 @@ export async function openTestSigner(options: { readonly network?: Network; read
   }
 
   const xpubOf = (currency: UtxoCode): string => accounts.find((one) => one.currency === currency)?.xpub as string;
-  const scripts = new Map(accounts.map((account) => [account.currency, scriptsOf(account)]));
+  const scripts = new Map(
+    UTXO_CODES.map((currency) => [currency, scriptsOf({ ...accounts.find((one) => one.currency === currency)!, currency })]),
+  );
 
   /** A merchant's balance, as deposits have made it. */
   async function fund(merchantId: bigint, currency: UtxoCode, amount: bigint): Promise<void> {

@@ -1,7 +1,7 @@
 // The transactions that the signer makes, judged by others: the sandbox's own verifier for every currency, a real bitcoind for P2WPKH and
 // P2PKH with their replacements, and a real bchd.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type UtxoCode, WATCHED_CODES } from '../../src/core/currency.ts';
+import { UTXO_CODES, type UtxoCode } from '../../src/core/currency.ts';
 import { virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import { DIALECTS, type Dialect } from '../../src/sandbox/utxo/dialects.ts';
@@ -38,7 +38,7 @@ function expectSigned(dialect: Dialect, made: Transaction, inputs: readonly Inpu
   }
 }
 
-describe.each(WATCHED_CODES)('a transaction in %s', (currency) => {
+describe.each(UTXO_CODES)('a transaction in %s', (currency) => {
   const dialect = DIALECTS.get(currency) as Dialect;
 
   it('spends keys of both chains, pays in the order that was asked for, and sends the rest to the change key', async () => {

@@ -1,6 +1,6 @@
 // The service of the simulated histories: five simulated chains behind the production RPC client over loopback, one real database, two
 // workers made of the production jobs, a clock and prices that only the test moves. A worker can be made to die between two statements.
-import type { UtxoCode } from '../../src/core/currency.ts';
+import type { CurrencyCode, UtxoCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import type { RateFeed } from '../../src/core/rate-feed.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
@@ -31,7 +31,7 @@ export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
 class Crash extends Error {}
 type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
 type Worker = {
-  readonly watchers: ReadonlyMap<Code, ChainWatcher>;
+  readonly watchers: ReadonlyMap<CurrencyCode, ChainWatcher>;
   readonly jobs: readonly Job[];
   death: Death | null;
 };
@@ -50,7 +50,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const nodes = new Map<Code, ServedNode>();
   for (const currency of CODES) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
   const urls = new Map([...nodes].map(([currency, node]) => [currency as UtxoCode, [node.url]]));
-  const reach = createChainNodes({ network: 'regtest', clock, urls });
+  const reach = createChainNodes({ network: 'regtest', clock, urls, usdtContract: null });
   const ports = portsFor('regtest', clock, {
     chains: reach.chains,
     rateFeeds: ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now)),
@@ -62,13 +62,14 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const troubles: string[] = [];
   const contextOn = (database: Database): Context => {
     const pools = new Map(
-      CODES.map((currency) => [currency, createAddressPool({ db: database, ports }, currency, { ready: 50 })]),
+      CODES.map((currency) => [currency as CurrencyCode, createAddressPool({ db: database, ports }, currency, { ready: 50 })]),
     );
     return {
       db: database,
       ports,
       network: 'regtest',
       currencies: CODES,
+      usdtContract: null,
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
@@ -84,7 +85,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     const own = contextOn(mortal(db, worker));
     const scripts = createWatchedScripts(own);
     const watchers = new Map(
-      CODES.map((currency) => [currency, createChainWatcher(own, currency, { scripts, blocksPerPass: 40 })]),
+      CODES.map((currency) => [currency as CurrencyCode, createChainWatcher(own, currency, { scripts, blocksPerPass: 40 })]),
     );
     const jobs = workerJobs(own, watchers, (job, error) => {
       if (!(error instanceof Crash)) troubles.push(`${job}: ${String(error)}`);

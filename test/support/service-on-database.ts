@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
-import type { UtxoCode } from '../../src/core/currency.ts';
+import type { CurrencyCode, UtxoCode } from '../../src/core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
@@ -46,12 +46,13 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
   const clock = { now: () => nowMs, steady: () => steadyMs };
   const ports = portsFor('regtest', clock);
   const chains: readonly UtxoCode[] = [...CHAINS, ...(options.also === undefined ? [] : [options.also])];
-  const pools = new Map(CHAINS.map((code) => [code as UtxoCode, createAddressPool({ db, ports }, code, { ready: 50 })]));
+  const pools = new Map(CHAINS.map((code) => [code as CurrencyCode, createAddressPool({ db, ports }, code, { ready: 50 })]));
   const ctx: Context = {
     db,
     ports,
     network: 'regtest',
     currencies: chains,
+    usdtContract: null,
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,

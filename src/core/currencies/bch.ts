@@ -45,4 +45,5 @@ export const BCH = {
     extendedKeys: [],
     unpayablePrefixes: [],
   },
+  evm: null,
 } as const satisfies CurrencyDefinition;

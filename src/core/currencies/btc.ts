@@ -40,4 +40,5 @@ export const BTC = {
     extendedKeys: SEGWIT_KEYS,
     unpayablePrefixes: [],
   },
+  evm: null,
 } as const satisfies CurrencyDefinition;

@@ -1,4 +1,5 @@
 // The shape of one currency: everything that differs between currencies is data in the currency's own file.
+import { type EvmParameters, FINALIZED_BEHIND } from './evm.ts';
 import type { UtxoParameters } from './utxo.ts';
 
 export type Family = 'utxo' | 'evm-native' | 'evm-token';
@@ -7,8 +8,10 @@ export type Family = 'utxo' | 'evm-native' | 'evm-token';
 export type RequiredDepth = {
   /** Confirmations that suffice. */
   readonly depth: number;
-  /** A lock by our own node that suffices at once (Dash). */
+  /** What our own node may say that suffices at once: Dash's locks; on Ethereum that the block is finalized (as `chainlock`). */
   readonly lock: 'instantsend' | 'chainlock' | null;
+  /** Depth alone never suffices: only the node says when a block is final. */
+  readonly onlyLock?: true;
 };
 
 /** Required depths by the value of a payment in USD (behaviour §3). */
@@ -52,10 +55,21 @@ export type CurrencyDefinition = {
   /** Its place among the balances that an ach payout is paid from while it names none; null: after those with a place. */
   readonly achOrder: number | null;
   readonly utxo: UtxoParameters | null;
+  readonly evm: EvmParameters | null;
 };
 
 /** Required depths without locks, from the smallest amounts to `final`. */
 export function depths(small: number, medium: number, large: number, largest: number, final: number): RequiredDepths {
   const of = (depth: number): RequiredDepth => ({ depth, lock: null });
   return { small: of(small), medium: of(medium), large: of(large), largest: of(largest), final: of(final) };
+}
+
+/**
+ * Ethereum's: the largest amounts wait until the node says that their block is finalized, which happens at about this depth; where a node
+ * does not know the tag, its adapter says so at exactly this depth.
+ */
+export function finalizedDepths(small: number, medium: number, large: number): RequiredDepths {
+  const of = (depth: number): RequiredDepth => ({ depth, lock: 'chainlock' });
+  const finalized: RequiredDepth = { ...of(FINALIZED_BEHIND + 1), onlyLock: true };
+  return { small: of(small), medium: of(medium), large: of(large), largest: finalized, final: finalized };
 }

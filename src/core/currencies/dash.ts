@@ -45,4 +45,5 @@ export const DASH = {
     extendedKeys: [{ form: 'drkp', public: 0x02fe52cc, private: 0x02fe52f8, mainnet: true }],
     unpayablePrefixes: [],
   },
+  evm: null,
 } as const satisfies CurrencyDefinition;

@@ -43,4 +43,5 @@ export const DOGE = {
     ],
     unpayablePrefixes: [],
   },
+  evm: null,
 } as const satisfies CurrencyDefinition;

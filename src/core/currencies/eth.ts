@@ -1,5 +1,6 @@
 // Ether.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, finalizedDepths } from './currency-definition.ts';
+import { ETHEREUM } from './evm.ts';
 
 export const ETH = {
   code: 'ETH',
@@ -10,9 +11,10 @@ export const ETH = {
   dustMinor: 0n,
   uriScheme: 'ethereum',
   aliases: [],
-  requiredDepths: depths(6, 12, 32, 64, 64),
+  requiredDepths: finalizedDepths(6, 12, 32),
   rateSymbols: { kraken: ['ETHUSD', 'XETHZUSD'], coinbase: 'ETH-USD', bitstamp: 'ethusd', bitfinex: 'tETHUSD' },
   payouts: {},
   achOrder: null,
   utxo: null,
+  evm: { ...ETHEREUM, account: 0, token: null },
 } as const satisfies CurrencyDefinition;

@@ -44,4 +44,5 @@ export const LTC = {
     ],
     unpayablePrefixes: ['ltcmweb', 'tmweb'],
   },
+  evm: null,
 } as const satisfies CurrencyDefinition;

@@ -1,5 +1,6 @@
-// Tether USD, the ERC-20 token on Ethereum.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+// Tether on Ethereum (ERC-20).
+import { type CurrencyDefinition, finalizedDepths } from './currency-definition.ts';
+import { ETHEREUM } from './evm.ts';
 
 export const USDT = {
   code: 'USDT',
@@ -10,9 +11,20 @@ export const USDT = {
   dustMinor: 0n,
   uriScheme: 'ethereum',
   aliases: ['USDT-ERC20'],
-  requiredDepths: depths(6, 12, 32, 64, 64),
+  requiredDepths: finalizedDepths(6, 12, 32),
   rateSymbols: { kraken: ['USDTUSD', 'USDTZUSD'], coinbase: 'USDT-USD', bitstamp: 'usdtusd', bitfinex: 'tUSTUSD' },
   payouts: { usdt: { minimumMinor: 50_000_000n } },
   achOrder: 1,
   utxo: null,
+  evm: {
+    ...ETHEREUM,
+    account: 1,
+    token: {
+      contract: {
+        mainnet: '0xdac17f958d2ee523a2206206994597c13d831ec7',
+        testnet: null,
+        regtest: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
+      },
+    },
+  },
 } as const satisfies CurrencyDefinition;

@@ -170,5 +170,5 @@ export function nextHeight(it: Case, payment: Payment): number | null {
   if (inQuotedCurrency(it, payment)) wait(depthForTransaction(it));
   if (payment.owed > 0n) wait(depthForAmount(it, payment, payment.owed));
   if (payment.inSuspense > 0n && it.transaction.status === 'review') requiredDepthsOfTiers(payment.currency).forEach(wait);
-  return payment.height + next - 1;
+  return Number.isFinite(next) ? payment.height + next - 1 : null;
 }

@@ -1,5 +1,5 @@
 // The self-check of receiving addresses: addresses that were given out are derived again by other libraries.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { type GivenAddress, givenAddresses } from '../../store/chain/address-ranges.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
 import type { AddressContext } from './pool.ts';
@@ -27,7 +27,7 @@ async function rederive(ctx: AddressContext, key: StoredKey, index: number) {
 export type AddressCheck = {
   readonly checked: number;
   /** Transactions whose address none of our keys gives. */
-  readonly wrong: readonly { readonly transactionId: string; readonly currency: UtxoCode; readonly address: string }[];
+  readonly wrong: readonly { readonly transactionId: string; readonly currency: CurrencyCode; readonly address: string }[];
 };
 
 /** Checks the newest addresses that were given out, at most `limit` of them (about a millisecond each). */

@@ -1,7 +1,7 @@
 // Hands out receiving addresses, each only once: ranges of indexes come from the signer and are kept ready, keys come by public derivation.
 // One pool per currency and process.
 import { UnderivableIndex } from '../../core/account-key.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { AddressDeriver, DerivedAddress, Ports } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
@@ -35,7 +35,7 @@ const KEY_FRESH_MS = 2_000;
 const SIGNER_WITHIN_MS = 2_000;
 
 /** @param options.ready how many indexes are kept ready, so that nobody notices a restart of the signer; a range has as many */
-export function createAddressPool(ctx: AddressContext, currency: UtxoCode, options: { readonly ready: number }): AddressPool {
+export function createAddressPool(ctx: AddressContext, currency: CurrencyCode, options: { readonly ready: number }): AddressPool {
   let ranges: Range[] = [];
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let checking: Promise<void> | null = null;
@@ -127,7 +127,7 @@ export function createAddressPool(ctx: AddressContext, currency: UtxoCode, optio
 }
 
 /** The answer, if it comes within this time. */
-async function within(answer: Promise<unknown>, ms: number, currency: UtxoCode): Promise<void> {
+async function within(answer: Promise<unknown>, ms: number, currency: CurrencyCode): Promise<void> {
   const message = `${currency} is not available right now: no address is left, and the signer gives out no new ones.`;
   const noAnswer = new Refusal('currency_unavailable', { message, retryAfterSeconds: 5 });
   if (ms <= 0) throw noAnswer;

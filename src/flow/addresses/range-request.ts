@@ -1,5 +1,5 @@
 // A request for one range of address indexes, and its answer. It goes through the database, since the signer may run on another machine.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Rng } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { type AddressRange, askForRange, GIVEN, renewRequest, takeRange } from '../../store/chain/range-requests.ts';
@@ -19,7 +19,7 @@ const RENEWED_EVERY_MS = 30_000;
 /** Requests a range of the currency's key in use. */
 export function requestRange(
   ctx: { readonly db: Database; readonly ports: { readonly rng: Rng } },
-  currency: UtxoCode,
+  currency: CurrencyCode,
   size: number,
 ): RangeRequest {
   const askedMs = performance.now();

@@ -8,7 +8,7 @@ import { minus, sum } from '../../core/money.ts';
 import { completed, type Selection, type SelectionWanted, selections } from '../../core/payouts/coin-selection.ts';
 import { boundedRate, inputKind, mostInputs, shares } from '../../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
-import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import {
@@ -98,13 +98,13 @@ export const WAITING_FOR: Readonly<Record<Formed['outcome'] | 'no_fee', string |
   no_key: 'the signer has no key in use for this currency',
 };
 
-async function changeAddress(ctx: Context, sql: Sql, key: StoredKey): Promise<{ index: number; script: Uint8Array }> {
+async function changeAddress(ctx: Context, sql: Sql, key: SpendingKey): Promise<{ index: number; script: Uint8Array }> {
   const index = await nextOwnIndex(sql, key.id);
   return { index, script: ctx.ports.addresses.ownOf(key.currency, key.xpub).derive(index).script };
 }
 
 /** The outputs that may be spent now. */
-async function ownOutputs(ctx: Context, sql: Sql, key: StoredKey): Promise<readonly SpendableOutput[]> {
+async function ownOutputs(ctx: Context, sql: Sql, key: SpendingKey): Promise<readonly SpendableOutput[]> {
   const found = await spendableOutputs(sql, key.currency, {
     finalDepth: finalDepth(key.currency).depth,
     maturity: utxoRow(key.currency).utxo.coinbaseMaturity,
@@ -116,7 +116,7 @@ async function ownOutputs(ctx: Context, sql: Sql, key: StoredKey): Promise<reado
 /** Whether an output's key really is in this account: an address may have been given out with another key. */
 export function ownership(
   ctx: Context,
-  { currency, xpub }: StoredKey,
+  { currency, xpub }: SpendingKey,
 ): (output: Pick<SpendableOutput, 'script' | 'chain' | 'index'>) => boolean {
   const derivers = [ctx.ports.addresses.of(currency, xpub), ctx.ports.addresses.ownOf(currency, xpub)] as const;
   return (output) => output.script.equals(derivers[output.chain].derive(output.index).script);

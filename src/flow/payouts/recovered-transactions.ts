@@ -6,7 +6,7 @@ import { formatAmount, least, minus, plus, sum } from '../../core/money.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { isInChain } from '../../store/chain/blocks.ts';
-import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
@@ -114,7 +114,7 @@ type Plan = {
 
 type Dividing = {
   readonly recovery: Recovery;
-  readonly key: StoredKey;
+  readonly key: SpendingKey;
   readonly outputs: readonly SpentOutput[];
   readonly signed: Batch | null;
   /** It spends outputs besides, of which this database knows nothing. */
@@ -171,7 +171,7 @@ async function giveUpUnsigned(sql: Sql, batchId: string | null): Promise<void> {
 /** An address of our own may have been given out after the state that was put back. */
 const NEXT_ADDRESSES = 200;
 
-async function changeOf(ctx: Context, sql: Sql, key: StoredKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {
+async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {
   const deriver = ctx.ports.addresses.ownOf(key.currency, key.xpub);
   const known = await knownOwnScripts(
     sql,
@@ -192,7 +192,7 @@ async function changeOf(ctx: Context, sql: Sql, key: StoredKey, outputs: readonl
 }
 
 type Making = {
-  readonly key: StoredKey;
+  readonly key: SpendingKey;
   readonly outputs: readonly SpentOutput[];
   readonly plan: Plan;
   readonly currency: UtxoCode;

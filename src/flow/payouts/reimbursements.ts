@@ -1,6 +1,6 @@
 // Reimbursements: payments of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
 // transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
-import { type CurrencyCode, type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { type CurrencyCode, UTXO_CODES, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
@@ -100,9 +100,9 @@ export async function reimburseTransaction(
 }
 
 function utxoCodeOf(currency: CurrencyCode): UtxoCode {
-  const found = WATCHED_CODES.find((code) => code === currency);
+  const found = UTXO_CODES.find((code) => code === currency);
   if (found !== undefined) return found;
-  throw new Refusal('not_resolvable', { message: `Nothing of this transaction is here in ${currency}.` });
+  throw new Refusal('not_resolvable', { message: `${currency} cannot be sent back by this version.` });
 }
 
 /** The output script of an address that is not ours. */

@@ -1,6 +1,6 @@
 // After a database was restored from a copy, it may not know of transactions that the signer has signed since. Each is written back as what it
 // was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount, minus, plus } from '../../core/money.ts';
 import { holdAgainEntry } from '../../core/payouts/payout-postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
@@ -26,7 +26,7 @@ export type Restored = 'known' | 'written_back' | 'unknown_payout';
  */
 export function restoreSignature(ctx: Context, signed: SignedTransaction): Promise<Restored> {
   const { request } = signed;
-  const currency = WATCHED_CODES.find((code) => code === request.currency);
+  const currency = UTXO_CODES.find((code) => code === request.currency);
   if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
   return ctx.db.transaction(async (sql): Promise<Restored> => {
     if (await isStored(sql, currency, signed.txid)) return 'known';

@@ -1,6 +1,6 @@
 // The operations on a transaction, in the order of its life: create, take note of what the chain brings, cancel, resolve. Each locks, lets
 // core decide, and writes, in one database transaction; none of them calls anything outside while it is open.
-import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
+import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import {
   accept,
@@ -13,7 +13,7 @@ import {
   refuseExcess,
 } from '../../core/judge/resolve.ts';
 import { WINDOW_MS } from '../../core/judge/times.ts';
-import { formatAmount } from '../../core/money.ts';
+import { paymentUri } from '../../core/payment-uri.ts';
 import { formatRate, type Rate } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -85,7 +85,7 @@ export async function createTransaction(
   return {
     transactionId,
     address: next.address,
-    uri: paymentUri(priced.currency, next.address, priced.amountDue),
+    uri: paymentUri(priced.currency, next.address, priced.amountDue, ctx),
     currency: priced.currency,
     amountDue: priced.amountDue,
     usdMinor: input.usdMinor,
@@ -93,13 +93,6 @@ export async function createTransaction(
     expiresAtMs: nowMs + WINDOW_MS,
     status: 'started',
   };
-}
-
-/** BIP 321: scheme, address, amount in whole units. A CashAddr already has its prefix, which is the scheme. */
-export function paymentUri(currency: CurrencyCode, address: string, amountMinor: bigint): string {
-  const body = address.slice(address.indexOf(':') + 1);
-  const scheme = address.includes(':') ? address.slice(0, address.indexOf(':')) : CURRENCIES[currency].uriScheme;
-  return `${scheme}:${body}?amount=${formatAmount(amountMinor, currency)}`;
 }
 
 /** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is no such transaction. */

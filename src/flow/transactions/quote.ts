@@ -1,14 +1,7 @@
 // Prices a transaction: which currency, at which rate, how much, and whether it may be asked for at all. Asks no node and no exchange: the
 // worker keeps their latest state in the database. The current prices, for /get_rates, are the same rows.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import {
-  CURRENCIES,
-  CURRENCY_CODES,
-  type CurrencyCode,
-  type PaymentMethod,
-  type UtxoCode,
-  WATCHED_CODES,
-} from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
 import { formatMinor } from '../../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
@@ -21,7 +14,7 @@ export const MAX_USD_MINOR = 10_000_000n;
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 
-export type Quote = { readonly currency: UtxoCode; readonly rate: Rate; readonly amountDue: bigint };
+export type Quote = { readonly currency: CurrencyCode; readonly rate: Rate; readonly amountDue: bigint };
 
 /**
  * A quote from the prices that were read last. They may be outdated: `insert` detects that, and then {@link quoteNow} is used. A refusal is
@@ -44,7 +37,7 @@ export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bi
   return priced;
 }
 
-function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor: bigint): Quote | Refusal {
+function quoteBy(facts: QuoteFacts, nowMs: number, currency: CurrencyCode, usdMinor: bigint): Quote | Refusal {
   const state = facts.nodes.get(currency);
   if (state === undefined || !USABLE_NODE_STATES.includes(state)) {
     const reason = state === UNWATCHED ? 'nobody watches its chain' : `its node is ${state ?? 'not connected'}`;
@@ -59,7 +52,7 @@ function quoteBy(facts: QuoteFacts, nowMs: number, currency: UtxoCode, usdMinor:
 }
 
 /** The currency of a payment method that has a node here: no worker watches a chain without one, whatever was recorded about it before. */
-function watched({ currencies }: Context, method: PaymentMethod): UtxoCode {
+function watched({ currencies }: Context, method: PaymentMethod): CurrencyCode {
   if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
   if (!isWatched(method) || !currencies.includes(method))
     throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
@@ -92,8 +85,8 @@ function dustRefusal(currency: CurrencyCode, amountDue: bigint): Refusal | null 
   });
 }
 
-function isWatched(code: CurrencyCode): code is UtxoCode {
-  return (WATCHED_CODES as readonly string[]).includes(code);
+function isWatched(code: CurrencyCode): code is CurrencyCode {
+  return (CURRENCY_CODES as readonly string[]).includes(code);
 }
 
 /** The price of every currency that has one at most 5 min old, in the order of a balances answer; the others are left out. */

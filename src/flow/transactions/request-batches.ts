@@ -1,6 +1,6 @@
 // The hot paths of create and check: the work of many requests is one statement, addresses are kept ready, prices are remembered. Inside an
 // open transaction the same is done without batches.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { DerivedAddress } from '../../core/ports.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -19,7 +19,7 @@ export type TransactionBatches = {
   /** The last result of `quoteFacts`; null: none yet. `insert` refuses what is no longer true. */
   rememberedFacts(): QuoteFacts | null;
   /** An address that was never given out before; null where no account key of the currency is known. */
-  nextAddress(currency: UtxoCode): Promise<DerivedAddress | null>;
+  nextAddress(currency: CurrencyCode): Promise<DerivedAddress | null>;
 };
 
 export function createTransactionBatches(sql: Sql, nextAddress: TransactionBatches['nextAddress']): TransactionBatches {

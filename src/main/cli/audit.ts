@@ -2,7 +2,7 @@
 // lets them go on after a green full audit.
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { CURRENCY_CODES, type CurrencyCode, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../flow/audit.ts';
 import type { Context } from '../../flow/context.ts';
@@ -25,7 +25,7 @@ type Options = {
   readonly clear?: boolean;
   readonly acknowledge?: string;
   readonly isPayment?: string;
-  readonly currency?: UtxoCode;
+  readonly currency?: CurrencyCode;
 };
 type Audited = {
   readonly report: AuditReport;
@@ -40,7 +40,7 @@ const SEARCH_WITHIN_MS = 10_000;
 export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
     .option('--full', 'first reads the chains again from our first block on')
-    .option('--currency <code>', `with --full: only the chain of one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .option('--currency <code>', `with --full: only the chain of one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
     .option('--clear', 'after a green full audit: lets payouts continue that a red one has stopped')
     .option(
       '--acknowledge <outpoint>',
@@ -88,7 +88,7 @@ async function accept(ctx: Context, outpoint: string): Promise<void> {
 async function audit(ctx: Context, options: Options): Promise<Audited> {
   const searched = await searchOldAddresses(ctx);
   if (options.full === true) {
-    const currencies = options.currency === undefined ? WATCHED_CODES : [options.currency];
+    const currencies = options.currency === undefined ? CURRENCY_CODES : [options.currency];
     for (const currency of currencies) await readAgain(ctx, currency, options.json === true);
   }
   const report = await runAudit(ctx);
@@ -122,7 +122,7 @@ async function isWatched(ctx: Context): Promise<boolean> {
 }
 
 /** The second reading of a chain, all of it. */
-async function readAgain(ctx: Context, currency: UtxoCode, isQuiet: boolean): Promise<void> {
+async function readAgain(ctx: Context, currency: CurrencyCode, isQuiet: boolean): Promise<void> {
   const cursor = await readCursor(ctx.db, currency);
   if (cursor === null) return;
   let progress: ((height: number) => void) | null = null;

@@ -1,6 +1,6 @@
 // `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
 import type { Command } from 'commander';
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { Context } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
@@ -24,10 +24,10 @@ const UNPROTECTED_SHOWN = 10;
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
   leaf(chain, 'status', 'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.')
-    .option('--currency <code>', `only one of ${WATCHED_CODES.join(', ')}`, watchedCode)
+    .option('--currency <code>', `only one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
     .action(showChains);
   leaf(chain, 'rescan', 'Reads the blocks from a height on again and books what was missed, by the same rules.')
-    .requiredOption('--currency <code>', `one of ${WATCHED_CODES.join(', ')}`)
+    .requiredOption('--currency <code>', `one of ${CURRENCY_CODES.join(', ')}`)
     .requiredOption('--from <height>', 'the first block to read again')
     .action((options: JsonOption & { currency: string; from: string }) => rescanChain(options));
 }
@@ -61,7 +61,7 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   process.exitCode = lost.length === 0 ? EXIT.done : EXIT.failed;
 }
 
-async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: number, isQuiet: boolean): Promise<Rescanned> {
+async function rescanAndJudge(ctx: Context, currency: CurrencyCode, fromHeight: number, isQuiet: boolean): Promise<Rescanned> {
   try {
     let progress: ((height: number) => void) | null = null;
     const onProgress = (height: number, toHeight: number): void => {
@@ -80,7 +80,7 @@ async function rescanAndJudge(ctx: Context, currency: UtxoCode, fromHeight: numb
   }
 }
 
-async function showChains({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
+async function showChains({ json, currency }: JsonOption & { readonly currency?: CurrencyCode }): Promise<void> {
   const { chains, abandoned, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
     async (ctx, config) => {
       const currencies = configuredCurrencies(config).filter((code) => currency === undefined || code === currency);

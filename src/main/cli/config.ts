@@ -1,7 +1,7 @@
 // `bursar config check`: the settings in force, where they come from, and what would stop a start.
 import { createServer } from 'node:net';
 import type { Command } from 'commander';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { formatRate } from '../../core/rate.ts';
 import type { Limit, SignerLimits } from '../../signer/limits.ts';
@@ -85,7 +85,7 @@ function shownSettings(settings: Settings): Record<string, string | null> {
 
 /** In the form in which they are set. */
 function shownLimits(limits: SignerLimits): string {
-  return (Object.entries(limits) as [UtxoCode, Limit][])
+  return (Object.entries(limits) as [CurrencyCode, Limit][])
     .map(([code, limit]) => {
       const set = Object.entries(limit).filter(([, amount]) => amount !== null);
       return `${code}:${set.map(([name, amount]) => `${name}=${formatAmount(amount as bigint, code)}`).join(',')}`;

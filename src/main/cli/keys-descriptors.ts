@@ -1,9 +1,10 @@
 // `bursar keys show-descriptors`: the output descriptors of every account that was ever in use, with the ranges that were given out, in the
 // form that Bitcoin Core imports; and how to spend from them with the seed alone.
+import { isUtxo } from '../../core/currency.ts';
 import { receivingDescriptor } from '../../core/descriptor.ts';
 import { usedIndexes } from '../../store/chain/address-ranges.ts';
 import { readSkipped, type SkippedAddresses } from '../../store/chain/signer-status.ts';
-import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
+import { listKeys, type SpendingKey, type StoredKey } from '../../store/chain/xpubs.ts';
 import { askSigner } from './keys-verify.ts';
 import { print } from './output.ts';
 import { withBooks } from './service-access.ts';
@@ -18,12 +19,15 @@ type Range = {
 /** Bitcoin Core imports at most this many at once. */
 const MOST_AT_ONCE = 1_000_000;
 
+const isOfUtxo = (key: StoredKey): key is SpendingKey => isUtxo(key.currency);
+
 /** The action of the command. */
 export async function showDescriptors({ json }: { readonly json?: boolean }): Promise<void> {
   await withBooks(async (ctx, config) => {
     const { accounts } = await askSigner(config);
     const [keys, skipped, used] = await Promise.all([listKeys(ctx.db), readSkipped(ctx.db), usedIndexes(ctx.db)]);
-    const values = keys.map((key) => {
+    // only chains of Bitcoin's family have output descriptors
+    const values = keys.filter(isOfUtxo).map((key) => {
       const own = accounts.find((account) => key.origin === 'signer' && account.xpub === key.xpub);
       const descriptor = receivingDescriptor(key.currency, key.xpub, own ?? null);
       const lowest = Math.min(key.startIndex, used.get(key.currency)?.lowest ?? key.startIndex);

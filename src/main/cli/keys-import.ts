@@ -1,7 +1,7 @@
 // `bursar keys import-xpub`: receives to a key that is kept elsewhere. An account that was used continues above its last used index: the
 // chain shows it, or the operator gives it.
 import { UnderivableIndex } from '../../core/account-key.ts';
-import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { type CurrencyCode, utxoRow } from '../../core/currency.ts';
 import type { ChainPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
@@ -14,7 +14,7 @@ import { withBooks } from './service-access.ts';
 
 type Options = {
   readonly json?: boolean;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly xpub: string;
   readonly start?: number;
   readonly from?: number;
@@ -82,7 +82,7 @@ function askedValue(use: AccountUse): Record<string, unknown> {
 async function askChain(
   ctx: Context,
   config: Opened['config'],
-  account: { readonly currency: UtxoCode; readonly xpub: string; readonly from: number },
+  account: { readonly currency: CurrencyCode; readonly xpub: string; readonly from: number },
 ): Promise<AccountUse | null> {
   const { currency, from } = account;
   const isWorthless = ctx.network === 'sandbox' || ctx.network === 'regtest';
@@ -107,7 +107,7 @@ async function askChain(
   }
 }
 
-function unasked(currency: UtxoCode, why: string): CommandFailed {
+function unasked(currency: CurrencyCode, why: string): CommandFailed {
   return new CommandFailed(
     `the chain of ${currency} cannot be asked how far this account was used: ${why}. Give the first index that was never given out with --start (0 for a new account)`,
   );
@@ -115,7 +115,7 @@ function unasked(currency: UtxoCode, why: string): CommandFailed {
 
 function scan(
   port: ChainPort,
-  account: { readonly currency: UtxoCode; readonly xpub: string; readonly from: number },
+  account: { readonly currency: CurrencyCode; readonly xpub: string; readonly from: number },
   network: Context['network'],
 ): Promise<AccountUse> {
   const derivers = ([0, 1] as const).map((chain) =>

@@ -1,5 +1,5 @@
 // `bursar keys verify`: whether the keys in the database are those of the signer (or of the 24 words on paper), and whether other libraries derive the same addresses.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { SignerAccount } from '../../core/signer-wire.ts';
 import { verifyAddresses } from '../../flow/addresses/check.ts';
 import type { Context } from '../../flow/context.ts';
@@ -29,7 +29,7 @@ export type Asked = {
 };
 
 type KeyVerdict = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly in_use: boolean;
   readonly origin: string;
   /** `unknown`: neither could be asked. */

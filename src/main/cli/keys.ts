@@ -1,7 +1,7 @@
 // `bursar keys init|show-xpubs|verify` and the registration of the other key commands: the signer's seed and the account keys that
 // addresses are derived from.
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Network, UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode, Network } from '../../core/currency.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../../signer/accounts.ts';
 import { compareKeys } from '../../signer/confirm-keys.ts';
 import { firstIndexOfNewDatabase } from '../../signer/databases.ts';
@@ -18,8 +18,8 @@ import { withBooks } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 
-function utxoCode(text: string): UtxoCode {
-  const code = text.toUpperCase() as UtxoCode;
+function utxoCode(text: string): CurrencyCode {
+  const code = text.toUpperCase() as CurrencyCode;
   if (ACCOUNT_CODES.includes(code)) return code;
   throw new InvalidArgumentError(`Accepted: ${ACCOUNT_CODES.join(', ')}.`);
 }
@@ -140,8 +140,8 @@ function wordsToKeep(words: string | null): string {
   ].join('\n');
 }
 
-async function showXpubs({ json, currency }: JsonOption & { readonly currency?: UtxoCode }): Promise<void> {
-  const isWanted = (one: { readonly currency: UtxoCode }): boolean => currency === undefined || one.currency === currency;
+async function showXpubs({ json, currency }: JsonOption & { readonly currency?: CurrencyCode }): Promise<void> {
+  const isWanted = (one: { readonly currency: CurrencyCode }): boolean => currency === undefined || one.currency === currency;
   await withBooks(async (ctx, { network }) => {
     const keys = (await listKeys(ctx.db)).filter(isWanted).map((key) => ({
       currency: key.currency,

@@ -2,7 +2,7 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError } from 'commander';
 import { AccountKeyProblem } from '../../core/account-key.ts';
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { DamagedFile } from '../../core/damaged-file.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { SignerTrouble } from '../../outside/signer-client.ts';
@@ -25,9 +25,9 @@ export function calledWrongly(line: string): CommanderError {
 }
 
 /** A watched currency, in any case. */
-export function watchedCode(text: string): UtxoCode {
-  const code = WATCHED_CODES.find((one) => one === text.toUpperCase());
-  if (code === undefined) throw calledWrongly(`--currency: ${text} is not one of ${WATCHED_CODES.join(', ')}`);
+export function watchedCode(text: string): CurrencyCode {
+  const code = CURRENCY_CODES.find((one) => one === text.toUpperCase());
+  if (code === undefined) throw calledWrongly(`--currency: ${text} is not one of ${CURRENCY_CODES.join(', ')}`);
   return code;
 }
 

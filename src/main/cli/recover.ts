@@ -9,6 +9,7 @@ import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered
 import { heightOf } from '../../store/chain/blocks.ts';
 import { readAchBytes } from '../../store/payouts/ach-entries.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
+import { payingPortOf } from '../../worker/chain/context.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
@@ -85,8 +86,8 @@ async function recovered(ctx: Context, txid: string, { acceptsLoss, named }: Ask
     throw new CommandFailed(
       `${hash === null ? `no look has found ${txid} in a block` : `no block ${hash} was read`}: wait for one, or name the one that has it with --block (an explorer of the chain tells it)`,
     );
-  const port = ctx.ports.chains.get(currency);
-  const raw = port === undefined ? null : await port.rawTransaction(txid, hash);
+  const port = ctx.ports.chains.has(currency) ? payingPortOf(ctx, currency) : null;
+  const raw = port === null ? null : await port.rawTransaction(txid, hash);
   const facts = raw === null ? null : (port?.readRaw(raw, EVERYTHING) ?? null);
   if (raw === null || facts === null) throw new CommandFailed(`no node shows transaction ${txid} in block ${hash}`);
   const block = { height, hash };

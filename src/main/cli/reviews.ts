@@ -1,6 +1,6 @@
 // `bursar review list|accept|decline|reimburse`: the operator's decision on transactions that wait for one.
 import { type Command, Option } from 'commander';
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { reimburseTransaction } from '../../flow/payouts/reimbursements.ts';
 import { resolveTransaction } from '../../flow/transactions/life.ts';
@@ -16,8 +16,8 @@ export function addReviewCommands(bursar: Command): void {
   const review = group(bursar, 'review', 'Transactions that wait for a decision.');
   leaf(review, 'list', 'Lists transactions in review, the oldest first.')
     .option('--declined', 'also declined ones that have payments in suspense')
-    .option('--currency <code>', `only what was asked for in one of ${WATCHED_CODES.join(', ')}`, watchedCode)
-    .action(async ({ json, declined, currency }: JsonOption & { declined?: boolean; currency?: UtxoCode }) => {
+    .option('--currency <code>', `only what was asked for in one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
+    .action(async ({ json, declined, currency }: JsonOption & { declined?: boolean; currency?: CurrencyCode }) => {
       const wanted = { declined: declined === true, currency, limit: LISTED };
       const reviews = await withBooks((ctx) => listReviews(ctx.db, wanted));
       const head = ['transaction', 'merchant', 'status', 'asked', 'received', 'suspense', 'reason'];
@@ -55,7 +55,7 @@ async function resolve(
   print(options.json, { transaction_id: transactionId, status }, [`${transactionId} is ${status}.`]);
 }
 
-type ReimburseOptions = JsonOption & { destination: string; part?: 'excess'; currency?: UtxoCode };
+type ReimburseOptions = JsonOption & { destination: string; part?: 'excess'; currency?: CurrencyCode };
 
 /** With the key of the API beside it: the signer acts on no other. */
 async function reimburse(transactionId: string, options: ReimburseOptions): Promise<void> {

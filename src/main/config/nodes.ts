@@ -1,18 +1,28 @@
-// Which currencies have nodes, and their URLs.
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+// Which currencies have nodes, their URLs, and the contract of the token.
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, chainNetwork, EVM_CODES, evmRow } from '../../core/currency.ts';
+import { checksummed } from '../../outside/evm/address.ts';
 import { type Config, nodeUrlName } from './table.ts';
 
 /** The RPC URLs of the configured nodes, the preferred one first; the sandbox uses its own nodes instead. */
-export function configuredNodes(config: Config): ReadonlyMap<UtxoCode, readonly string[]> {
+export function configuredNodes(config: Config): ReadonlyMap<CurrencyCode, readonly string[]> {
   return new Map(
-    WATCHED_CODES.flatMap((currency) => {
+    CURRENCY_CODES.flatMap((currency) => {
       const urls = config[nodeUrlName(currency)];
-      return urls === null ? [] : [[currency, urls] as const];
+      const isUnknown = CURRENCIES[currency].evm?.token && usdtContract(config) === null;
+      return urls === null || isUnknown ? [] : [[currency, urls] as const];
     }),
   );
 }
 
 /** The currencies that have a node. */
-export function configuredCurrencies(config: Config): readonly UtxoCode[] {
-  return config.network === 'sandbox' ? WATCHED_CODES : [...configuredNodes(config).keys()];
+export function configuredCurrencies(config: Config): readonly CurrencyCode[] {
+  return config.network === 'sandbox' ? CURRENCY_CODES : [...configuredNodes(config).keys()];
+}
+
+/** The contract of USDT with its checksum: the configured one, or that of mainnet and the sandbox; null where there is none. */
+export function usdtContract({ network, usdtContract: configured }: Config): string | null {
+  const token = EVM_CODES.map((code) => evmRow(code).evm.token).find((one) => one !== null);
+  const usual = network === 'regtest' ? null : token?.contract[chainNetwork(network)];
+  const contract = network === 'sandbox' ? usual : (configured ?? usual);
+  return contract === null || contract === undefined ? null : checksummed(contract);
 }

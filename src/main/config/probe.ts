@@ -6,14 +6,14 @@ import type { NodeCondition } from '../../core/ports.ts';
 import { formatRate } from '../../core/rate.ts';
 import { systemClock } from '../../outside/clock.ts';
 import { createSignerClient } from '../../outside/signer-client.ts';
-import { createUtxoNode } from '../../outside/utxo/node/node.ts';
+import { createChainNodes } from '../../outside/utxo/by-currency.ts';
 import { createKeyring } from '../../signer/keyring.ts';
 import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.ts';
 import { openDatabase } from '../postgres/embedded.ts';
 import { pricing } from '../wiring/nodes.ts';
 import { keyringOptions, signerFolder } from '../wiring/signer-paths.ts';
 import { secretFiles } from './config.ts';
-import { configuredNodes } from './nodes.ts';
+import { configuredNodes, usdtContract } from './nodes.ts';
 import type { Config } from './table.ts';
 
 const SIGNER_WITHIN_MS = 5_000;
@@ -72,14 +72,22 @@ async function probeDatabase(
 async function probeNodes(config: Config): Promise<readonly Probe[]> {
   if (config.network === 'sandbox') return [fine('nodes and price sources', 'simulated: the sandbox brings its own')];
   const urls = [...configuredNodes(config)].flatMap(([currency, list]) => list.map((url) => ({ currency, url })));
+  const contract = usdtContract(config)?.toLowerCase() ?? null;
   if (urls.length === 0) return [wrong('nodes', 'none is configured: no currency is available (BURSAR_BTC_RPC_URL …)')];
   return Promise.all(
     urls.map(async ({ currency, url }) => {
-      const node = createUtxoNode({ currency, url, network: config.network, clock: systemClock });
+      const nodes = createChainNodes({
+        network: config.network,
+        clock: systemClock,
+        urls: new Map([[currency, [url]]]),
+        usdtContract: contract,
+      });
+      const node = nodes.chains.get(currency);
+      if (node === undefined) throw new Error(`no adapter for ${currency}`);
       try {
         return probeOf(`${currency} node ${node.name}`, await node.condition(), config);
       } finally {
-        await node.close();
+        await nodes.close();
       }
     }),
   );

@@ -1,6 +1,6 @@
 // Every environment variable of the service, one row each: its form, its default, what it is for. config.ts reads the environment by this
 // table, .env.example is generated from it.
-import { type Network, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
 import {
   bankOrigin,
   decimal,
@@ -73,7 +73,6 @@ function inSection(title: string): Record<never, never> {
 }
 
 const SECRET = { secret: true } as const;
-const NO_ETHEREUM = { unused: 'Ethereum and USDT are not available in this version' } as const;
 const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
 
 const rpcUrls = (code: string): Optional<readonly string[]> =>
@@ -84,11 +83,13 @@ const rpcUrls = (code: string): Optional<readonly string[]> =>
     SECRET,
   );
 
-type NodeUrlName = `${Lowercase<UtxoCode>}RpcUrl`;
+/** The currencies that name their nodes. */
+const NODE_CODES = CURRENCY_CODES.filter((code) => nodesOf(code) === code);
+type NodeUrlName = `${Lowercase<CurrencyCode>}RpcUrl`;
 /** The variable with the URLs of a currency's nodes. */
-export const nodeUrlName = (code: UtxoCode): NodeUrlName => `${code.toLowerCase() as Lowercase<UtxoCode>}RpcUrl`;
+export const nodeUrlName = (code: CurrencyCode): NodeUrlName => `${nodesOf(code).toLowerCase() as Lowercase<CurrencyCode>}RpcUrl`;
 const nodeUrls = () =>
-  Object.fromEntries(WATCHED_CODES.map((code) => [nodeUrlName(code), rpcUrls(code)])) as Record<
+  Object.fromEntries(NODE_CODES.map((code) => [nodeUrlName(code), rpcUrls(code)])) as Record<
     NodeUrlName,
     Optional<readonly string[]>
   >;
@@ -137,7 +138,7 @@ export const VARIABLES = {
   signerLimits: optional(
     'BURSAR_SIGNER_LIMITS',
     signerLimits,
-    `the most that the signer lets leave in one payout, an hour and a day, network fees included: ${WATCHED_CODES[0]}:payout=1,hour=5,day=20;${WATCHED_CODES[1]}:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited`,
+    `the most that the signer lets leave in one payout, an hour and a day, network fees included: ${UTXO_CODES[0]}:payout=1,hour=5,day=20;${UTXO_CODES[1]}:day=100; on mainnet nothing leaves in a currency without, elsewhere it is not limited`,
   ),
 
   ...inSection('The network and its nodes'),
@@ -148,12 +149,10 @@ export const VARIABLES = {
     'sandbox, regtest, testnet or mainnet; the sandbox needs nothing else',
   ),
   ...nodeUrls(),
-  ethRpcUrl: optional('BURSAR_ETH_RPC_URL', url('http', 'https', 'ws', 'wss'), 'Ethereum node', { ...SECRET, ...NO_ETHEREUM }),
   usdtContract: optional(
     'BURSAR_USDT_CONTRACT',
     evmAddress,
-    'USDT token contract, where it is not the one of mainnet',
-    NO_ETHEREUM,
+    'USDT token contract, where it is not the one of mainnet; it is read from the nodes of ETH',
   ),
   lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND', NO_LIGHTNING),
   lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file', NO_LIGHTNING),

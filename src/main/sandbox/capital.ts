@@ -2,7 +2,7 @@
 // signer's keys are there and the worker watches the chain, and mined to final depth at once.
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
-import { CURRENCIES, type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCIES, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
 import { newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
@@ -26,7 +26,7 @@ export async function giveCapital(
   options: { readonly signal: AbortSignal; readonly report: (error: unknown) => void },
 ): Promise<void> {
   const { signal, report } = options;
-  const missing = new Set(WATCHED_CODES);
+  const missing = new Set(UTXO_CODES);
   let failures = 0;
   let isBankFunded = false;
   while ((missing.size > 0 || !isBankFunded) && !signal.aborted) {

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { UtxoCode } from '../../core/currency.ts';
+import { type CurrencyCode, nodesOf } from '../../core/currency.ts';
 import type { RateSourceName } from '../../outside/rates/sources.ts';
 import { httpGet } from '../process/http-get.ts';
 import { StartRefused } from '../process/start-refused.ts';
@@ -64,8 +64,8 @@ export async function untilSandboxAnswers(endpoint: () => Promise<SandboxEndpoin
 }
 
 /** The RPC address of a simulated node. */
-export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: UtxoCode): string {
-  const node = new URL(`/node/${currency.toLowerCase()}`, url);
+export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: CurrencyCode): string {
+  const node = new URL(`/node/${nodesOf(currency).toLowerCase()}`, url);
   node.username = 'bursar';
   node.password = secret;
   return node.href;

@@ -1,7 +1,7 @@
 // Whether the sandbox's nodes and exchanges were asked once and there are keys to receive with. The sandbox's API is ready only then, so
 // that the first payment after `ready` finds everything working. Only in the sandbox: real nodes may take days.
 import { setTimeout as delay } from 'node:timers/promises';
-import { WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { getRates } from '../../flow/transactions/quote.ts';
@@ -31,13 +31,13 @@ export async function untilSandboxIsReady(
 
 async function isReady(ctx: Context, sinceMs: number): Promise<boolean> {
   const [{ chains }, rates, asked, keys] = await Promise.all([
-    readReadiness(ctx, WATCHED_CODES),
+    readReadiness(ctx, CURRENCY_CODES),
     getRates(ctx),
     rateChecks(ctx.db),
-    Promise.all(WATCHED_CODES.map((currency) => usableKey(ctx.db, currency))),
+    Promise.all(CURRENCY_CODES.map((currency) => usableKey(ctx.db, currency))),
   ]);
   const looked = new Map(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
-  return WATCHED_CODES.every((currency, n) => {
+  return CURRENCY_CODES.every((currency, n) => {
     const isPriceSeen = rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs;
     return (looked.get(currency) ?? 0) >= sinceMs && isPriceSeen && keys[n] !== null;
   });

@@ -1,13 +1,13 @@
 // The nodes and price sources, for processes that ask them: the worker, and the commands that read a chain. Separate from wire.ts, so that
 // the others do not load the clients.
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Clock, Ports } from '../../core/ports.ts';
 import type { RateFeed } from '../../core/rate-feed.ts';
 import type { Context } from '../../flow/context.ts';
 import { fixedFeed, rateFeeds } from '../../outside/rates/feeds.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
 import { createChainNodes } from '../../outside/utxo/by-currency.ts';
-import { configuredNodes } from '../config/nodes.ts';
+import { configuredNodes, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from '../sandbox/sandbox-paths.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
@@ -20,7 +20,12 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
   const sandbox = await endpointOf(config, sandboxWithinMs);
   const books = wireBooks(config, options);
   const { clock } = books.ctx.ports;
-  const nodes = createChainNodes({ network: config.network, clock, urls: nodeUrls(config, sandbox) });
+  const nodes = createChainNodes({
+    network: config.network,
+    clock,
+    urls: nodeUrls(config, sandbox),
+    usdtContract: contractOf(config),
+  });
   const ports = { ...books.ctx.ports, chains: nodes.chains, rateFeeds: pricing(config, clock, sandbox) };
   return {
     ctx: { ...books.ctx, ports },
@@ -34,7 +39,7 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
 /** The nodes of this configuration and nothing else; in the sandbox only while it runs. */
 export async function openNodes(config: Config, clock: Clock): Promise<Pick<Ports, 'chains'> & { close(): Promise<void> }> {
   const urls = nodeUrls(config, await endpointOf(config, 0));
-  return createChainNodes({ network: config.network, clock, urls });
+  return createChainNodes({ network: config.network, clock, urls, usdtContract: contractOf(config) });
 }
 
 /** The price sources of this configuration; in the sandbox, waits until its exchanges' address is known. */
@@ -46,9 +51,14 @@ async function endpointOf(config: Config, withinMs?: number): Promise<SandboxEnd
   return config.network === 'sandbox' ? sandboxEndpoint(config.dataFolder, withinMs) : null;
 }
 
-function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<UtxoCode, readonly string[]> {
-  if (sandbox !== null) return new Map(WATCHED_CODES.map((currency) => [currency, [sandboxNodeUrl(sandbox, currency)]]));
+function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<CurrencyCode, readonly string[]> {
+  if (sandbox !== null) return new Map(CURRENCY_CODES.map((currency) => [currency, [sandboxNodeUrl(sandbox, currency)]]));
   return configuredNodes(config);
+}
+
+/** As nodes write addresses. */
+function contractOf(config: Config): string | null {
+  return usdtContract(config)?.toLowerCase() ?? null;
 }
 
 /** In the sandbox its own exchanges, otherwise the configured ones, or prices that the operator has fixed. */

@@ -1,6 +1,6 @@
 // Builds the object graph of a process: database, clock, keys, and the context of all operations; nodes.ts adds nodes and price
 // sources. A service's processes create these objects here only, once each; the signer and `config check` make the few that they need themselves.
-import { type UtxoCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { IntentKey } from '../../core/payouts/intent.ts';
 import type { Clock, Ports, Sealing } from '../../core/ports.ts';
 import { type AddressPool, createAddressPool } from '../../flow/addresses/pool.ts';
@@ -18,7 +18,7 @@ import { createSealing, unsealed } from '../../outside/sealing.ts';
 import { createAddressDerivers } from '../../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../../store/chain/range-requests.ts';
 import { connect, type Database } from '../../store/postgres/connect.ts';
-import { configuredCurrencies } from '../config/nodes.ts';
+import { configuredCurrencies, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { clockFile } from '../sandbox/sandbox-paths.ts';
 
@@ -91,11 +91,11 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   };
 }
 
-type AddressPools = ReadonlyMap<UtxoCode, AddressPool>;
+type AddressPools = ReadonlyMap<CurrencyCode, AddressPool>;
 
 function addressPools(db: Database, ports: Ports): AddressPools {
   const options = { ready: ADDRESSES_READY };
-  return new Map(WATCHED_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, options)]));
+  return new Map(CURRENCY_CODES.map((currency) => [currency, createAddressPool({ db, ports }, currency, options)]));
 }
 
 /**
@@ -112,6 +112,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     ports,
     network: config.network,
     currencies: configuredCurrencies(config),
+    usdtContract: usdtContract(config),
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,

@@ -1,15 +1,16 @@
 // Derivation of addresses by account key, and the same derivation again by other libraries, so that a fault of one library cannot give out
 // addresses that nobody can spend from.
 import type { HDKey } from '@scure/bip32';
-import { chainNetwork, type Network, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { type CurrencyCode, chainNetwork, isUtxo, type Network, utxoRow } from '../../core/currency.ts';
 import type { AddressDerivers, DerivedAddress } from '../../core/ports.ts';
+import { evmAddress } from '../evm/address.ts';
 import { createAddressDeriver, readAccountKey } from './derive.ts';
 
 /** @param network the network whose addresses are derived; keys of another network are refused */
 export function createAddressDerivers(network: Network): AddressDerivers {
   const chains = new Map<string, HDKey>();
   /** Chain 0 of an account, by @scure/bip32. */
-  async function chainOf(currency: UtxoCode, xpub: string): Promise<HDKey> {
+  async function chainOf(currency: CurrencyCode, xpub: string): Promise<HDKey> {
     const known = chains.get(xpub);
     if (known !== undefined) return known;
     const { HDKey: Key } = await import('@scure/bip32');
@@ -34,12 +35,13 @@ const VERSIONS = {
   test: { public: 0x043587cf, private: 0x04358394 },
 } as const;
 
-/** The address by @scure/btc-signer, or by @bitauth/libauth for Bitcoin Cash. */
+/** The address by @scure/btc-signer, or by @bitauth/libauth for Bitcoin Cash; on Ethereum's chain an address has no second way than its hash. */
 async function secondAddress(
-  currency: UtxoCode,
+  currency: CurrencyCode,
   network: Network,
   publicKey: Uint8Array,
 ): Promise<Omit<DerivedAddress, 'index'>> {
+  if (!isUtxo(currency)) return evmAddress(publicKey);
   const { addressKind, address } = utxoRow(currency).utxo;
   const { bech32, cashaddr, ...bytes } = address[chainNetwork(network)];
   const parameters = { bech32: bech32 ?? 'none', ...bytes };

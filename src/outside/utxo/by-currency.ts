@@ -1,27 +1,49 @@
 // Which adapter reads which chain: decided by the family in the currency's row.
-import type { Network, UtxoCode } from '../../core/currency.ts';
+import { type CurrencyCode, evmRow, isUtxo, type Network } from '../../core/currency.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createNodeGroup } from './node/group.ts';
-import { createUtxoNode, type UtxoNode } from './node/node.ts';
+import { createEvmNode } from '../evm/node.ts';
+import { createEvmSource, type EvmSource } from '../evm/source.ts';
+import { createNodeGroup, createReadingGroup } from './node/group.ts';
+import { type ChainNode, createUtxoNode } from './node/node.ts';
 
 export type ChainNodesOptions = {
   readonly network: Network;
   readonly clock: Clock;
   /** RPC URLs of the configured nodes, the preferred one first; a currency without one is not available. */
-  readonly urls: ReadonlyMap<UtxoCode, readonly string[]>;
+  readonly urls: ReadonlyMap<CurrencyCode, readonly string[]>;
+  /** The contract of USDT, lower case; null where none is known. */
+  readonly usdtContract: string | null;
+};
+
+type ChainNodes = {
+  readonly chains: ReadonlyMap<CurrencyCode, ChainNode>;
+  close(): Promise<void>;
 };
 
 /** One port per configured chain. `close` ends their connections. */
-export function createChainNodes(options: ChainNodesOptions): {
-  readonly chains: ReadonlyMap<UtxoCode, UtxoNode>;
-  close(): Promise<void>;
-} {
-  const { network, clock } = options;
-  const chains = new Map<UtxoCode, UtxoNode>();
+export function createChainNodes(options: ChainNodesOptions): ChainNodes {
+  const { clock } = options;
+  const chains = new Map<CurrencyCode, ChainNode>();
+  /** By URL: the currencies of a chain share what a node answers. */
+  const sources = new Map<string, EvmSource>();
   for (const [currency, urls] of options.urls) {
-    const nodes = urls.map((url) => createUtxoNode({ currency, url, network, clock }));
+    if (urls.length === 0) continue;
+    if (isUtxo(currency)) {
+      const nodes = urls.map((url) => createUtxoNode({ currency, url, network: options.network, clock }));
+      const [only] = nodes;
+      chains.set(currency, only !== undefined && nodes.length === 1 ? only : createNodeGroup(nodes, { clock }));
+      continue;
+    }
+    const isToken = evmRow(currency).evm.token !== null;
+    const contract = isToken ? options.usdtContract : null;
+    if (isToken && contract === null) continue;
+    const nodes = urls.map((url) => {
+      const source = sources.get(url) ?? createEvmSource({ url });
+      sources.set(url, source);
+      return createEvmNode({ currency, source, network: options.network, clock, contract });
+    });
     const [only] = nodes;
-    if (only !== undefined) chains.set(currency, nodes.length === 1 ? only : createNodeGroup(nodes, { clock }));
+    chains.set(currency, only !== undefined && nodes.length === 1 ? only : createReadingGroup(nodes, { clock }));
   }
   return {
     chains,

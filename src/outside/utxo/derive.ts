@@ -6,9 +6,9 @@ import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { createBase58check } from '@scure/base';
 import { AccountKeyProblem, UnderivableIndex } from '../../core/account-key.ts';
 import type { ExtendedKeyForm } from '../../core/currencies/utxo.ts';
-import { chainNetwork, type Network, type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, chainRow, type Network } from '../../core/currency.ts';
 import type { AddressDeriver } from '../../core/ports.ts';
-import { addressEncoder } from './address.ts';
+import { encoderOf } from './address-encoder.ts';
 
 /** Adds tweak × G to a point (SEC 1, compressed or not) and compresses the sum; null when the tweak is not below the group's order or the sum is the point at infinity. */
 export type Curve = { readonly name: 'native' | 'noble'; tweakAdd(point: Uint8Array, tweak: Uint8Array): Uint8Array | null };
@@ -92,18 +92,18 @@ const HARDENED = 0x8000_0000;
 const ACCOUNT_DEPTH = 3;
 const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
 
-type VersionRow = ExtendedKeyForm & { readonly of: readonly UtxoCode[] };
+type VersionRow = ExtendedKeyForm & { readonly of: readonly CurrencyCode[] };
 
 /** Version bytes in use: BIP32's, which every currency accepts, and those of the currencies' own rows; regtest uses those of testnet. */
 const VERSIONS: readonly VersionRow[] = [
-  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: WATCHED_CODES },
-  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: WATCHED_CODES },
-  ...WATCHED_CODES.flatMap((code) => utxoRow(code).utxo.extendedKeys.map((key) => ({ ...key, of: [code] }))),
+  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: CURRENCY_CODES },
+  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: CURRENCY_CODES },
+  ...CURRENCY_CODES.flatMap((code) => chainRow(code).extendedKeys.map((key) => ({ ...key, of: [code] }))),
 ];
 const CANONICAL = { mainnet: 0x0488b21e, other: 0x043587cf };
 
 /** The forms of key that a currency accepts on a network, for messages. */
-export function acceptedForms(currency: UtxoCode, network: Network): readonly string[] {
+export function acceptedForms(currency: CurrencyCode, network: Network): readonly string[] {
   const rows = VERSIONS.filter((row) => row.mainnet === (network === 'mainnet') && row.of.includes(currency));
   return rows.map((row) => row.form);
 }
@@ -119,7 +119,7 @@ export type AccountKey = ExtendedPublicKey & {
  * Reads an account-level extended public key (depth 3, BIP32 serialisation, base58check).
  * Throws AccountKeyProblem for a private key, a key of another network or currency, another depth; never repeats the text.
  */
-export function readAccountKey(currency: UtxoCode, network: Network, text: string): AccountKey {
+export function readAccountKey(currency: CurrencyCode, network: Network, text: string): AccountKey {
   const accepted = acceptedForms(currency, network).join(', ');
   let bytes: Uint8Array;
   try {
@@ -149,8 +149,8 @@ export function readAccountKey(currency: UtxoCode, network: Network, text: strin
   return { point, chainCode: bytes.slice(13, 45), xpub: base58check.encode(bytes), form };
 }
 
-function checkDepth(depth: number | undefined, index: number, currency: UtxoCode): void {
-  const { purpose } = utxoRow(currency).utxo;
+function checkDepth(depth: number | undefined, index: number, currency: CurrencyCode): void {
+  const { purpose } = chainRow(currency);
   if (depth !== ACCOUNT_DEPTH) {
     throw new AccountKeyProblem(
       'wrong-depth',
@@ -165,7 +165,7 @@ function checkDepth(depth: number | undefined, index: number, currency: UtxoCode
   }
 }
 
-function checkVersion(version: number, currency: UtxoCode, network: Network, accepted: string): string {
+function checkVersion(version: number, currency: CurrencyCode, network: Network, accepted: string): string {
   const rows = VERSIONS.filter((row) => row.public === version);
   const first = rows[0];
   if (first === undefined) throw new AccountKeyProblem('malformed', `xpub has unknown version bytes: accepted are ${accepted}`);
@@ -196,7 +196,7 @@ function isPoint(bytes: Uint8Array): boolean {
  * @param from.xpub an account-level extended public key in any accepted form; throws AccountKeyProblem otherwise
  */
 export function createAddressDeriver(from: {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly network: Network;
   readonly xpub: string;
   readonly chain?: 0 | 1;
@@ -205,7 +205,7 @@ export function createAddressDeriver(from: {
   const on = from.on ?? curve();
   const chain = childrenOf(readAccountKey(from.currency, from.network, from.xpub), on)(from.chain ?? 0);
   const child = childrenOf(chain, on);
-  const encode = addressEncoder(from.currency, chainNetwork(from.network));
+  const encode = encoderOf(from.currency, from.network);
   return {
     currency: from.currency,
     derive: (index) => ({ ...encode(child(index).point), index }),

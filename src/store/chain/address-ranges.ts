@@ -1,5 +1,5 @@
 // The keys that addresses come from, and the addresses that were given out.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type UsableKey = {
@@ -10,7 +10,7 @@ export type UsableKey = {
 };
 
 /** The key that addresses may be derived from now; null when there is none. */
-export async function usableKey(sql: Sql, currency: UtxoCode): Promise<UsableKey | null> {
+export async function usableKey(sql: Sql, currency: CurrencyCode): Promise<UsableKey | null> {
   const result = await sql.query<{ id: bigint; xpub: string; start_index: bigint }>({
     name: 'usable_key',
     text: `select id, xpub, start_index from account_xpubs
@@ -22,8 +22,8 @@ export async function usableKey(sql: Sql, currency: UtxoCode): Promise<UsableKey
 }
 
 /** The currencies that addresses may be derived for now. */
-export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<UtxoCode>> {
-  const { rows } = await sql.query<{ currency: UtxoCode }>({
+export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<CurrencyCode>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode }>({
     name: 'receiving_currencies',
     text: `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
     values: [],
@@ -32,8 +32,8 @@ export async function receivingCurrencies(sql: Sql): Promise<ReadonlySet<UtxoCod
 }
 
 /** The lowest index of each currency that a transaction of this database has. */
-export async function usedIndexes(sql: Sql): Promise<ReadonlyMap<UtxoCode, { readonly lowest: number }>> {
-  const { rows } = await sql.query<{ currency: UtxoCode; lowest: bigint }>({
+export async function usedIndexes(sql: Sql): Promise<ReadonlyMap<CurrencyCode, { readonly lowest: number }>> {
+  const { rows } = await sql.query<{ currency: CurrencyCode; lowest: bigint }>({
     name: 'used_indexes',
     text: 'select currency, min(address_index) as lowest from transactions where address_index is not null group by currency',
     values: [],
@@ -43,7 +43,7 @@ export async function usedIndexes(sql: Sql): Promise<ReadonlyMap<UtxoCode, { rea
 
 export type GivenAddress = {
   readonly transactionId: string;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly address: string;
   readonly script: Uint8Array;
   readonly index: number;
@@ -51,7 +51,7 @@ export type GivenAddress = {
 
 /** Addresses that were given out, newest first, for the self-check. */
 export async function givenAddresses(sql: Sql, limit: number): Promise<readonly GivenAddress[]> {
-  const result = await sql.query<{ id: string; currency: UtxoCode; address: string; script: Buffer; address_index: bigint }>({
+  const result = await sql.query<{ id: string; currency: CurrencyCode; address: string; script: Buffer; address_index: bigint }>({
     name: 'given_addresses',
     text: `select id, currency, address, script, address_index from transactions
             where address_index is not null and script is not null order by created_at desc, id desc limit $1`,

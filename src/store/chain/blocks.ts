@@ -1,6 +1,6 @@
 // How far each chain was read, and the headers of its best chain as we saw them. The row of chain_cursors is the lock of a chain: whoever
 // writes facts about the chain locks that row first.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inIdParts, packedIds, type RowIds } from '../postgres/row-ids.ts';
 
@@ -20,7 +20,7 @@ export class CursorMoved extends Error {}
 
 type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
 
-export async function readCursor(sql: Sql, currency: UtxoCode): Promise<ChainCursor | null> {
+export async function readCursor(sql: Sql, currency: CurrencyCode): Promise<ChainCursor | null> {
   const { rows } = await sql.query<RawCursor>({
     name: 'read_cursor',
     text: 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1',
@@ -38,7 +38,7 @@ export async function readCursor(sql: Sql, currency: UtxoCode): Promise<ChainCur
 }
 
 /** The first start on a chain: nothing at or below this block can be ours. Does nothing when there is a cursor already. */
-export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, atMs: number): Promise<void> {
+export async function beginCursor(sql: Sql, currency: CurrencyCode, tip: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'begin_cursor',
     text: `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at)
@@ -49,7 +49,7 @@ export async function beginCursor(sql: Sql, currency: UtxoCode, tip: BlockRow, a
 }
 
 /** Moves the cursor if it still stands where it was read. @throws CursorMoved */
-export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
+export async function moveCursor(sql: Sql, currency: CurrencyCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'move_cursor',
     // a pass of many blocks may take long: each block is a sign that somebody looks at the node
@@ -65,7 +65,7 @@ export async function moveCursor(sql: Sql, currency: UtxoCode, from: ChainCursor
 }
 
 /** A watcher takes over where another one may still be running: whatever that one has read, it can no longer write. @throws CursorMoved */
-export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<ChainCursor> {
+export async function claimCursor(sql: Sql, currency: CurrencyCode, at: ChainCursor): Promise<ChainCursor> {
   const { rowCount } = await sql.query({
     name: 'claim_cursor',
     text: 'update chain_cursors set epoch = epoch + 1 where currency = $1 and epoch = $2',
@@ -76,7 +76,7 @@ export async function claimCursor(sql: Sql, currency: UtxoCode, at: ChainCursor)
 }
 
 /** Locks the chain for facts that do not move the cursor. @throws CursorMoved */
-export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor): Promise<void> {
+export async function holdCursor(sql: Sql, currency: CurrencyCode, at: ChainCursor): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'hold_cursor',
     text: 'select 1 from chain_cursors where currency = $1 and epoch = $2 for no key update',
@@ -91,7 +91,7 @@ export async function holdCursor(sql: Sql, currency: UtxoCode, at: ChainCursor):
  * some moment of it, the node was not usable or was below the height where that payment was last seen. Wakes the judge where something has
  * fallen due by the chain's time.
  */
-export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor, atMs: number): Promise<boolean> {
+export async function setCaughtUp(sql: Sql, currency: CurrencyCode, at: ChainCursor, atMs: number): Promise<boolean> {
   const { rows } = await sql.query<{ before: Date; waited: RowIds | null }>({
     name: 'set_caught_up',
     text: `
@@ -131,7 +131,7 @@ export async function setCaughtUp(sql: Sql, currency: UtxoCode, at: ChainCursor,
  */
 export async function goOn(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   at: ChainCursor,
   atMs: number,
   options: { readonly wakesJudge: boolean; readonly pushes: boolean },
@@ -148,7 +148,7 @@ export async function goOn(
   return rows[0] as (typeof rows)[number];
 }
 
-export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow): Promise<void> {
+export async function insertBlock(sql: Sql, currency: CurrencyCode, block: BlockRow): Promise<void> {
   await sql.query({
     name: 'insert_block',
     text: 'insert into blocks (currency, height, hash, previous, time) values ($1, $2, $3, $4, $5)',
@@ -157,7 +157,7 @@ export async function insertBlock(sql: Sql, currency: UtxoCode, block: BlockRow)
 }
 
 /** Deletes the blocks of a lost branch; the deep scan restarts where the branches part. */
-export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+export async function deleteBlocksAbove(sql: Sql, currency: CurrencyCode, height: number): Promise<void> {
   await sql.query({
     name: 'delete_blocks_above',
     text: 'delete from blocks where currency = $1 and height > $2',
@@ -173,7 +173,7 @@ export async function deleteBlocksAbove(sql: Sql, currency: UtxoCode, height: nu
 /** Hashes of the best chain as we saw it, from a height downwards. */
 export async function hashesDown(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   fromHeight: number,
   limit: number,
 ): Promise<readonly { readonly height: number; readonly hash: string }[]> {
@@ -188,7 +188,7 @@ export async function hashesDown(
 /** Everything up to a height was compared with all addresses, if the block there is still the one that was read. */
 export async function setDeepHeight(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   block: { readonly height: number; readonly hash: string },
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
@@ -203,7 +203,7 @@ export async function setDeepHeight(
 /** The blocks of the best chain dated at or after a time, lowest first. */
 export async function blocksSince(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   sinceMs: number,
 ): Promise<readonly { readonly height: number; readonly hash: string }[]> {
   const { rows } = await sql.query<{ height: number; hash: string }>({
@@ -217,7 +217,7 @@ export async function blocksSince(
 /** Whether a block is on the best chain as it was read; it stays there until the database transaction ends. */
 export async function isInChain(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   block: { readonly height: number; readonly hash: string },
 ): Promise<boolean> {
   const { rows } = await sql.query({
@@ -229,7 +229,7 @@ export async function isInChain(
 }
 
 /** The height of a block of the best chain; null when no such block was read. */
-export async function heightOf(sql: Sql, currency: UtxoCode, hash: string): Promise<number | null> {
+export async function heightOf(sql: Sql, currency: CurrencyCode, hash: string): Promise<number | null> {
   const { rows } = await sql.query<{ height: number }>({
     name: 'height_of_block',
     text: 'select height from blocks where currency = $1 and hash = $2',

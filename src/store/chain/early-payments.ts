@@ -1,7 +1,7 @@
 // Outputs at our addresses that are no payments (behaviour §3): they were in a block that was read, or in a mempool that was seen, before
 // their transaction was made. Each is recorded once, kept out of the payments on every path, and named by the audit until an operator has
 // looked at it. The order is decided by numbers that the database gives out, not by clocks.
-import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { type CurrencyCode, chainRow } from '../../core/currency.ts';
 import type { MempoolEntry } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
@@ -38,7 +38,7 @@ const LONG_AGO_HOURS = 48;
  */
 export async function noteEarly(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   at: NotedAt,
   outputs: readonly NewOutput[],
 ): Promise<ReadonlySet<string>> {
@@ -49,7 +49,12 @@ export async function noteEarly(
   return early;
 }
 
-async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: readonly NewOutput[]): Promise<readonly string[]> {
+async function noteSome(
+  sql: Sql,
+  currency: CurrencyCode,
+  at: NotedAt,
+  outputs: readonly NewOutput[],
+): Promise<readonly string[]> {
   const { rows } = await sql.query<{ outpoint: string }>({
     name: 'note_early_payments',
     text: `
@@ -84,7 +89,7 @@ async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: read
       outputs.map((one) => one.seenOrder),
       outputs.map(({ entered }) => (entered === null ? null : new Date(entered.atMs).toISOString())),
       outputs.map(({ entered }) => entered?.height ?? null),
-      Math.ceil((LONG_AGO_HOURS * 3_600) / utxoRow(currency).utxo.blockSeconds),
+      Math.ceil((LONG_AGO_HOURS * 3_600) / chainRow(currency).blockSeconds),
     ],
   });
   return rows.map((row) => row.outpoint);
@@ -93,7 +98,7 @@ async function noteSome(sql: Sql, currency: UtxoCode, at: NotedAt, outputs: read
 /** Which of these outputs are recorded as early and are no payments (`txid:vout`). */
 export async function earlyAmong(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   outputs: readonly { readonly txid: string; readonly vout: number }[],
 ): Promise<ReadonlySet<string>> {
   const early = new Set<string>();
@@ -120,7 +125,7 @@ export async function acknowledgeEarly(sql: Sql, outpoint: string, by: string, a
   return (rowCount ?? 0) > 0;
 }
 
-export type AcceptedEarly = { readonly currency: UtxoCode; readonly transactionId: string; readonly height: number | null };
+export type AcceptedEarly = { readonly currency: CurrencyCode; readonly transactionId: string; readonly height: number | null };
 
 /**
  * An operator has decided that the output at an outpoint (`txid:vout`) is a payment all the same: from now on it is recorded like any other

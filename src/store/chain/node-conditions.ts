@@ -1,7 +1,7 @@
 // The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; above a
 // limit the judge books only what two nodes hold.
 import { finalDepth } from '../../core/confirmations.ts';
-import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { type CurrencyCode, chainRow } from '../../core/currency.ts';
 import type { NodeAgreement, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -27,7 +27,7 @@ const IS_READ = (row: string): string =>
   `exists (select 1 from blocks b where b.currency = ${row}.currency and b.height = ${row}.agreed_height and b.hash = ${row}.agreed_hash)`;
 
 /** {@link agreedHeight} of a chain, null too where no node was looked at. */
-export async function readAgreedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
+export async function readAgreedHeight(sql: Sql, currency: CurrencyCode): Promise<number | null> {
   const { rows } = await sql.query<{ height: number | null }>({
     name: 'read_agreed_height',
     text: `select ${agreedHeight('n')} as height from node_conditions n where currency = $1`,
@@ -51,7 +51,7 @@ export const FAR_BEHIND = 6;
  */
 export async function recordCondition(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   condition: NodeCondition,
   atMs: number,
   options: { readonly behind?: string | null; readonly pushes?: boolean } = {},
@@ -126,8 +126,8 @@ export async function recordCondition(
 }
 
 /** How far below the highest agreed block a payment may wait for it. */
-function waitedDepths(currency: UtxoCode): { readonly final: number; readonly coinbaseMaturity: number } {
-  return { final: finalDepth(currency).depth, coinbaseMaturity: utxoRow(currency).utxo.coinbaseMaturity };
+function waitedDepths(currency: CurrencyCode): { readonly final: number; readonly coinbaseMaturity: number } {
+  return { final: finalDepth(currency).depth, coinbaseMaturity: chainRow(currency).coinbaseMaturity };
 }
 
 /** A single node agrees with itself. */
@@ -137,7 +137,7 @@ function agreementOf(condition: NodeCondition): NodeAgreement {
 }
 
 export type ChainStatus = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly state: string;
   /** Why it is not ready; for a ready node, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
   readonly reason: string | null;
@@ -163,7 +163,7 @@ export type ChainStatus = {
 /** One row per chain that a watcher has looked at. */
 export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
   const { rows } = await sql.query<{
-    currency: UtxoCode;
+    currency: CurrencyCode;
     state: string;
     reason: string | null;
     node_height: number | null;
@@ -209,8 +209,8 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
  * The currencies without a node in this configuration whose chain something still waits for: a window, a confirmation, settlement.
  * @param configured the currencies that have a node
  */
-export async function readAbandoned(sql: Sql, configured: readonly UtxoCode[]): Promise<readonly UtxoCode[]> {
-  const { rows } = await sql.query<{ currency: UtxoCode }>({
+export async function readAbandoned(sql: Sql, configured: readonly CurrencyCode[]): Promise<readonly CurrencyCode[]> {
+  const { rows } = await sql.query<{ currency: CurrencyCode }>({
     name: 'read_abandoned',
     text: `select c.currency from chain_cursors c
             where c.currency <> all ($1::text[])

@@ -1,5 +1,5 @@
 // The fact columns of payments (never the judge's), read for a set of sightings.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { MempoolEntry, TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
@@ -100,7 +100,7 @@ export function paymentFacts(row: RawFacts): PaymentFacts {
  */
 export async function readFacts(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   seen: {
     readonly sightings: readonly TransactionFacts[];
     readonly owners: ReadonlyMap<string, string>;
@@ -146,7 +146,7 @@ export async function readFacts(
  */
 export async function missingPayments(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   block: {
     readonly blockHash: string;
     readonly outputs: readonly { txid: string; vout: number; script: string; amountMinor: bigint }[];
@@ -189,7 +189,7 @@ export type MissingPayment = {
 /** The transactions of a chain's mempool that have payments to ours; one for each of ours. */
 export async function readWaiting(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
 ): Promise<readonly { readonly txid: string; readonly transactionId: string }[]> {
   const { rows } = await sql.query<{ txid: string; transactionId: string }>({
     name: 'read_waiting_payments',

@@ -1,6 +1,8 @@
 // Which payments our own node reports as locked (Dash: InstantSend, ChainLocks): the one fact that the chain's blocks and mempool do not
 // show.
-import type { UtxoCode } from '../../core/currency.ts';
+
+import type { BlockRef } from '../../core/block-ref.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainLock } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -20,7 +22,7 @@ export type LockFact = {
  */
 export async function readLockable(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   aboveHeight: number,
 ): Promise<readonly Pick<LockFact, 'txid' | 'lock'>[]> {
   const { rows } = await sql.query<Pick<LockFact, 'txid' | 'lock'>>({
@@ -34,7 +36,7 @@ export async function readLockable(
 }
 
 /** The payments of these transactions that are in the mempool or in a block, with their locks. */
-export async function readLocksOf(sql: Sql, currency: UtxoCode, txids: readonly string[]): Promise<readonly LockFact[]> {
+export async function readLocksOf(sql: Sql, currency: CurrencyCode, txids: readonly string[]): Promise<readonly LockFact[]> {
   const { rows } = await sql.query<{ id: bigint; transaction_id: string; txid: string; lock: ChainLock | null }>({
     name: 'read_locks_of',
     text: `select id, transaction_id, txid, lock from payments
@@ -63,4 +65,37 @@ export async function recordLocks(sql: Sql, facts: readonly LockFact[]): Promise
       values: [part.map((fact) => fact.id), part.map((fact) => fact.txid), part.map((fact) => fact.lock)],
     });
   });
+}
+
+/**
+ * Marks the payments in or below a block of the best chain that the chain's own consensus calls final (Ethereum's `finalized`), and makes
+ * their transactions due. Does nothing when our best chain has another block there.
+ */
+export async function lockFinalized(sql: Sql, currency: CurrencyCode, final: BlockRef): Promise<number> {
+  const { rows } = await sql.query<{ transaction_id: string }>({
+    name: `lock_finalized_${currency}`,
+    // the currency is part of the text, so that the planner sees that the index of unfinalized payments holds all of them
+    text: `with open as materialized (
+             select id from payments
+              where currency = '${currency}' and state = 'mined' and lock is null and height <= $1
+                and exists (select 1 from blocks where currency = '${currency}' and height = $1 and hash = $2)
+              order by id limit ${ROWS_AT_ONCE} for no key update)
+           update payments set lock = 'chainlock' where id in (select id from open) returning transaction_id`,
+    values: [final.height, final.hash],
+  });
+  await makeDue(
+    sql,
+    rows.map((row) => row.transaction_id),
+  );
+  return rows.length;
+}
+
+/** Whether payments in or below a height wait until their block is final. */
+export async function isUnfinalizedUpTo(sql: Sql, currency: CurrencyCode, height: number): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: `is_unfinalized_${currency}`,
+    text: `select 1 from payments where currency = '${currency}' and state = 'mined' and lock is null and height <= $1 limit 1`,
+    values: [height],
+  });
+  return rows.length > 0;
 }

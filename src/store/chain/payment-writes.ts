@@ -1,5 +1,5 @@
 // Writes the fact columns of payments, never the judge's: what changed, what is new, what new payments spend.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { NewPayment, PaymentFacts } from './payment-facts.ts';
@@ -46,10 +46,10 @@ async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void
  * Writes new payments. A payment that the ledger has already booked is not new: its row was lost, and what the judge knew of it is not in a
  * block. It is left out, because a row without that knowledge would be booked a second time; the audit names it.
  */
-export function insertPayments(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+export function insertPayments(sql: Sql, currency: CurrencyCode, rows: readonly NewPayment[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, (part) => insertSome(sql, currency, part));
 }
-async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPayment[]): Promise<void> {
+async function insertSome(sql: Sql, currency: CurrencyCode, rows: readonly NewPayment[]): Promise<void> {
   await sql.query({
     name: 'insert_payments',
     text: `insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
@@ -80,7 +80,7 @@ async function insertSome(sql: Sql, currency: UtxoCode, rows: readonly NewPaymen
 
 export type NewSpend = { readonly prevTxid: string; readonly prevVout: number; readonly txid: string };
 
-export function insertSpends(sql: Sql, currency: UtxoCode, rows: readonly NewSpend[]): Promise<void> {
+export function insertSpends(sql: Sql, currency: CurrencyCode, rows: readonly NewSpend[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, async (part) => {
     await sql.query({
       name: 'insert_payment_inputs',

@@ -1,6 +1,6 @@
 // Ranges of address indexes: the address pools request them and the signer gives them, both through rows of the database, since they may
 // run on different machines.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 
 /** Notified when a range is requested, and with a request's id when that request is answered. */
@@ -21,7 +21,7 @@ const USABLE = `retired_at is null and (origin = 'imported' or confirmed_at is n
  */
 export async function askForRange(
   sql: Sql,
-  request: { readonly id: string; readonly currency: UtxoCode; readonly size: number },
+  request: { readonly id: string; readonly currency: CurrencyCode; readonly size: number },
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'ask_for_range',
@@ -65,8 +65,8 @@ export async function takeRange(sql: Sql, id: string): Promise<AddressRange | 'w
 }
 
 /** The currencies of which this database has given out addresses: a process that starts will need some of them again. */
-export async function currenciesInUse(sql: Sql): Promise<readonly UtxoCode[]> {
-  const { rows } = await sql.query<{ currency: UtxoCode }>({
+export async function currenciesInUse(sql: Sql): Promise<readonly CurrencyCode[]> {
+  const { rows } = await sql.query<{ currency: CurrencyCode }>({
     name: 'currencies_in_use',
     text: `select currency from account_xpubs where ${USABLE} and next_index > start_index`,
     values: [],
@@ -77,7 +77,7 @@ export async function currenciesInUse(sql: Sql): Promise<readonly UtxoCode[]> {
 export type OpenRequest = {
   readonly id: string;
   readonly size: number;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** The key in use; `nextIndex` is the first index that this database has not given out. */
   readonly key: {
     readonly id: bigint;
@@ -99,7 +99,7 @@ export async function openRequests(sql: Sql): Promise<readonly OpenRequest[]> {
   const { rows } = await sql.query<{
     id: string;
     size: number;
-    currency: UtxoCode;
+    currency: CurrencyCode;
     key_id: bigint;
     xpub: string;
     origin: 'signer' | 'imported';

@@ -2,7 +2,7 @@
 // The audit compares it with payments and ledger.
 
 import type { BlockRef } from '../../core/block-ref.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CursorMoved } from './blocks.ts';
 import { noteEarly } from './early-payments.ts';
@@ -26,7 +26,7 @@ export type Receipt = {
 /** After a reorganisation deeper than this the second reading restarts from the beginning. */
 const KEPT_BLOCKS = 2_000;
 
-export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reconciled | null> {
+export async function readReconciled(sql: Sql, currency: CurrencyCode): Promise<Reconciled | null> {
   const { rows } = await sql.query<{ from_height: number; height: number; hash: string; trouble: string | null }>({
     name: 'read_reconciled',
     text: 'select from_height, height, hash, trouble from chain_reconciled where currency = $1',
@@ -37,7 +37,7 @@ export async function readReconciled(sql: Sql, currency: UtxoCode): Promise<Reco
 }
 
 /** Records why the second reading cannot continue, or (null) that it can. */
-export async function setReconciledTrouble(sql: Sql, currency: UtxoCode, trouble: string | null): Promise<void> {
+export async function setReconciledTrouble(sql: Sql, currency: CurrencyCode, trouble: string | null): Promise<void> {
   await sql.query({
     name: 'set_reconciled_trouble',
     text: 'update chain_reconciled set trouble = $2 where currency = $1',
@@ -46,7 +46,7 @@ export async function setReconciledTrouble(sql: Sql, currency: UtxoCode, trouble
 }
 
 /** Begins where the watchers began: nothing at or below that block can be ours. Does nothing when it has begun already, or no block is known. */
-export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number): Promise<void> {
+export async function beginReconciled(sql: Sql, currency: CurrencyCode, atMs: number): Promise<void> {
   await sql.query({
     name: 'begin_reconciled',
     text: `with begun as (
@@ -61,7 +61,7 @@ export async function beginReconciled(sql: Sql, currency: UtxoCode, atMs: number
 /** Records what the next block holds for us, in an open transaction. @throws CursorMoved when another process has read on meanwhile */
 export async function addReceipts(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   change: { readonly after: BlockRef; readonly block: BlockRef; readonly receipts: readonly Receipt[]; readonly atMs: number },
 ): Promise<void> {
   const { after, block, receipts } = change;
@@ -99,7 +99,7 @@ export async function addReceipts(
 }
 
 /** The second reading restarts above this block. */
-export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: BlockRef, atMs: number): Promise<void> {
+export async function rewindReconciled(sql: Sql, currency: CurrencyCode, to: BlockRef, atMs: number): Promise<void> {
   await sql.query({
     name: 'rewind_reconciled',
     text: `update chain_reconciled set height = $2, hash = $3, from_height = least(from_height, $2), updated_at = $4 where currency = $1 and height >= $2`,
@@ -121,7 +121,7 @@ export async function rewindReconciled(sql: Sql, currency: UtxoCode, to: BlockRe
 /** The blocks that the second reading has read, from a height downwards; only the newest are kept. */
 export async function reconciledDown(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   fromHeight: number,
   limit: number,
 ): Promise<readonly BlockRef[]> {
@@ -133,7 +133,7 @@ export async function reconciledDown(
   return rows;
 }
 
-async function keepBlock(sql: Sql, currency: UtxoCode, block: BlockRef): Promise<void> {
+async function keepBlock(sql: Sql, currency: CurrencyCode, block: BlockRef): Promise<void> {
   await sql.query({
     name: 'keep_reconciled_block',
     text: `insert into chain_reconciled_blocks (currency, height, hash) values ($1, $2, $3)

@@ -1,5 +1,5 @@
 // When our own clock was set: whatever waits for a time of a chain gets a new date, so that it waits as long as it would have.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { GRACE_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -19,7 +19,7 @@ const GRACE = `${GRACE_MS + 1_000} ms`;
  */
 export async function setAlong(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   set: { readonly byMs: number; readonly nowMs: number; readonly sinceMs: number | null },
 ): Promise<void> {
   const values = [currency, set.byMs];

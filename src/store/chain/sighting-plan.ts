@@ -1,13 +1,13 @@
 // What sightings mean for the known payments, worked out in memory before anything is written: a payment is new, found again, taken over by
 // its malleated twin, or loses against a conflicting transaction. No SQL here.
 import { createHash } from 'node:crypto';
-import type { UtxoCode } from '../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import type { KnownFacts, NewPayment, PaymentFacts, PlaceOfBlock, Sighting, SightingsContext } from './payment-facts.ts';
 import type { NewSpend } from './payment-writes.ts';
 
 export type Plan = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly context: SightingsContext;
   readonly owners: ReadonlyMap<string, string>;
   /** Payments after the sightings so far, by id, and the ids by outpoint, by the key that a twin shares, and by txid. */
@@ -27,7 +27,7 @@ export type Plan = {
   readonly conflictingTxids: Set<string>;
 };
 
-export function createPlan(currency: UtxoCode, context: SightingsContext, known: KnownFacts): Plan {
+export function createPlan(currency: CurrencyCode, context: SightingsContext, known: KnownFacts): Plan {
   const plan: Plan = {
     currency,
     context,
@@ -92,6 +92,18 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     noteSpends(plan, facts);
   }
   markConflicted(plan, facts);
+  if (block !== null && !isUtxo(plan.currency)) markDisproved(plan, facts);
+}
+
+/**
+ * A waiting transaction of an account promises what its call may not keep (it fails, or a token takes a fee): once it is in a block, what
+ * that block does not show of it was never paid.
+ */
+function markDisproved(plan: Plan, facts: TransactionFacts): void {
+  for (const id of [...(plan.byTxid.get(facts.txid) ?? [])]) {
+    const row = plan.rows.get(id) as PaymentFacts;
+    if (row.state !== 'mined' || row.block?.hash !== plan.context.block?.hash) markOneConflicted(plan, row, facts);
+  }
 }
 
 /**

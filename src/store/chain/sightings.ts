@@ -1,6 +1,6 @@
 // Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
 // spends, and what conflicts with it; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
-import { type UtxoCode, utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, chainRow } from '../../core/currency.ts';
 import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
@@ -16,7 +16,7 @@ import { noteUnprotected } from './unprotected-payments.ts';
 /** Records the payments that one block, or the mempool, shows. Returns how many payments changed. */
 export async function recordSightings(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   context: SightingsContext,
   sightings: readonly Sighting[],
 ): Promise<number> {
@@ -43,7 +43,7 @@ export async function recordSightings(
 /** The sightings without the outputs that were there before their transaction was made: these are recorded as early, and never as payments. */
 async function withoutEarly(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   context: SightingsContext,
   seen: { readonly sightings: readonly Sighting[]; readonly known: KnownFacts },
 ): Promise<readonly Sighting[]> {
@@ -103,7 +103,7 @@ export async function makeDue(sql: Sql, transactionIds: readonly string[]): Prom
  */
 export async function takeBackAbove(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   options: { readonly height: number; readonly oldTip: number; readonly newTip: number; readonly atMs: number },
 ): Promise<void> {
   const shorterBy = options.newTip < options.oldTip ? DEEPEST_RULE : 0;
@@ -138,7 +138,7 @@ export async function takeBackAbove(
   await takeBackOutgoing(sql, currency, options.height);
 }
 /** No rule needs more confirmations than the longest coinbase maturity. */
-const DEEPEST_RULE = Math.max(...WATCHED_CODES.map((code) => utxoRow(code).utxo.coinbaseMaturity));
+const DEEPEST_RULE = Math.max(...CURRENCY_CODES.map((code) => chainRow(code).coinbaseMaturity));
 
 /**
  * Compares the payments that are not in a block with the whole mempool of a node whose tip is our cursor: one that is missing is gone, one
@@ -169,7 +169,7 @@ export function compareWithMempool(
 }
 export type MempoolChanges = { readonly changed: readonly PaymentFacts[]; readonly departed: readonly string[] };
 
-export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes: MempoolChanges): Promise<void> {
+export async function recordMempoolChanges(sql: Sql, currency: CurrencyCode, changes: MempoolChanges): Promise<void> {
   await makeDue(
     sql,
     changes.changed.map((row) => row.transactionId),
@@ -185,6 +185,6 @@ export async function recordMempoolChanges(sql: Sql, currency: UtxoCode, changes
 }
 
 /** Wakes the judges: facts of a chain have changed. Sent when the transaction commits. */
-export async function wakeJudge(sql: Sql, currency: UtxoCode): Promise<void> {
+export async function wakeJudge(sql: Sql, currency: CurrencyCode): Promise<void> {
   await sql.query({ name: 'wake_judge', text: `select pg_notify('judge', $1)`, values: [currency] });
 }

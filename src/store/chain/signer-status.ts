@@ -1,5 +1,5 @@
 // What the database shows of the signer: whether one runs, which requests wait for it, and which indexes were passed over.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SIGNER_LOCK, type SkippedCause } from './range-requests.ts';
 
@@ -7,7 +7,7 @@ export type SignerStatus = {
   /** Some process holds the signer's lock. */
   readonly runs: boolean;
   /** Currencies whose address requests the signer has left unanswered for too long. */
-  readonly waiting: readonly UtxoCode[];
+  readonly waiting: readonly CurrencyCode[];
   readonly waitingSinceMs: number | null;
 };
 
@@ -16,7 +16,7 @@ const ANSWERS_WITHIN = '2 seconds';
 const STILL_WANTED = '5 minutes';
 
 export async function readSignerStatus(sql: Sql): Promise<SignerStatus> {
-  const { rows } = await sql.query<{ runs: boolean; waiting: UtxoCode[] | null; since: Date | null }>({
+  const { rows } = await sql.query<{ runs: boolean; waiting: CurrencyCode[] | null; since: Date | null }>({
     name: 'read_signer_status',
     text: `
       select exists (
@@ -34,7 +34,7 @@ export async function readSignerStatus(sql: Sql): Promise<SignerStatus> {
 }
 
 export type SkippedAddresses = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly xpub: string;
   readonly firstIndex: number;
   readonly endIndex: number;
@@ -48,7 +48,7 @@ export type SkippedAddresses = {
  */
 export async function readSkipped(sql: Sql, days: number | null = null): Promise<readonly SkippedAddresses[]> {
   const { rows } = await sql.query<{
-    currency: UtxoCode;
+    currency: CurrencyCode;
     xpub: string;
     first_index: bigint;
     end_index: bigint;

@@ -1,6 +1,6 @@
 // The payments of a chain that are not in a block, for the comparison with a node's mempool. Anybody can make hundreds of thousands of them
 // with a few transactions: so they are compared by txid, and only those are read for which the mempool says something else.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 import { FACT_COLUMNS, type PaymentFacts, paymentFacts, type RawFacts } from './payment-facts.ts';
@@ -23,7 +23,7 @@ export type Listing = {
  * something else.
  * @param sinceMs payments that have been gone for longer come back only as new sightings
  */
-export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number, mempool: Listing): Promise<UnminedFacts> {
+export async function readUnmined(sql: Sql, currency: CurrencyCode, sinceMs: number, mempool: Listing): Promise<UnminedFacts> {
   const since = new Date(sinceMs);
   const conflicting = await unminedConflicting(sql, currency, mempool.changed);
   const departed = conflicting.filter((txid) => !mempool.txids.has(txid));
@@ -49,7 +49,7 @@ export async function readUnmined(sql: Sql, currency: UtxoCode, sinceMs: number,
 }
 
 /** The conflicting transactions that are not in a block: all of them, or those among some txids. */
-async function unminedConflicting(sql: Sql, currency: UtxoCode, among: readonly string[] | null): Promise<readonly string[]> {
+async function unminedConflicting(sql: Sql, currency: CurrencyCode, among: readonly string[] | null): Promise<readonly string[]> {
   if (among === null) {
     const { rows } = await sql.query<{ txid: string }>({
       name: 'read_unmined_conflicting',
@@ -72,7 +72,7 @@ async function unminedConflicting(sql: Sql, currency: UtxoCode, among: readonly 
 }
 
 /** The txids of payments in no block for which the mempool says something else; conflicted ones that came back are among them. */
-async function differing(sql: Sql, currency: UtxoCode, since: Date, listed: ReadonlySet<string>): Promise<readonly string[]> {
+async function differing(sql: Sql, currency: CurrencyCode, since: Date, listed: ReadonlySet<string>): Promise<readonly string[]> {
   const { rows } = await sql.query<{ txid: string; state: PaymentFacts['state'] }>({
     name: 'read_unmined_txids',
     text: `select distinct txid, state from payments

@@ -1,12 +1,12 @@
 // Outputs at a script of ours that our key does not control on their chain (a witness program where there is no segwit): only recorded for
 // the operator. Whoever mines a block can take them back, so they are no payments and never enter the ledger.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Sighting, SightingsContext } from './payment-facts.ts';
 
 export type UnprotectedPayment = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** `txid:vout` */
   readonly outpoint: string;
   readonly transactionId: string;
@@ -25,7 +25,7 @@ const MOST_NOTED = 20;
 /** Records those seen for the first time, within the watcher's database transaction. */
 export async function noteUnprotected(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   { block }: SightingsContext,
   sightings: readonly Sighting[],
 ): Promise<void> {
@@ -65,7 +65,7 @@ export function describeUnprotected({ currency, outpoint, transactionId, amount,
 }
 
 type Row = {
-  currency: UtxoCode;
+  currency: CurrencyCode;
   txid: string;
   vout: number;
   transaction_id: string;
@@ -84,7 +84,7 @@ const payment = (row: Row): UnprotectedPayment => ({
 });
 
 /** Those of a chain that were not logged yet, and marks them as logged: among all workers only one gets each. */
-export async function takeUnreported(sql: Sql, currency: UtxoCode, nowMs: number): Promise<readonly UnprotectedPayment[]> {
+export async function takeUnreported(sql: Sql, currency: CurrencyCode, nowMs: number): Promise<readonly UnprotectedPayment[]> {
   const { rows } = await sql.query<Row>({
     name: 'take_unreported_payments',
     text: `update unprotected_payments set told_at = $2 where currency = $1 and told_at is null returning ${COLUMNS}`,

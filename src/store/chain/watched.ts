@@ -2,7 +2,7 @@
 // are read in packs of bytes, and new ones by the id of the database transaction that wrote them, so that none is missed whatever the order
 // of commits.
 
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { WINDOW_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -90,7 +90,7 @@ export async function packNewScripts(
 }
 
 /** The scripts of a chain's payments that are not mined, or above a height, whatever their age: they may appear again. */
-export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<Pack | null> {
+export async function packPaidScripts(sql: Sql, currency: CurrencyCode, aboveHeight: number): Promise<Pack | null> {
   const { rows } = await sql.query<{ pack: Buffer | null }>({
     name: 'pack_paid_scripts',
     text: `select ${PACKED} as pack from transactions
@@ -101,7 +101,7 @@ export async function packPaidScripts(sql: Sql, currency: UtxoCode, aboveHeight:
 }
 
 /** The outpoints that a chain's payments spend, of those payments that are not mined, or above a height. */
-export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
+export async function spentOutpoints(sql: Sql, currency: CurrencyCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
   const { rows } = await sql.query<SpentOutpoint>({
     name: 'spent_outpoints',
     text: `select i.prev_txid as txid, i.prev_vout as vout from payment_inputs i
@@ -117,7 +117,7 @@ export async function spentOutpoints(sql: Sql, currency: UtxoCode, aboveHeight: 
 /** The outpoints that were written at or after a horizon, the scripts of the payments that spend them, and the next horizon. */
 export async function newSpentOutpoints(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   horizon: string,
 ): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[]; readonly pack: Pack | null }> {
   const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null; pack: Buffer | null }>({

@@ -1,11 +1,11 @@
 // The account-level public keys that receiving addresses are derived from, one in use per currency: the signer's own, and imported ones
 // that are kept elsewhere.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 
 export type StoredKey = {
   readonly id: bigint;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** In its canonical form. */
   readonly xpub: string;
   readonly origin: 'signer' | 'imported';
@@ -21,7 +21,7 @@ export type StoredKey = {
 
 type Row = {
   id: bigint;
-  currency: UtxoCode;
+  currency: CurrencyCode;
   xpub: string;
   origin: 'signer' | 'imported';
   start_index: bigint;
@@ -53,9 +53,13 @@ export async function listKeys(sql: Sql): Promise<readonly StoredKey[]> {
   return result.rows.map(stored);
 }
 
+/** A key with which transactions of Bitcoin's family are signed. */
+export type SpendingKey = StoredKey & { readonly currency: UtxoCode };
+
 /** The key in use of a currency that this signer can spend with; null while it has confirmed none, or an imported one is in use. */
-export async function spendingKey(sql: Sql, currency: UtxoCode): Promise<StoredKey | null> {
-  const isIt = (key: StoredKey): boolean => key.currency === currency && key.origin === 'signer' && key.retiredAt === null;
+export async function spendingKey(sql: Sql, currency: UtxoCode): Promise<SpendingKey | null> {
+  const isIt = (key: StoredKey): key is SpendingKey =>
+    key.currency === currency && key.origin === 'signer' && key.retiredAt === null;
   const key = (await listKeys(sql)).find(isIt);
   return key === undefined || key.confirmedAt === null ? null : key;
 }
@@ -73,7 +77,7 @@ export async function distrustKey(sql: Sql, id: bigint): Promise<void> {
 /** Adds the signer's key of a currency that has none; false when another process was first. */
 export async function addSignerKey(
   sql: Sql,
-  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date; readonly nextIndex?: number },
+  key: { readonly currency: CurrencyCode; readonly xpub: string; readonly at: Date; readonly nextIndex?: number },
 ): Promise<boolean> {
   const result = await sql.query({
     name: 'add_signer_key',
@@ -86,7 +90,7 @@ export async function addSignerKey(
 
 export type ImportOutcome =
   | { readonly outcome: 'in_use' | 'replaced' | 'first'; readonly key: StoredKey }
-  | { readonly outcome: 'of_other_currency'; readonly currency: UtxoCode };
+  | { readonly outcome: 'of_other_currency'; readonly currency: CurrencyCode };
 
 /**
  * Makes a key the one in use for its currency. The previous key is kept with its index counter, so a key that comes back continues where it
@@ -95,7 +99,7 @@ export type ImportOutcome =
  */
 export function importKey(
   db: Database,
-  key: { readonly currency: UtxoCode; readonly xpub: string; readonly at: Date; readonly start?: number },
+  key: { readonly currency: CurrencyCode; readonly xpub: string; readonly at: Date; readonly start?: number },
 ): Promise<ImportOutcome> {
   return db.transaction(async (sql) => {
     // of two imports at once the second waits here

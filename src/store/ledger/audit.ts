@@ -12,7 +12,8 @@ export type Question = { readonly id: string; readonly says: string; readonly te
 /** For each currency its whole unit, and the last decimal of its quote, in minor units. */
 const UNITS = Object.values(CURRENCIES)
   .map(
-    ({ code, decimals, quoteDecimals }) => `('${code}', ${10n ** BigInt(decimals)}, ${10n ** BigInt(decimals - quoteDecimals)})`,
+    ({ code, decimals, quoteDecimals }) =>
+      `('${code}', ${10n ** BigInt(decimals)}::numeric, ${10n ** BigInt(decimals - quoteDecimals)}::numeric)`,
   )
   .join(', ');
 

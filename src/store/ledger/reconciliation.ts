@@ -1,8 +1,9 @@
 // The chain against the books, in SQL: what the second reading found (chain_receipts) is compared with the payments and their ledger
 // entries, and every difference is named by its outpoint.
 
+import { EVM_SCRIPT } from '../../core/currencies/evm.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
-import { utxoRow, WATCHED_CODES } from '../../core/currency.ts';
+import { EVM_CODES, UTXO_CODES, utxoRow } from '../../core/currency.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { Question } from './audit.ts';
@@ -16,9 +17,12 @@ const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount
 
 /** SQL: whether our key controls a script of ours on a chain. */
 function isProtectedSql(currency: string, script: string): string {
-  const forms = WATCHED_CODES.flatMap((code) =>
-    utxoRow(code).utxo.blockFeatures.protectedScripts.map((kind) => ({ code, ...SCRIPT_FORMS[kind] })),
-  );
+  const forms = [
+    ...UTXO_CODES.flatMap((code) =>
+      utxoRow(code).utxo.blockFeatures.protectedScripts.map((kind) => ({ code, ...SCRIPT_FORMS[kind] })),
+    ),
+    ...EVM_CODES.map((code) => ({ code, ...EVM_SCRIPT })),
+  ];
   const all = forms.map(
     ({ code, bytes, head, tail }) =>
       `(${currency} = '${code}' and length(${script}) = ${bytes} and encode(${script}, 'hex') like '${head}%${tail}')`,

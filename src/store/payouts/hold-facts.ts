@@ -1,7 +1,7 @@
 // What decides whether a payout may be requested and whether it waits: whose an address is, what the chain costs, what is stopped, what the
 // merchant owes, and which of its credits are not final.
 import { finalDepth } from '../../core/confirmations.ts';
-import { type CurrencyCode, WATCHED_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
 import { SETTINGS_COLUMNS, type SettingsColumns, type SettingsRow, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -161,7 +161,7 @@ export type UnfinalCredit = {
  * @param but a payout that does not count as waiting
  */
 export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | null): Promise<readonly UnfinalCredit[]> {
-  const depths = WATCHED_CODES.map((currency) => finalDepth(currency));
+  const depths = CURRENCY_CODES.map((currency) => finalDepth(currency));
   const { rows } = await sql.query<{ currency: CurrencyCode; unfinal: string; available: string; waiting: string }>({
     name: 'payout_unfinal',
     // only the newest blocks and what is in none are read, each by its index (the offset keeps the planner from reading a merchant's all)
@@ -184,7 +184,7 @@ export async function readUnfinal(sql: Sql, merchantId: bigint, but: string | nu
                   coalesce((select b.amount from ledger.account a join ledger.balance b on b.account_id = a.id
                              where a.merchant_id = $1 and a.kind = 'available' and a.currency = c.currency), 0) as available
              from credits c left join held h using (currency)`,
-    values: [merchantId, but, WATCHED_CODES, depths.map(({ depth }) => depth), depths.map(({ lock }) => lock !== null)],
+    values: [merchantId, but, CURRENCY_CODES, depths.map(({ depth }) => depth), depths.map(({ lock }) => lock !== null)],
   });
   return rows.map(({ currency, unfinal, available, waiting }) => ({
     currency,

@@ -2,7 +2,7 @@
 // own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
 
 import type { BlockRef } from '../../core/block-ref.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
@@ -17,7 +17,7 @@ export const PAYOUT_JOB = 'payouts';
  */
 export async function recordOutgoing(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   block: BlockRef,
   touched: readonly TransactionFacts[],
   owners: { has(script: string): boolean },
@@ -38,7 +38,7 @@ export async function recordOutgoing(
 
 type Spend = { readonly txid: string; readonly vout: number; readonly by: string };
 
-async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockRef, spends: readonly Spend[]): Promise<number> {
+async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, spends: readonly Spend[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `with found as materialized (
@@ -66,7 +66,7 @@ async function recordSpends(sql: Sql, currency: UtxoCode, block: BlockRef, spend
 
 type Output = { readonly txid: string; readonly vout: number; readonly script: string; readonly amountMinor: bigint };
 
-async function recordOwnOutputs(sql: Sql, currency: UtxoCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
+async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, booked)
@@ -90,7 +90,7 @@ async function recordOwnOutputs(sql: Sql, currency: UtxoCode, block: BlockRef, o
 }
 
 /** A reorganisation removed every block above a height: what was in them is in none until the new branch shows it. */
-export async function takeBackOutgoing(sql: Sql, currency: UtxoCode, height: number): Promise<void> {
+export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'take_back_outgoing',
     text: `with attempts as (

@@ -1,6 +1,6 @@
 // What a database holds, read without changing anything: for `bursar config check --nodes`.
 import pg from 'pg';
-import type { Network, UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode, Network } from '../../core/currency.ts';
 import { MIGRATIONS_FOLDER, networkOf, pendingMigrations } from './migrate.ts';
 
 export type Inspection = {
@@ -9,7 +9,7 @@ export type Inspection = {
   /** How many files of db/ are not applied yet. */
   readonly pending: number;
   /** The currencies that addresses may be derived for now. */
-  readonly receiving: readonly UtxoCode[];
+  readonly receiving: readonly CurrencyCode[];
 };
 
 /** Reads only. Throws what the connection threw, and MigrationRefused when this version cannot continue the database. */
@@ -27,7 +27,7 @@ export async function inspectDatabase(url: string): Promise<Inspection> {
     const there = await client.query<{ there: boolean }>("select to_regclass('public.account_xpubs') is not null as there");
     const keys =
       there.rows[0]?.there === true
-        ? await client.query<{ currency: UtxoCode }>(
+        ? await client.query<{ currency: CurrencyCode }>(
             `select currency from account_xpubs where retired_at is null and (origin = 'imported' or confirmed_at is not null)`,
           )
         : { rows: [] };

@@ -1,6 +1,6 @@
 // The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each
 // in one database transaction.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
 import { beginCursor, type ChainCursor, insertBlock, moveCursor, readCursor } from '../../store/chain/blocks.ts';
 import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
@@ -60,7 +60,7 @@ async function readAt(port: ChainPort, watch: ChainWatchList, height: number): P
 
 async function connectBlock(
   ctx: ChainContext,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   block: BlockFacts,
   { cursor, atMs, firstSeen }: Pick<FollowOptions, 'cursor' | 'atMs' | 'firstSeen'>,
 ): Promise<ChainCursor> {

@@ -1,12 +1,14 @@
 // The part of a watcher's pass that asks our own node what it knows of single payments. Locks (Dash): a payment that its quorums have locked
 // is as good as a deep one; only the node's present answer counts, so a lock that it no longer reports is removed. Double-spend proofs (Bitcoin
 // Cash): nothing is credited without a block anyway, and the chain decides who loses, so a proof is only an alarm.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
 import type { ChainPort } from '../../core/ports.ts';
 import { type ChainCursor, holdCursor } from '../../store/chain/blocks.ts';
 import { readWaiting } from '../../store/chain/payment-facts.ts';
-import { readLockable, readLocksOf, recordLocks } from '../../store/chain/payment-locks.ts';
+import { isUnfinalizedUpTo, lockFinalized, readLockable, readLocksOf, recordLocks } from '../../store/chain/payment-locks.ts';
 import { wakeJudge } from '../../store/chain/sightings.ts';
+import { ROWS_AT_ONCE } from '../../store/postgres/row-ids.ts';
 import type { ChainContext } from './context.ts';
 import { createNodeQueryRotation, type NodeQueryRotation } from './node-query-rotation.ts';
 
@@ -23,6 +25,7 @@ export async function lookAtLocks(
 ): Promise<boolean> {
   const final = finalDepth(port.currency);
   if (final.lock === null) return false;
+  if (port.finalized !== undefined) return lookAtFinalized(ctx, port, cursor, await port.finalized());
   const open = await readLockable(ctx.db, port.currency, cursor.height - final.depth);
   if (open.length === 0) return false;
   const asked = new Set(inTurn.next(open.map((one) => one.txid)));
@@ -38,6 +41,28 @@ export async function lookAtLocks(
     await wakeJudge(sql, port.currency);
   });
   return true;
+}
+
+/**
+ * Marks what lies in or below the chain's final block, as far as it is read.
+ * @returns false: nothing about single payments is asked, and a new final block comes with new blocks
+ */
+async function lookAtFinalized(
+  ctx: ChainContext,
+  { currency }: ChainPort,
+  cursor: ChainCursor,
+  final: BlockRef | null,
+): Promise<false> {
+  if (final === null || final.height > cursor.height || !(await isUnfinalizedUpTo(ctx.db, currency, final.height))) return false;
+  for (let marked = ROWS_AT_ONCE; marked === ROWS_AT_ONCE; ) {
+    marked = await ctx.db.transaction(async (sql) => {
+      await holdCursor(sql, currency, cursor);
+      const count = await lockFinalized(sql, currency, final);
+      if (count > 0) await wakeJudge(sql, currency);
+      return count;
+    });
+  }
+  return false;
 }
 
 /**

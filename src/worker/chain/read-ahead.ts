@@ -1,6 +1,6 @@
 // Reads blocks ahead of their use, within a limit on what this whole process holds of blocks in advance: a miner chooses their size, and
 // several jobs of five chains read at the same time.
-import { type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { type CurrencyCode, chainRow } from '../../core/currency.ts';
 import type { BlockFacts } from '../../core/ports.ts';
 
 /** What the readings of all jobs occupy together, those that are needed at once and those in advance. */
@@ -39,7 +39,7 @@ const ofThisProcess = createReadingMemory();
 
 export type ReadAheadOptions<T> = {
   /** Whose blocks they are: one that is being read counts as the largest that its chain allows. */
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** What a block that was read still occupies, in bytes. */
   heldBytes(result: T): number;
   readonly memory?: ReadingMemory;
@@ -54,7 +54,7 @@ export async function* readAhead<P, T>(
   read: (place: P) => Promise<T>,
   { currency, heldBytes, memory = ofThisProcess }: ReadAheadOptions<T>,
 ): AsyncGenerator<readonly [P, T]> {
-  const unread = utxoRow(currency).utxo.blockBytes;
+  const unread = chainRow(currency).blockBytes;
   const source = inTurn(places);
   const ahead: Reading<P, T>[] = [];
   let isAtEnd = false;

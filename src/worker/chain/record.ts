@@ -1,6 +1,6 @@
 // What a watcher writes about its chain besides facts: the nodes' condition, and up to when the chain was read. It writes at once when
 // something is new, when a caller waits for it, and when something falls due; otherwise now and then, as a sign of life.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { type ChainCursor, goOn, setCaughtUp } from '../../store/chain/blocks.ts';
 import { recordCondition } from '../../store/chain/node-conditions.ts';
@@ -38,7 +38,7 @@ export type ChainRecord = {
 const SIGN_OF_LIFE_MS = 10_000;
 
 /** @param isPushed whether the announcements of the node that is read arrive; it is written along, and is no news by itself */
-export function createChainRecord(ctx: ChainContext, currency: UtxoCode, isPushed: () => boolean): ChainRecord {
+export function createChainRecord(ctx: ChainContext, currency: CurrencyCode, isPushed: () => boolean): ChainRecord {
   /** What was written last, and when. */
   let written: { readonly what: string; readonly atMs: number } | null = null;
   /** When the chain's time was last written, after everything else. */

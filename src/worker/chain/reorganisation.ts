@@ -143,12 +143,12 @@ export async function isBelowTip(port: ChainPort, tip: Ready, block: Fork): Prom
   return (await port.hashAt(tip.height)) === tip.hash;
 }
 
-/** Tokens at our addresses: neither they nor the BCH under them are booked. */
+/** Tokens that we do not carry at our addresses: neither they nor the BCH under them are booked. */
 export function tokenNotices(block: BlockFacts): string[] {
   return block.touched.flatMap(({ txid, tokenOutputs = [] }) =>
     tokenOutputs.map(
       ({ vout, category, tokens, nft, amountMinor }) =>
-        `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (category ${category}, ${tokens} units${nft ? ' and an NFT' : ''}, on ${amountMinor} base units): not a payment, nothing is booked`,
+        `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (${category.startsWith('0x') ? 'contract' : 'category'} ${category}, ${tokens} units${nft ? ' and an NFT' : ''}${amountMinor > 0n ? `, on ${amountMinor} base units` : ''}): not a payment, nothing is booked`,
     ),
   );
 }

@@ -1,7 +1,7 @@
 // What the chains are searched for: the scripts of payable transactions (one list for all chains of a process, since a payment in another
 // currency may arrive at an address) and, for each chain, the outpoints that payments spend. Scripts of the last 30 days and of unfinished
 // payments are in memory; older addresses are found by the deep scan (rescan.ts), and once they were paid they are in their chain's list.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { WatchList } from '../../core/ports.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
@@ -101,7 +101,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
 }
 
 /** The watch list of one chain. */
-export function createWatchList(ctx: ChainContext, currency: UtxoCode, scripts: WatchedScripts): ChainWatchList {
+export function createWatchList(ctx: ChainContext, currency: CurrencyCode, scripts: WatchedScripts): ChainWatchList {
   const outpoints = createByteSet();
   /** Scripts of payments of this chain: a second payment to one of them is seen, whatever the age of its address. */
   const paid = createByteSet();

@@ -1,7 +1,7 @@
 // Watches one UTXO chain through our own node: reads each block from the cursor to the tip, handles reorganisations, then the mempool, and
 // records facts; it decides nothing. Any number of workers may run one: a session lock elects which one works, the cursor's epoch protects
 // the data.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../../store/chain/node-conditions.ts';
@@ -67,7 +67,7 @@ const COMPARED_MS = 1_000;
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** @throws when no node is configured for the currency */
-export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settings: ChainWatcherOptions): ChainWatcher {
+export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, settings: ChainWatcherOptions): ChainWatcher {
   const { port, askAgain } = createUnreadableBlocks(portOf(ctx, currency));
   const { clock } = ctx.ports;
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
@@ -192,6 +192,7 @@ export function createChainWatcher(ctx: ChainContext, currency: UtxoCode, settin
       return { ...done, condition };
     } catch (error) {
       held = null;
+      isOpen = true;
       mempool.lookAtAll(); // a pushed transaction may not have been recorded
       if (error instanceof CursorMoved || error instanceof DatabaseReplaced)
         return { ...nothing, condition, result: passResult(condition, { more: true }) };

@@ -31,7 +31,7 @@ import {
 import { lastBatchAt } from '../../store/payouts/batches.ts';
 import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
-import { portOf } from '../chain/context.ts';
+import { payingPortOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
@@ -93,7 +93,7 @@ type Refused = { readonly refusal: string | null };
 
 /** @throws when no node is configured for the currency */
 export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
-  const port = portOf(ctx, currency);
+  const port = payingPortOf(ctx, currency);
   const { clock } = ctx.ports;
   const reached = options.reached ?? (async () => undefined);
   /** After a refusal: payees of the next batch at most, and when it is formed at the earliest. */

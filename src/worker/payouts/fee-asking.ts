@@ -1,6 +1,6 @@
 // Asks a node now and then what a transaction costs, and saves what it says.
 import { boundedRate } from '../../core/payouts/outgoing-fees.ts';
-import type { ChainPort } from '../../core/ports.ts';
+import type { PayingPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { saveFeeRate } from '../../store/payouts/fee-rates.ts';
 import { troubleOf } from '../chain/pass-result.ts';
@@ -9,7 +9,7 @@ const FEE_RATE_EVERY_MS = 30_000;
 const FEE_RATE_SAVED_EVERY_MS = 300_000;
 
 /** A node that does not answer is asked again later: what it said last stays. */
-export function createFeeAsking(ctx: Context, port: ChainPort): () => Promise<void> {
+export function createFeeAsking(ctx: Context, port: PayingPort): () => Promise<void> {
   const { currency } = port;
   const { clock } = ctx.ports;
   let feeAskedMs = Number.NEGATIVE_INFINITY;

@@ -10,7 +10,7 @@ import { lastSignature } from '../../store/payouts/attempts.ts';
 import { readWork } from '../../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../../store/payouts/outgoing-facts.ts';
 import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
-import { portOf } from '../chain/context.ts';
+import { payingPortOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
 import { createPayoutDriver, type DriverOptions, type Signing } from './driver.ts';
@@ -80,7 +80,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     const currency = currencies.find((code) => code === request.currency);
     if (currency === undefined) return;
     try {
-      await portOf(ctx, currency).send(Buffer.from(raw, 'hex'));
+      await payingPortOf(ctx, currency).send(Buffer.from(raw, 'hex'));
     } catch (error) {
       if (troubleOf(error) === null) throw error;
     }

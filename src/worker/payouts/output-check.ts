@@ -9,7 +9,7 @@ import type { Context } from '../../flow/context.ts';
 import { ownership } from '../../flow/payouts/batches.ts';
 import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { type StoredKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
@@ -24,7 +24,7 @@ import {
   type UnsignedPayout,
   unsignedPayouts,
 } from '../../store/payouts/unknown-movements.ts';
-import { portOf } from '../chain/context.ts';
+import { payingPortOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 
@@ -58,7 +58,7 @@ export type OutputCheck = {
 export type Trouble = { readonly what: string; readonly isFound: boolean };
 
 export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck {
-  const port = portOf(ctx, currency);
+  const port = payingPortOf(ctx, currency);
   let passedAtMs: number | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the mempool was compared since the start: later every transaction of ours is known before it is sent. */
@@ -155,7 +155,7 @@ type Wanted = {
   readonly watch: WatchList;
 };
 
-async function wantedOf(ctx: Context, key: StoredKey): Promise<Wanted> {
+async function wantedOf(ctx: Context, key: SpendingKey): Promise<Wanted> {
   const { currency, xpub } = key;
   const outputs = await outputsOfKey(ctx, key);
   const payouts = await unsignedPayouts(ctx.db, currency);
@@ -172,7 +172,7 @@ async function wantedOf(ctx: Context, key: StoredKey): Promise<Wanted> {
 }
 
 /** The outputs whose key really is the signer's: those of an imported key are spent by whoever has it. */
-async function outputsOfKey(ctx: Context, key: StoredKey): Promise<Outpoint[]> {
+async function outputsOfKey(ctx: Context, key: SpendingKey): Promise<Outpoint[]> {
   const all = await believedUnspent(ctx.db, key.currency, MOST_OUTPUTS);
   const isOurs = ownership(ctx, key);
   const outputs: Outpoint[] = [];

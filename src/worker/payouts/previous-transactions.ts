@@ -1,6 +1,6 @@
 // The transactions that made the outputs of a batch, for the signer: it takes no amount on trust where signatures do not cover it.
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
-import type { ChainPort } from '../../core/ports.ts';
+import type { PayingPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { madeIn } from '../../store/payouts/previous-transactions.ts';
 
@@ -16,7 +16,7 @@ export function needsPrevious(currency: UtxoCode): boolean {
  */
 export async function readPreviousTransactions(
   ctx: Context,
-  port: ChainPort,
+  port: PayingPort,
   batchId: string,
 ): Promise<readonly string[] | null> {
   const found: string[] = [];

@@ -1,6 +1,6 @@
 // Finds the block that holds a transaction of ours, or one that spends the same outputs, among blocks that were read before anybody looked for it.
 import { minus } from '../../core/money.ts';
-import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
+import type { PayingPort, TransactionFacts } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
 import { blocksSince, hashesDown, isInChain } from '../../store/chain/blocks.ts';
@@ -14,7 +14,7 @@ import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 const EARLIER_MS = 2 * 3_600_000;
 
 /** Reads the blocks since the batch was made once more, and records what spends its inputs and what came back as change. */
-export async function searchSpends(ctx: ChainContext, port: ChainPort, batch: Batch): Promise<void> {
+export async function searchSpends(ctx: ChainContext, port: PayingPort, batch: Batch): Promise<void> {
   const watch = { ...watchOnly(batch.changeScript === null ? [] : [batch.changeScript]), ...createOutpointSet(batch.inputs) };
   const sinceMs = Math.min(batch.createdAtMs, ...batch.attempts.map((attempt) => attempt.signedAtMs)) - EARLIER_MS;
   for (const block of await blocksSince(ctx.db, port.currency, sinceMs)) {
@@ -25,7 +25,7 @@ export async function searchSpends(ctx: ChainContext, port: ChainPort, batch: Ba
 
 async function record(
   ctx: ChainContext,
-  { currency }: ChainPort,
+  { currency }: PayingPort,
   block: { readonly height: number; readonly hash: string },
   touched: readonly TransactionFacts[],
 ): Promise<void> {
@@ -38,7 +38,7 @@ async function record(
  * Whether a transaction that nobody here knows spends inputs of a batch and pays its payees: a replacement that database and signer have both
  * forgotten. It is recorded, and nothing follows for the payouts before an operator has decided: they are paid, and must not fail.
  */
-export async function isForgotten(ctx: Context, port: ChainPort, batch: Batch): Promise<boolean> {
+export async function isForgotten(ctx: Context, port: PayingPort, batch: Batch): Promise<boolean> {
   const { currency } = port;
   const ours = new Set(batch.attempts.map(({ txid }) => txid));
   const taken = batch.inputs.find(({ spentBy }) => spentBy !== null && !ours.has(spentBy));

@@ -1,6 +1,6 @@
 // How far an account was used on its chain: searches every block from a height on for outputs to its addresses, in both chains of the
 // account (BIP44), as long as used addresses follow each other without a larger gap.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainPort, WatchList } from '../../core/ports.ts';
 import { createByteSet } from '../chain/byte-set.ts';
 
@@ -143,7 +143,7 @@ async function readMempool(port: ChainPort, look: Looked): Promise<void> {
 }
 
 /** What was searched and what the search can miss, in sentences for an operator. */
-export function describeUse(currency: UtxoCode, use: AccountUse): readonly string[] {
+export function describeUse(currency: CurrencyCode, use: AccountUse): readonly string[] {
   const { receive, change, fromHeight, toHeight, by, gap } = use;
   const how = by === 'filters' ? "by the node's block filters" : 'all of them read';
   const found = receive === null && change === null ? 'was never paid' : `was paid up to index ${receive ?? 'none'}`;

@@ -3,7 +3,7 @@
 
 import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
 import {
@@ -41,7 +41,7 @@ const PAGE = 50;
 /** Continues where the last reading ended, for a limited number of blocks. Trouble with the node is in the result. */
 export async function reconcile(
   ctx: ChainContext,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   options: { readonly limit?: number } = {},
 ): Promise<ReconcileResult> {
   const port = ctx.ports.chains.get(currency);
@@ -82,7 +82,7 @@ export async function reconcile(
  * deleted when the node cannot give the first block to be read.
  * @throws NodeTrouble, CursorMoved
  */
-export async function beginAgain(ctx: ChainContext, currency: UtxoCode, fromHeight: number | null = null): Promise<void> {
+export async function beginAgain(ctx: ChainContext, currency: CurrencyCode, fromHeight: number | null = null): Promise<void> {
   const port = ctx.ports.chains.get(currency);
   const begun = await readReconciled(ctx.db, currency);
   if (port === undefined || begun === null) return;

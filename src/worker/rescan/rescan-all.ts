@@ -1,6 +1,6 @@
 // `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
 // what is missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
 import { earlyAmong } from '../../store/chain/early-payments.ts';
@@ -35,7 +35,7 @@ const TRIES = 50;
  */
 export async function rescan(
   ctx: ChainContext,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   options: { readonly fromHeight: number; readonly onProgress?: (height: number, toHeight: number) => void },
 ): Promise<Rescanned> {
   const port = ctx.ports.chains.get(currency);
@@ -60,7 +60,7 @@ export async function rescan(
 }
 type MissedPayment = FoundPayment & { readonly entry: string | null };
 
-function refuseUnfit(currency: UtxoCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
+function refuseUnfit(currency: CurrencyCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
   if (fromHeight > toHeight) {
     throw new RescanRefused(

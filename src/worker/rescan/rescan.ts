@@ -2,7 +2,7 @@
 // with all addresses, including those too old for the watch list. Whatever it finds is recorded as the watchers record it.
 
 import type { BlockRef } from '../../core/block-ref.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../../core/ports.ts';
 import {
   type BlockRow,
@@ -55,7 +55,7 @@ const MEMPOOL_AT_ONCE = 2_000;
  */
 export async function lookUpAgain(
   ctx: ChainContext,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   options: RescanOptions & { readonly fromHeight: number; readonly scripts: readonly Uint8Array[] },
 ): Promise<boolean> {
   const port = ctx.ports.chains.get(currency);
@@ -89,7 +89,7 @@ export async function lookUpAgain(
  * Looks up every output of the blocks since the last deep scan, so that payments to addresses of any age find their transaction.
  * @returns how many blocks were read
  */
-export async function deepScan(ctx: ChainContext, currency: UtxoCode, options: RescanOptions = {}): Promise<number> {
+export async function deepScan(ctx: ChainContext, currency: CurrencyCode, options: RescanOptions = {}): Promise<number> {
   const port = ctx.ports.chains.get(currency);
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;

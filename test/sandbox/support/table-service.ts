@@ -1,4 +1,5 @@
 // A sandbox over a service side that is a table: ids `txn_btc_5` and `txn_ltc_5` ask for 0.001 currencies to the script made of byte 5.
+import { evmScript } from '../../../src/core/currencies/evm.ts';
 import { Refusal } from '../../../src/core/refusal.ts';
 import type { PayableTransaction, SandboxService } from '../../../src/sandbox/service-side.ts';
 
@@ -8,7 +9,7 @@ export const NEED = 100_000n;
 function payable(id: string): PayableTransaction | null {
   const [, code = '', n = ''] = /^txn_(btc|ltc|eth)_(\d+)$/.exec(id) ?? [];
   if (code === '') return null;
-  const script = scriptOf(Number(n)).toString('hex');
+  const script = code === 'eth' ? evmScript(n.padStart(40, '0')) : scriptOf(Number(n)).toString('hex');
   return { currency: code.toUpperCase() as 'BTC', script, address: '', amountDue: NEED, receivedMinor: 0n };
 }
 

@@ -1,8 +1,8 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
-import type { AskedToo, ChainPort, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
+import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
 import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
-import type { SingleNode, UtxoNode } from './node.ts';
+import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
 
 export type NodeGroupOptions = {
@@ -23,17 +23,45 @@ const LAG_MS = 5_000;
 const LAG_TOLD_MS = 60_000;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
+/** What is done with the nodes of a group besides reading. */
+type Grouped<N extends ReadingNode> = {
+  readonly node: ChainNode;
+  /** Calls the node in use; when it fails, another one is chosen at the next look. */
+  use<T>(call: (node: N) => Promise<T>): Promise<T>;
+  /** The one in use first. */
+  members(): readonly Member<N>[];
+  readonly waiting: Waiting;
+};
+
 /** @param nodes at least one, in the order of preference; all of one currency */
+export function createReadingGroup(nodes: readonly ReadingNode[], options: NodeGroupOptions): ChainNode {
+  return grouped(nodes, options).node;
+}
+
+/** The same for nodes that also send transactions. */
 export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
+  const { node, use, members, waiting } = grouped(nodes, options);
+  return {
+    ...node,
+    currency: (nodes[0] as SingleNode).currency,
+    minedTransactions: (hash, txids) => use((one) => one.minedTransactions(hash, txids)),
+    send: (raw) => sendToAll(members(), raw, waiting),
+    feeRate: () => use((one) => one.feeRate()),
+    spentOf: (outpoints) => use((one) => one.spentOf(outpoints)),
+    rawTransaction: (txid, blockHash) => use((one) => one.rawTransaction(txid, blockHash)),
+  };
+}
+
+function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupOptions): Grouped<N> {
   const { clock, patienceMs = 2_000 } = options;
-  const members: readonly Member[] = nodes.map((node) => createMember(node, { clock, patienceMs }));
+  const members: readonly Member<N>[] = nodes.map((node) => createMember(node, { clock, patienceMs }));
   const [first] = members;
   if (first === undefined) throw new Error('a group needs at least one node');
   let inUse = first;
-  const waiting: Waiting = { clock, patienceMs, isInUse: (member) => member === inUse };
+  const waiting: Waiting = { clock, patienceMs, isInUse: (member) => member.node === inUse.node };
+  const inOrder = (): readonly Member<N>[] => [inUse, ...members.filter((member) => member !== inUse)];
 
-  /** Calls the node in use; when it fails, another one is chosen at the next look. */
-  async function use<T>(call: (node: ChainPort) => Promise<T>): Promise<T> {
+  async function use<T>(call: (node: N) => Promise<T>): Promise<T> {
     const member = inUse;
     try {
       return await call(member.node);
@@ -46,14 +74,14 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
   async function condition(asked?: AskedToo): Promise<NodeCondition> {
     // the answer to an earlier request lists an older mempool
     const wasAsked = inUse.conditions.isOld();
-    const all = await lookAtAll([inUse, ...members.filter((member) => member !== inUse)], waiting, asked);
+    const all = await lookAtAll(inOrder(), waiting, asked);
     const nowMs = clock.now();
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
     const agreements = await compare(ready, all, waiting);
     markBehind(ready, agreements, nowMs);
     const chosen = (await ahead(ready, agreements, nowMs)) ?? ready;
-    inUse = chosen.member;
+    inUse = chosen.member as Member<N>;
     const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
     const { mempool, ...said } = chosen.condition;
     return {
@@ -65,13 +93,12 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     };
   }
 
-  return {
+  const node: ChainNode = {
     currency: first.node.currency,
-    name: nodes.map((node) => node.name).join(', '),
+    name: nodes.map((one) => one.name).join(', '),
     condition,
     hashAt: (height) => use((node) => node.hashAt(height)),
     readBlock: (hash, watch) => use((node) => node.readBlock(hash, watch)),
-    minedTransactions: (hash, txids) => use((node) => node.minedTransactions(hash, txids)),
     mempool: () => use((node) => node.mempool()),
     readMempoolTransactions: (txids, watch) => use((node) => node.readMempoolTransactions(txids, watch)),
     readRaw: (raw, watch) => inUse.node.readRaw(raw, watch),
@@ -82,22 +109,20 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
         ? null
         : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
-    send: (raw) => sendToAll([inUse, ...members.filter((member) => member !== inUse)], raw, waiting),
-    feeRate: () => use((node) => node.feeRate()),
-    spentOf: (outpoints) => use((node) => node.spentOf(outpoints)),
-    rawTransaction: (txid, blockHash) => use((node) => node.rawTransaction(txid, blockHash)),
+    ...(first.node.finalized === undefined ? {} : { finalized: () => use(async (node) => (await node.finalized?.()) ?? null) }),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {
-      await Promise.all(nodes.map((node) => node.close()));
+      await Promise.all(nodes.map((one) => one.close()));
     },
   };
+  return { node, use, members: inOrder, waiting };
 }
 
 /**
  * Every node gets it; the first that has it is enough, and the others get it besides. Of several refusals the one of the node in use
  * is reported; a node that does not answer hides none.
  */
-async function sendToAll(members: readonly Member[], raw: Uint8Array, waiting: Waiting): Promise<SendAnswer> {
+async function sendToAll(members: readonly Member<SingleNode>[], raw: Uint8Array, waiting: Waiting): Promise<SendAnswer> {
   const answers = members.map((member) => inTime(member, member.node.send(raw), waiting));
   const taken = answers.map(async (answer) => {
     const said = await answer;
@@ -131,7 +156,7 @@ function lookAtAll(ordered: readonly Member[], waiting: Waiting, asked?: AskedTo
 }
 
 /** What an answer of one node breaks must not hold up the others. */
-async function conditionOf(node: UtxoNode, asked?: AskedToo): Promise<NodeCondition> {
+async function conditionOf(node: ChainNode, asked?: AskedToo): Promise<NodeCondition> {
   try {
     return await node.condition(asked);
   } catch (error) {
@@ -234,4 +259,4 @@ async function compareTwo(chosen: Look<Ready>, other: Look<Ready>, waiting: Wait
 const askForHash = (member: Member, height: number, waiting: Waiting): Promise<HashAt | NodeTrouble> =>
   askInTime(member, { requests: member.hashes, call: () => hashAt(member.node, height) }, waiting);
 
-const hashAt = async (node: UtxoNode, height: number): Promise<HashAt> => ({ height, hash: await node.hashAt(height) });
+const hashAt = async (node: ChainNode, height: number): Promise<HashAt> => ({ height, hash: await node.hashAt(height) });

@@ -1,14 +1,14 @@
 // One of several nodes of a chain: what is remembered of it, and for how long it is waited for. One that fails or is late rests, by name.
 import type { Clock, NodeCondition } from '../../../core/ports.ts';
-import type { SingleNode } from './node.ts';
+import type { ReadingNode } from './node.ts';
 import { createOneRequest, type OneRequest, within } from './patience.ts';
 import { createNodeProof, type NodeProof } from './proof.ts';
 import { NodeTrouble } from './trouble.ts';
 
 export type HashAt = { readonly height: number; readonly hash: string | null };
 
-export type Member = {
-  readonly node: SingleNode;
+export type Member<N extends ReadingNode = ReadingNode> = {
+  readonly node: N;
   readonly proof: NodeProof;
   readonly conditions: OneRequest<NodeCondition>;
   readonly hashes: OneRequest<HashAt>;
@@ -35,8 +35,11 @@ const BRIEFLY = 1 / 20;
 /** Timers may end a moment early. */
 const ALMOST = 0.9;
 
-export function createMember(node: SingleNode, { clock, patienceMs }: Pick<Waiting, 'clock' | 'patienceMs'>): Member {
-  const member: Member = {
+export function createMember<N extends ReadingNode>(
+  node: N,
+  { clock, patienceMs }: Pick<Waiting, 'clock' | 'patienceMs'>,
+): Member<N> {
+  const member: Member<N> = {
     node,
     proof: createNodeProof(node, patienceMs, (trouble) => rest(member, trouble, clock)),
     conditions: createOneRequest(),

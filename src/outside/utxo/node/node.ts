@@ -6,6 +6,7 @@ import type {
   ChainPort,
   Clock,
   MempoolEntry,
+  PayingPort,
   TransactionFacts,
   UnreadTransaction,
   WatchList,
@@ -33,14 +34,17 @@ export type UtxoNodeOptions = {
   readonly silenceMs?: number;
 };
 
-export type UtxoNode = ChainPort & {
+type Closable = {
   /** Host and port, for messages. */
   readonly name: string;
   close(): Promise<void>;
 };
+/** A node of any chain. */
+export type ChainNode = ChainPort & Closable;
+export type UtxoNode = PayingPort & Closable;
 
-/** One node by itself, which can be asked to show what it claims. */
-export type SingleNode = UtxoNode & {
+/** A node by itself, which can be asked to show what it claims. */
+export type ReadingNode = ChainNode & {
   /**
    * Reads a whole block and checks it as `readBlock` does, and its proof of work.
    * @param easiest the easiest target that is accepted; null: its work is not looked at
@@ -50,6 +54,7 @@ export type SingleNode = UtxoNode & {
   /** The target of a block, and the block before it; null on networks whose blocks prove nothing. */
   targetAt(hash: string): Promise<{ readonly target: bigint; readonly previousHash: string } | null>;
 };
+export type SingleNode = UtxoNode & ReadingNode;
 
 const CONNECTIONS = 4;
 /** The entry of a transaction that spends and is spent by thousands in the mempool. */

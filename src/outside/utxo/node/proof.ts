@@ -2,7 +2,7 @@
 // highest block that both hold, and on mainnet each proves about as much work as the last blocks before them.
 
 import type { BlockRef } from '../../../core/block-ref.ts';
-import type { SingleNode } from './node.ts';
+import type { ReadingNode } from './node.ts';
 import { within } from './patience.ts';
 import { NodeTrouble } from './trouble.ts';
 
@@ -14,7 +14,7 @@ export type NodeProof = {
    * @param reader the node that is read
    * @returns whether all blocks up to its tip are shown
    */
-  isShown(from: BlockRef, tip: BlockRef, reader: SingleNode): Promise<boolean>;
+  isShown(from: BlockRef, tip: BlockRef, reader: ReadingNode): Promise<boolean>;
 };
 
 /** How many of the last agreed blocks show how much work a block takes, and how much easier the next may be. */
@@ -22,14 +22,14 @@ const COMPARED_BLOCKS = 10;
 const MOST_EASIER = 4n;
 
 /** @param onTrouble what it showed is not what it claims */
-export function createNodeProof(node: SingleNode, patienceMs: number, onTrouble: (trouble: NodeTrouble) => void): NodeProof {
+export function createNodeProof(node: ReadingNode, patienceMs: number, onTrouble: (trouble: NodeTrouble) => void): NodeProof {
   /** Up to here its blocks were shown. */
   let shown: BlockRef | null = null;
   let going: Promise<void> | null = null;
   /** What it shows takes longer than anybody waits. */
   let isSlow = false;
 
-  async function goOn(from: BlockRef, tip: BlockRef, reader: SingleNode): Promise<void> {
+  async function goOn(from: BlockRef, tip: BlockRef, reader: ReadingNode): Promise<void> {
     const endsAtMs = performance.now() + patienceMs;
     const easiest = await easiestAfter(reader, from.hash);
     let at = shown !== null && shown.height > from.height && (await node.hashAt(shown.height)) === shown.hash ? shown : from;
@@ -69,7 +69,7 @@ export function createNodeProof(node: SingleNode, patienceMs: number, onTrouble:
 }
 
 /** The easiest target that a block after this one may have; null on networks whose blocks prove nothing. */
-async function easiestAfter(reader: SingleNode, hash: string): Promise<bigint | null> {
+async function easiestAfter(reader: ReadingNode, hash: string): Promise<bigint | null> {
   let easiest: bigint | null = null;
   for (let at = hash, n = 0; n < COMPARED_BLOCKS; n++) {
     const found = await reader.targetAt(at);

@@ -1,18 +1,21 @@
-// JSON-RPC over HTTP as spoken by bitcoind and its relatives: keep-alive, Basic auth, batches, time-outs, exact numbers, and a class for
+// JSON-RPC over HTTP as spoken by bitcoind and its relatives, and by Ethereum's nodes: keep-alive, Basic auth, batches, time-outs, exact numbers, and a class for
 // every way in which a node can fail. No answer is larger than what its caller can hold.
-import { errors, Pool } from 'undici';
+import { Pool } from 'undici';
 import { parseExact } from '../../exact-json.ts';
-import { type AnswerSink, type BodySink, bytesSink, hexSink, readBody, TooLarge, TooSlow } from './rpc-body.ts';
+import { type AnswerSink, type BodySink, bytesSink, hexSink, readBody, TooLarge } from './rpc-body.ts';
+import { authorizationOf, createPatience, excerpt, isClosedConnection, transportTrouble } from './rpc-transport.ts';
 import { NodeTrouble, RpcRefusal } from './trouble.ts';
 
 export type RpcOptions = {
-  /** `http://user:password@host:port[/wallet/…]` */
+  /** `http://user:password@host:port[/path]` */
   readonly url: string;
   /** No bytes from the node for this long is trouble. */
   readonly silenceMs: number;
   /** A short answer takes no longer than this once it has begun (default four times `silenceMs`); a long one longer, by its bytes. */
   readonly mostMs?: number;
   readonly connections: number;
+  /** What each call says of itself (default 1.0); Ethereum's nodes answer only 2.0. */
+  readonly jsonRpc?: '1.0' | '2.0';
   /** The largest answer to a call that names no other limit. */
   readonly mostBytes?: number;
 };
@@ -66,8 +69,9 @@ export function createRpc(options: RpcOptions): Rpc {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new TypeError('a node URL must begin with http:// or https://');
   const name = url.host;
-  const headers = { 'content-type': 'application/json', authorization: basicAuthorization(url) };
-  const path = url.pathname === '' ? '/' : url.pathname;
+  const headers = { 'content-type': 'application/json', ...authorizationOf(url) };
+  const path = `${url.pathname === '' ? '/' : url.pathname}${url.search}`;
+  const patience = createPatience(name);
   const pool = new Pool(url.origin, {
     connections: options.connections,
     connect: { timeout: Math.min(options.silenceMs, 5_000) },
@@ -79,12 +83,18 @@ export function createRpc(options: RpcOptions): Rpc {
   /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
 
+  const { jsonRpc = '1.0' } = options;
+  const oneCall = (method: string, params: readonly unknown[], id = 0): object => ({ jsonrpc: jsonRpc, id, method, params });
+
   /** Posts the calls and passes the body to the sink; returns the HTTP status. */
   async function post(calls: unknown, sink: BodySink, isRetry = false): Promise<number> {
+    patience.check();
     let answering = false;
     try {
       const reply = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(calls) });
       answering = true;
+      if (reply.statusCode === 429) await reply.body.dump();
+      patience.note(reply.statusCode, reply.headers['retry-after']);
       const length = Number(reply.headers['content-length'] ?? Number.NaN);
       await readBody(reply.body, sink, { length: Number.isNaN(length) ? null : length, mostMs });
       return reply.statusCode;
@@ -92,7 +102,7 @@ export function createRpc(options: RpcOptions): Rpc {
       // a kept connection that the node closed meanwhile (it was restarted) fails once; a request may be sent twice, because all calls can
       // be repeated
       if (!answering && !isRetry && isClosedConnection(error)) return post(calls, sink, true);
-      throw transportTrouble(name, error, { answering, silenceMs });
+      throw error instanceof NodeTrouble ? error : transportTrouble(name, error, { answering, silenceMs });
     }
   }
 
@@ -172,37 +182,6 @@ function fitting(calls: number, bytes: number): number {
   return Math.max(1, Math.min(MOST_PART_CALLS, Math.floor((MOST_PART_BYTES / 2 / bytes) * calls)));
 }
 
-const oneCall = (method: string, params: readonly unknown[], id = 0): object => ({ jsonrpc: '1.0', id, method, params });
-
-function basicAuthorization(url: URL): string {
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-  return `Basic ${Buffer.from(credentials).toString('base64')}`;
-}
-
-function isClosedConnection(error: unknown): boolean {
-  const { code } = error as { code?: string };
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
-}
-
-function transportTrouble(
-  name: string,
-  error: unknown,
-  how: { readonly answering: boolean; readonly silenceMs: number },
-): NodeTrouble {
-  const cause = error instanceof Error ? error : new Error(String(error));
-  if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError) {
-    return new NodeTrouble('down', `${name}: no answer for ${how.silenceMs / 1000} s`, { cause });
-  }
-  if (cause instanceof TooSlow) return new NodeTrouble('down', `${name}: ${cause.message}`, { cause });
-  if (cause instanceof TooLarge) return new NodeTrouble('bad_answer', `${name}: ${cause.message}`, { cause });
-  const inner = cause.cause instanceof Error ? cause.cause : cause;
-  if (how.answering) return new NodeTrouble('bad_answer', `${name}: the answer was cut off (${inner.message})`, { cause });
-  const { code } = inner as { code?: string };
-  if (code?.startsWith('HPE_'))
-    return new NodeTrouble('bad_answer', `${name}: what answers is not HTTP (${inner.message})`, { cause });
-  return new NodeTrouble('down', `${name}: ${code ?? inner.message}`, { cause });
-}
-
 /** The parsed body of an answer, whatever its status: bitcoind sends errors as 404 and 500, others as 200. */
 function readAnswer(name: string, status: number, bytes: Buffer): unknown {
   if (status === 401 || status === 403) throw new NodeTrouble('unauthorized', `${name}: wrong user or password (HTTP ${status})`);
@@ -217,15 +196,6 @@ function readAnswer(name: string, status: number, bytes: Buffer): unknown {
     throw new NodeTrouble('bad_answer', `${name}: the answer is neither an object nor an array`);
   }
   return answer;
-}
-
-function excerpt(bytes: Buffer): string {
-  return bytes
-    .subarray(0, 120)
-    .toString('latin1')
-    .replace(/\s+/g, ' ')
-    .replace(/[^\x20-\x7e]/g, '?')
-    .trim();
 }
 
 /** The refusal in one answer, or null; a node that is warming up refuses everything, so that is the node's trouble. */

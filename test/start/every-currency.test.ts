@@ -1,4 +1,4 @@
-// The real `npm start` in the sandbox: each of the five currencies is payable, survives a reorganisation, is lost to a double spend, and every figure
+// The real `npm start` in the sandbox: each of the seven currencies is payable, survives a reorganisation, is lost to a double spend, and every figure
 // of its balance is explained by /list_balance_entries.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
@@ -11,6 +11,8 @@ const CURRENCIES = [
   { code: 'BCH', needed: 1, final: 10, address: /^bchreg:q/, uri: 'bchreg' },
   { code: 'DASH', needed: 0, final: 12, address: /^y/, uri: 'dash' },
   { code: 'DOGE', needed: 6, final: 60, address: /^[mn]/, uri: 'dogecoin' },
+  { code: 'ETH', needed: 6, final: 65, address: /^0x[0-9a-fA-F]{40}$/, uri: 'ethereum' },
+  { code: 'USDT', needed: 6, final: 65, address: /^0x[0-9a-fA-F]{40}$/, uri: 'ethereum' },
 ] as const;
 
 type Json = Record<string, unknown>;
@@ -130,5 +132,50 @@ describe.each(CURRENCIES)('$code', { timeout: TIMEOUT }, ({ code, needed, addres
     const total = all.reduce((sum, entry) => sum + units(entry.amount), 0n);
     expect(total).toBe(units(await balance(code)));
     expect(all.every((entry) => entry.currency === code)).toBe(true);
+  });
+});
+
+describe('on Ethereum', { timeout: TIMEOUT }, () => {
+  const paidBy = async (code: string, kind: string): Promise<string> => {
+    const { id } = await create(code);
+    await sandbox('pay', { transaction_id: id, kind });
+    await sandbox('mine', { currency: code, blocks: 6 });
+    return status(id);
+  };
+
+  test.each([
+    ['ETH', 'internal', 'succeeded'],
+    ['ETH', 'internal_reverted', 'started'],
+    ['USDT', 'token_fake', 'started'],
+    ['USDT', 'token_failed', 'started'],
+  ])('a payment in %s of the kind %s leaves its transaction %s', async (code, kind, wanted) => {
+    expect(await paidBy(code, kind)).toBe(wanted);
+  });
+
+  test('the other currency of the chain at an address is not its payment (rule 18)', async () => {
+    const { id } = await create('USDT');
+    await sandbox('pay', { transaction_id: id, currency: 'ETH', amount: '1' });
+    await becomes(id, 'review');
+  });
+
+  test('20,000 dollars wait for the finalized block: 65 confirmations', async () => {
+    const made = await ask('/create_transaction', { amount: '20000.00', crypto_selected: 'ETH' });
+    const id = made.transaction_id as string;
+    await sandbox('pay', { transaction_id: id });
+    await sandbox('mine', { currency: 'ETH', blocks: 64 });
+    expect(await status(id)).toBe('pending');
+    await sandbox('mine', { currency: 'USDT', blocks: 1 });
+    await becomes(id, 'succeeded');
+  });
+
+  test('a node that is down takes both currencies away, and brings them back', async () => {
+    await sandbox('node', { currency: 'USDT', down: true });
+    for (const code of ['ETH', 'USDT'])
+      expect(await call('/create_transaction', { access_token: token, amount: '25.00', crypto_selected: code })).toMatchObject({
+        status: 503,
+        json: { error: 'currency_unavailable' },
+      });
+    await sandbox('node', { currency: 'ETH', down: false });
+    await eventually('both are back', async () => (await Promise.all(['ETH', 'USDT'].map(create))).length === 2);
   });
 });

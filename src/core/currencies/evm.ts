@@ -1,0 +1,49 @@
+// What differs between currencies of Ethereum's family: ether, and tokens of a contract (ERC-20).
+
+type ByNetwork<T> = { readonly mainnet: T; readonly testnet: T; readonly regtest: T };
+
+export type EvmParameters = {
+  /** BIP44: m/purpose'/slip44'/account'. */
+  readonly purpose: 44;
+  readonly slip44: 60;
+  /** Ether and each token have accounts of their own, so that no address is ever given to two transactions. */
+  readonly account: number;
+  /** EIP-155: what `eth_chainId` answers. */
+  readonly chainId: ByNetwork<number>;
+  /** Of a token: its contract, in lower case; null where the operator must name it. */
+  readonly token: { readonly contract: ByNetwork<string | null> } | null;
+  /** Nothing that a block creates for its proposer can be spent later than the rest. */
+  readonly coinbaseMaturity: 0;
+  readonly blockSeconds: number;
+  /** About what a full block, its receipts and its traces take in memory. */
+  readonly blockBytes: number;
+  readonly extendedKeys: readonly [];
+};
+
+/** Of every currency on Ethereum's chain. */
+export const ETHEREUM = {
+  purpose: 44,
+  slip44: 60,
+  chainId: { mainnet: 1, testnet: 11_155_111, regtest: 31_337 },
+  coinbaseMaturity: 0,
+  blockSeconds: 12,
+  blockBytes: 8_000_000,
+  extendedKeys: [],
+} as const satisfies Omit<EvmParameters, 'account' | 'token'>;
+
+/**
+ * Blocks behind the tip at which a node without the tag `finalized` counts as sure of a block: two epochs. A block this far behind has one
+ * confirmation more.
+ */
+export const FINALIZED_BEHIND = 64;
+
+/**
+ * The form of an address among the output scripts of the other chains: three bytes and the 20 of the address. Its first byte is OP_VERIF,
+ * which makes every script of Bitcoin's family that holds it unspendable, so it can never be taken for one of theirs.
+ */
+export const EVM_SCRIPT = { bytes: 23, head: '65766d', tail: '' } as const;
+
+/** @param address 40 hexadecimal digits of either case, with or without 0x */
+export function evmScript(address: string): string {
+  return EVM_SCRIPT.head + address.slice(-40).toLowerCase();
+}

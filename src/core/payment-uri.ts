@@ -1,0 +1,27 @@
+// What a customer's wallet reads from the QR code.
+import { CURRENCIES, type CurrencyCode, chainNetwork, type Network } from './currency.ts';
+import { formatAmount } from './money.ts';
+
+/** Where a currency on Ethereum's chain is paid. */
+export type PaymentChain = {
+  readonly network: Network;
+  /** The contract of USDT, with its checksum (EIP-55). */
+  readonly usdtContract: string | null;
+};
+
+/**
+ * BIP 321: scheme, address, amount in whole units; a CashAddr already has its prefix, which is the scheme. ERC-681 for ether (`value` in wei)
+ * and for a token (a call of its contract's transfer, the amount in minor units).
+ */
+export function paymentUri(currency: CurrencyCode, address: string, amountMinor: bigint, chain: PaymentChain): string {
+  const { evm, uriScheme } = CURRENCIES[currency];
+  if (evm === null) {
+    const body = address.slice(address.indexOf(':') + 1);
+    const scheme = address.includes(':') ? address.slice(0, address.indexOf(':')) : uriScheme;
+    return `${scheme}:${body}?amount=${formatAmount(amountMinor, currency)}`;
+  }
+  const chainId = evm.chainId[chainNetwork(chain.network)];
+  if (evm.token === null) return `${uriScheme}:${address}@${chainId}?value=${amountMinor}`;
+  if (chain.usdtContract === null) throw new Error(`the contract of ${currency} is not known`);
+  return `${uriScheme}:${chain.usdtContract}@${chainId}/transfer?address=${address}&uint256=${amountMinor}`;
+}

@@ -1,0 +1,183 @@
+// Ether, or one token, of an Ethereum node behind ChainPort.
+import { chainNetwork, type EvmCode, evmRow, type Network } from '../../core/currency.ts';
+import type { BlockFacts, Clock, MempoolEntry, NodeCondition, TransactionFacts, WatchList } from '../../core/ports.ts';
+import { Malformed } from '../utxo/bytes.ts';
+import { stuckAfterMs } from '../utxo/node/condition.ts';
+import type { ReadingNode } from '../utxo/node/node.ts';
+import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
+import { asNumber, type EvmBlock, type EvmTransaction } from './answers.ts';
+import { blocksWithTransfers } from './logs.ts';
+import { etherIn, tokensIn, waitingIn } from './payments.ts';
+import { type EvmSource, quantity } from './source.ts';
+
+export type EvmNodeOptions = {
+  readonly currency: EvmCode;
+  readonly source: EvmSource;
+  readonly network: Network;
+  readonly clock: Clock;
+  /** The token's contract, lower case; null for ether. */
+  readonly contract: string | null;
+};
+
+const NOTHING = { hasScript: () => false, hasOutpoint: () => false };
+/** The selector of decimals(). */
+const DECIMALS = '0x313ce567';
+const CALLS_AT_ONCE = 100;
+/** The code of geth and its relatives for a call that reverts. */
+const REVERTED = 3;
+/** Slots without a block are rare: a tip this many times older than such a wait would be is not followed any more. */
+const LEAST_STUCK_MS = 10 * 60_000;
+
+/** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
+export function createEvmNode({ currency, source, network, clock, contract }: EvmNodeOptions): ReadingNode {
+  const { evm, decimals } = evmRow(currency);
+  const { rpc } = source;
+  const chainId = evm.chainId[chainNetwork(network)];
+  const own = chainNetwork(network) === 'regtest';
+  /** The contract was looked at on this connection, and is what it should be. */
+  let isTokenKnown = contract === null;
+  let waiting: ReadonlyMap<string, EvmTransaction> = new Map();
+
+  async function readFacts(
+    block: EvmBlock,
+    watch: Pick<WatchList, 'hasScript' | 'hasOutpoint'>,
+  ): Promise<readonly TransactionFacts[]> {
+    if (block.transactions.length === 0) return [];
+    if (contract !== null) return tokensIn(block, watch, contract, await source.receipts(block));
+    return etherIn(block, watch, await source.transfers(block), () => source.receipts(block));
+  }
+
+  async function facts(hash: string, watch: WatchList): Promise<BlockFacts> {
+    const block = await source.block(hash);
+    // asked for before the list is loaded: what comes from the node afterwards is remembered
+    await (contract === null ? source.transfers(block) : source.receipts(block));
+    await watch.fresh();
+    try {
+      const { previousHash, timeMs, transactions } = block;
+      return { hash, previousHash, timeMs, transactionCount: transactions.length, touched: await readFacts(block, watch) };
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      source.forget(hash);
+      throw new NodeTrouble('bad_answer', `${rpc.name}: block ${hash}: ${error.message}`, { cause: error });
+    }
+  }
+
+  /** Why the token cannot be read here; null when its contract is there. */
+  async function tokenProblem(): Promise<string | null> {
+    if (contract === null || isTokenKnown) return null;
+    const [code, answered] = await rpc.batch([
+      { method: 'eth_getCode', params: [contract, 'latest'] },
+      { method: 'eth_call', params: [{ to: contract, data: DECIMALS }, 'latest'] },
+    ]);
+    if (code instanceof RpcRefusal) throw code;
+    if (code === '0x') return `there is no contract at ${contract}`;
+    if (typeof answered !== 'string' || !/^0x[0-9a-f]{64}$/i.test(answered) || BigInt(answered) !== BigInt(decimals))
+      return `the contract at ${contract} does not have ${decimals} decimals`;
+    isTokenKnown = true;
+    return null;
+  }
+
+  /** Without what would fail if it were mined now: a call of a token may ask for more than its sender has. */
+  async function withoutFailing(touched: readonly TransactionFacts[]): Promise<readonly TransactionFacts[]> {
+    const paying = touched.filter(({ outputs }) => outputs.length > 0);
+    const failing = new Set<string>();
+    for (let at = 0; at < paying.length; at += CALLS_AT_ONCE) {
+      const part = paying.slice(at, at + CALLS_AT_ONCE);
+      const calls = part.map(({ txid }) => {
+        const { from, to, input } = waiting.get(txid) as EvmTransaction;
+        return { method: 'eth_call', params: [{ from, to, data: input }, 'latest'] };
+      });
+      const answers = await rpc.batch(calls);
+      for (const [nth, { txid }] of part.entries()) {
+        const answer = answers[nth];
+        const isFalse = typeof answer === 'string' && /^0x0{64}$/.test(answer);
+        if (isFalse || (answer instanceof RpcRefusal && (answer.code === REVERTED || /revert/i.test(answer.message))))
+          failing.add(txid);
+      }
+    }
+    return touched.map((facts) => (failing.has(facts.txid) ? { ...facts, outputs: [] } : facts));
+  }
+
+  async function judged(): Promise<NodeCondition> {
+    const [said, syncing, peers] = await rpc.batch([
+      { method: 'eth_chainId' },
+      { method: 'eth_syncing' },
+      { method: 'net_peerCount' },
+    ]);
+    if (said instanceof RpcRefusal) throw said;
+    const id = asNumber(said, 'eth_chainId', Number.MAX_SAFE_INTEGER);
+    const trouble = (
+      state: 'wrong_network' | 'syncing' | 'stuck',
+      reason: string,
+      height: number | null = null,
+    ): NodeCondition => ({
+      state,
+      reason: `${rpc.name}: ${reason}`,
+      height,
+    });
+    if (id !== chainId) return trouble('wrong_network', `its chain id is ${id}, that of ${network} is ${chainId}`);
+    const tip = await source.header('latest');
+    if (tip === null) throw new NodeTrouble('bad_answer', `${rpc.name}: it has no latest block`);
+    const { height, hash, timeMs } = tip;
+    if (!own && syncing !== false && !(syncing instanceof RpcRefusal)) return trouble('syncing', `at block ${height}`, height);
+    const ageMs = clock.now() - timeMs;
+    if (!own && ageMs > Math.max(LEAST_STUCK_MS, stuckAfterMs(evm.blockSeconds)))
+      return trouble('stuck', `the tip is ${Math.round(ageMs / 60_000)} min old`, height);
+    const problem = await tokenProblem();
+    if (problem !== null) return trouble('wrong_network', problem, height);
+    const lacks = source.lacks().map((what) => `${rpc.name}: ${what}`);
+    return {
+      state: 'ready',
+      height,
+      hash,
+      tipTimeMs: timeMs,
+      peers: typeof peers === 'string' ? asNumber(peers, 'net_peerCount') : 0,
+      ...(lacks.length === 0 ? {} : { others: lacks }),
+    };
+  }
+
+  return {
+    currency,
+    name: rpc.name,
+    async condition() {
+      try {
+        return await judged();
+      } catch (error) {
+        isTokenKnown = contract === null;
+        if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
+        if (error instanceof RpcRefusal || error instanceof Malformed)
+          return { state: 'bad_answer', reason: `${rpc.name}: ${error.message}`, height: null };
+        throw error;
+      }
+    },
+    async hashAt(height) {
+      return (await source.header(quantity(height)))?.hash ?? null;
+    },
+    readBlock: facts,
+    async mempool() {
+      waiting = new Map((await source.pending()).map((one) => [one.hash, one]));
+      return [...waiting.keys()];
+    },
+    async readMempoolTransactions(txids, watch) {
+      await watch.fresh();
+      const listed = txids.flatMap((txid) => waiting.get(txid) ?? []);
+      const missing = txids.filter((txid) => !waiting.has(txid));
+      const touched = waitingIn(listed, watch, contract);
+      return { missing, unread: [], touched: contract === null ? touched : await withoutFailing(touched) };
+    },
+    readRaw: () => null,
+    mempoolEntries: async () => new Map<string, MempoolEntry>(),
+    locks: async () => new Map(),
+    doubleSpendProofs: null,
+    blocksPaying: (scripts, fromHeight, toHeight) =>
+      contract === null ? Promise.resolve(null) : blocksWithTransfers(source, { contract, scripts, fromHeight, toHeight }),
+    subscribe: async () => null,
+    finalized: () => source.finalized(),
+    async proveBlock(hash) {
+      const { previousHash } = await facts(hash, { ...NOTHING, fresh: async () => undefined });
+      return previousHash;
+    },
+    targetAt: async () => null,
+    close: () => source.close(),
+  };
+}

@@ -1,0 +1,194 @@
+// What of a block or of waiting transactions touches a watched address, as the facts that the watchers of all chains record. Ether: the value
+// of a transaction, and what contracts send inside it. A token: the Transfer events of its pinned contract (ERC-20).
+//
+// A transaction of an account takes the place of an input: whatever else is mined with the same sender and nonce replaces it. An output is
+// numbered by its place in its own transaction, which stays when a reorganisation puts the transaction into another block.
+import { EVM_SCRIPT, evmScript } from '../../core/currencies/evm.ts';
+import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
+import { Malformed } from '../utxo/bytes.ts';
+import type { EvmBlock, EvmLog, EvmReceipt, EvmTransaction, InternalTransfer } from './answers.ts';
+
+type Watch = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
+
+/** keccak256("Transfer(address,address,uint256)") */
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+/** The selectors of transfer(address,uint256) and transferFrom(address,address,uint256), and the places of payee and amount behind them. */
+const CALLS = { a9059cbb: [0, 1], '23b872dd': [1, 2] } as const;
+/** An amount above this is no token's: more than all dollars there are, in millionths. */
+const MOST_UNITS = 2n ** 96n;
+/**
+ * Where a waiting transaction's payment stands until a block says what it was: behind every place of a mined one, because the block may show
+ * another amount (a token with a fee on transfers) or none (a call that fails).
+ */
+const WAITING_PLACE = 1_000_000;
+const HEAD = Buffer.from(EVM_SCRIPT.head, 'hex');
+const WORD = 64;
+
+/** What looks at a watch list for addresses and senders, without a buffer for each. */
+function lookup(watch: Watch) {
+  const script = Buffer.alloc(EVM_SCRIPT.bytes);
+  HEAD.copy(script);
+  const spent = Buffer.alloc(36);
+  return {
+    /** @param address 0x and 40 digits */
+    isOurs(address: string): boolean {
+      script.write(address.slice(2), HEAD.length, 'hex');
+      return watch.hasScript(script, 0, script.length);
+    },
+    isSpent({ from, nonce }: EvmTransaction): boolean {
+      // the wire order of a txid is the reverse of its display order
+      spent.fill(0);
+      spent.write(from.slice(2), 0, 'hex');
+      spent.subarray(0, 20).reverse();
+      spent.writeUInt32LE(nonce, 32);
+      return watch.hasOutpoint(spent, 0);
+    },
+  };
+}
+
+/** The sender and nonce of a transaction in the place of an input. */
+function inputOf({ from, nonce }: EvmTransaction): Outpoint {
+  return { txid: from.slice(2).padStart(WORD, '0'), vout: nonce };
+}
+
+function factsOf(
+  transaction: EvmTransaction,
+  found: { readonly outputs: readonly OutputFacts[]; readonly isSpent: boolean; readonly tokens?: readonly TokenOutput[] },
+): TransactionFacts {
+  const input = inputOf(transaction);
+  return {
+    txid: transaction.hash,
+    coinbase: false,
+    inputs: [input],
+    outputs: found.outputs,
+    spends: found.isSpent ? [input] : [],
+    ...(found.tokens === undefined || found.tokens.length === 0 ? {} : { tokenOutputs: found.tokens }),
+  };
+}
+
+/**
+ * The ether that a block brings. @param receipts asked for only when something is to our addresses
+ * @param transfers what contracts send inside each transaction; null where the node does not show it
+ */
+export async function etherIn(
+  block: EvmBlock,
+  watch: Watch,
+  transfers: readonly (readonly InternalTransfer[])[] | null,
+  receipts: () => Promise<readonly EvmReceipt[]>,
+): Promise<readonly TransactionFacts[]> {
+  const look = lookup(watch);
+  const touched: { readonly at: number; readonly outputs: readonly OutputFacts[]; readonly isSpent: boolean }[] = [];
+  for (const [at, transaction] of block.transactions.entries()) {
+    const outputs: OutputFacts[] = [];
+    const { to, value } = transaction;
+    if (to !== null && value > 0n && look.isOurs(to)) outputs.push({ vout: 0, script: evmScript(to), amountMinor: value });
+    for (const [nth, inner] of (transfers?.[at] ?? []).entries())
+      if (look.isOurs(inner.to)) outputs.push({ vout: nth + 1, script: evmScript(inner.to), amountMinor: inner.value });
+    const isSpent = look.isSpent(transaction);
+    if (outputs.length > 0 || isSpent) touched.push({ at, outputs, isSpent });
+  }
+  if (touched.length === 0) return [];
+  const all = await receipts();
+  return touched.map(({ at, outputs, isSpent }) => {
+    const succeeded = all[at]?.succeeded === true;
+    return factsOf(block.transactions[at] as EvmTransaction, { outputs: succeeded ? outputs : [], isSpent });
+  });
+}
+
+/** The tokens that a block brings; other contracts' events that name an address of ours are only reported. */
+export function tokensIn(
+  block: EvmBlock,
+  watch: Watch,
+  contract: string,
+  receipts: readonly EvmReceipt[],
+): readonly TransactionFacts[] {
+  const look = lookup(watch);
+  return block.transactions.flatMap((transaction, at) => {
+    const outputs: OutputFacts[] = [];
+    const tokens: TokenOutput[] = [];
+    for (const [vout, log] of (receipts[at]?.logs ?? []).entries()) {
+      if (log.topics[0] !== TRANSFER) continue;
+      if (log.address === contract) {
+        const { to, amount } = readTransfer(log);
+        if (amount > 0n && look.isOurs(to)) outputs.push({ vout, script: evmScript(to), amountMinor: amount });
+      } else {
+        const foreign = foreignTransfer(log);
+        if (foreign !== null && look.isOurs(foreign.to)) tokens.push(tokenOutput(vout, log.address, foreign));
+      }
+    }
+    const isSpent = look.isSpent(transaction);
+    return outputs.length > 0 || tokens.length > 0 || isSpent ? [factsOf(transaction, { outputs, isSpent, tokens })] : [];
+  });
+}
+
+/** An event of the pinned contract, which always has this form. */
+function readTransfer({ topics, data }: EvmLog): { readonly to: string; readonly amount: bigint } {
+  const to = topics.length === 3 ? addressIn(topics[2] as string) : null;
+  if (to === null || addressIn(topics[1] as string) === null || data.length !== 2 + WORD)
+    throw new Malformed('a Transfer of the token does not have its form');
+  const amount = BigInt(data);
+  if (amount > MOST_UNITS) throw new Malformed(`a Transfer of the token is of ${amount} units`);
+  return { to, amount };
+}
+
+type Foreign = { readonly to: string; readonly amount: bigint; readonly nft: boolean };
+
+/** What strangers' contracts write may be anything; an NFT has its number as a fourth topic (ERC-721). */
+function foreignTransfer({ topics, data }: EvmLog): Foreign | null {
+  const to = topics[2] === undefined ? null : addressIn(topics[2]);
+  if (to === null) return null;
+  const nft = topics.length === 4;
+  return { to, nft, amount: nft || data.length < 2 + WORD ? 0n : BigInt(data.slice(0, 2 + WORD)) };
+}
+
+const tokenOutput = (vout: number, category: string, { to, amount, nft }: Foreign): TokenOutput => ({
+  vout,
+  script: evmScript(to),
+  amountMinor: 0n,
+  category,
+  tokens: amount,
+  nft,
+});
+
+/** The address in a word of 32 bytes; null when there is more in it. */
+function addressIn(word: string): string | null {
+  const digits = word.slice(-WORD);
+  return /^0{24}/.test(digits) ? `0x${digits.slice(24).toLowerCase()}` : null;
+}
+
+/** What a waiting transaction would bring: ether to one address, or a call of the token's transfer. */
+export function waitingIn(
+  transactions: Iterable<EvmTransaction>,
+  watch: Watch,
+  contract: string | null,
+): readonly TransactionFacts[] {
+  const look = lookup(watch);
+  const found: TransactionFacts[] = [];
+  for (const transaction of transactions) {
+    const paid = contract === null ? etherOf(transaction) : tokenOf(transaction, contract);
+    const outputs =
+      paid !== null && look.isOurs(paid.to)
+        ? [{ vout: WAITING_PLACE, script: evmScript(paid.to), amountMinor: paid.amount }]
+        : [];
+    const isSpent = look.isSpent(transaction);
+    if (outputs.length > 0 || isSpent) found.push(factsOf(transaction, { outputs, isSpent }));
+  }
+  return found;
+}
+
+type Paid = { readonly to: string; readonly amount: bigint };
+
+function etherOf({ to, value }: EvmTransaction): Paid | null {
+  return to === null || value === 0n ? null : { to, amount: value };
+}
+
+function tokenOf({ to, input }: EvmTransaction, contract: string): Paid | null {
+  const places = to === contract ? CALLS[input.slice(2, 10).toLowerCase() as keyof typeof CALLS] : undefined;
+  if (places === undefined) return null;
+  const word = (at: number): string => input.slice(10 + at * WORD, 10 + (at + 1) * WORD);
+  const [payee, amount] = [word(places[0]), word(places[1])];
+  if (!/^[0-9a-fA-F]{128}$/.test(payee + amount)) return null;
+  const address = addressIn(payee);
+  const units = BigInt(`0x${amount}`);
+  return address === null || units === 0n || units > MOST_UNITS ? null : { to: address, amount: units };
+}

@@ -1,0 +1,222 @@
+// One Ethereum node as the adapters of ether and its tokens share it: each block, its receipts and traces are asked for once. Which methods
+// the node has is found out by asking.
+import type { BlockRef } from '../../core/block-ref.ts';
+import { FINALIZED_BEHIND } from '../../core/currencies/evm.ts';
+import { Malformed } from '../utxo/bytes.ts';
+import { createRpc, orRefusal, type Rpc } from '../utxo/node/rpc.ts';
+import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
+import {
+  asHash,
+  type EvmBlock,
+  type EvmHeader,
+  type EvmReceipt,
+  type EvmTransaction,
+  type InternalTransfer,
+  readBlock,
+  readCallTraces,
+  readFlatTraces,
+  readHeader,
+  readReceipts,
+} from './answers.ts';
+import { createPendingReader } from './pending.ts';
+
+/** How a node shows ether that contracts move; `none`: it does not. */
+type Tracing = 'callTracer' | 'trace_block' | 'none';
+
+export type EvmSource = {
+  readonly rpc: Rpc;
+  /** The header at a height or tag; null where the node has none. */
+  header(at: string): Promise<EvmHeader | null>;
+  /** A block of any chain by its hash, with its transactions. */
+  block(hash: string): Promise<EvmBlock>;
+  receipts(block: EvmBlock): Promise<readonly EvmReceipt[]>;
+  /** What it said of a block turned out to be wrong: it is asked again. */
+  forget(hash: string): void;
+  /** For each transaction of a block the ether moved inside it; null where the node shows none. */
+  transfers(block: EvmBlock): Promise<readonly (readonly InternalTransfer[])[] | null>;
+  /** The highest block that can no longer be replaced; where the node does not know the tag, the one two epochs behind the tip. */
+  finalized(): Promise<BlockRef | null>;
+  /** What waits to be mined, as far as the node shows it. */
+  pending(): Promise<readonly EvmTransaction[]>;
+  /** What is unlike a full node's answers, and what follows from it. */
+  lacks(): readonly string[];
+  close(): Promise<void>;
+};
+
+const SILENCE_MS = 15_000;
+const CONNECTIONS = 6;
+/** Blocks whose answers are kept, for the other currencies of the chain. */
+const KEPT_BLOCKS = 6;
+const RECEIPTS_AT_ONCE = 100;
+/** JSON-RPC: the method is not there; EIP-1474: it is not supported. */
+const NO_METHOD = new Set([-32601, -32004]);
+const NO_METHOD_TEXT = /not (?:found|available|supported|exist|enabled|whitelisted)|unsupported|unknown method|upgrade/i;
+/** EIP-1474's code, and what providers say instead. */
+const LIMIT_CODE = -32005;
+const LIMIT_TEXT = /rate.?limit|too many requests|throttl|compute units|capacity|quota|daily request/i;
+/** Errors of a node that has not finalized anything yet; every other refusal means that it does not know the tag. */
+const NOT_YET = /not found|not finalized|unknown block/i;
+
+export function createEvmSource(options: { readonly url: string; readonly silenceMs?: number }): EvmSource {
+  const silenceMs = options.silenceMs ?? SILENCE_MS;
+  const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS, jsonRpc: '2.0' });
+  const pending = createPendingReader(asked);
+  let hasBlockReceipts = true;
+  let tracing: Tracing | null = null;
+  let hasFinalized = true;
+  const blocks = createKept<EvmBlock>();
+  const receiptsOf = createKept<readonly EvmReceipt[]>();
+  const transfersOf = createKept<readonly (readonly InternalTransfer[])[] | null>();
+
+  /** What a call answers, read; a refusal that is a limit of the node is its trouble. @throws NodeTrouble, RpcRefusal */
+  async function asked<T>(method: string, params: readonly unknown[], read: (answer: unknown) => T): Promise<T> {
+    const answer = await orRefusal(rpc.call(method, params));
+    if (answer instanceof RpcRefusal) throw isLimit(answer) ? new NodeTrouble('busy', `${rpc.name}: ${answer.message}`) : answer;
+    return readAs(rpc, method, () => read(answer));
+  }
+
+  async function receiptsOneByOne(block: EvmBlock): Promise<readonly unknown[]> {
+    const found: unknown[] = [];
+    for (let at = 0; at < block.transactions.length; at += RECEIPTS_AT_ONCE) {
+      const part = block.transactions.slice(at, at + RECEIPTS_AT_ONCE);
+      const answers = await rpc.batch(part.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })));
+      for (const answer of answers) {
+        if (answer instanceof RpcRefusal) throw trouble(rpc, answer);
+        found.push(answer);
+      }
+    }
+    return found;
+  }
+
+  async function readBlockReceipts(block: EvmBlock): Promise<readonly EvmReceipt[]> {
+    if (block.transactions.length === 0) return [];
+    if (hasBlockReceipts) {
+      try {
+        return await asked('eth_getBlockReceipts', [block.hash], (answer) => readReceipts(answer, block));
+      } catch (error) {
+        if (!(error instanceof RpcRefusal)) throw error;
+        if (!isUnknown(error)) throw trouble(rpc, error);
+        hasBlockReceipts = false;
+      }
+    }
+    const answers = await receiptsOneByOne(block);
+    return readAs(rpc, 'eth_getTransactionReceipt', () => readReceipts(answers, block));
+  }
+
+  async function readTransfers(block: EvmBlock): Promise<readonly (readonly InternalTransfer[])[] | null> {
+    if (block.transactions.length === 0) return [];
+    for (const how of tracing === null ? (['callTracer', 'trace_block'] as const) : [tracing]) {
+      if (how === 'none') return null;
+      try {
+        const read = await (how === 'callTracer'
+          ? asked('debug_traceBlockByHash', [block.hash, { tracer: 'callTracer' }], (answer) => readCallTraces(answer, block))
+          : asked('trace_block', [quantity(block.height)], (answer) => readFlatTraces(answer, block)));
+        tracing = how;
+        return read;
+      } catch (error) {
+        if (!(error instanceof RpcRefusal)) throw error;
+        if (tracing !== null || !isUnknown(error)) throw trouble(rpc, error);
+      }
+    }
+    tracing = 'none';
+    return null;
+  }
+
+  async function header(at: string): Promise<EvmHeader | null> {
+    return asked('eth_getBlockByNumber', [at, false], (answer) => (answer === null ? null : readHeader(answer)));
+  }
+
+  async function finalized(): Promise<BlockRef | null> {
+    if (hasFinalized) {
+      try {
+        return await header('finalized');
+      } catch (error) {
+        if (!(error instanceof RpcRefusal)) throw error;
+        if (NOT_YET.test(error.message)) return null;
+        hasFinalized = false;
+      }
+    }
+    const tip = await header('latest');
+    const height = (tip?.height ?? 0) - FINALIZED_BEHIND;
+    return height < 0 ? null : header(quantity(height));
+  }
+
+  return {
+    rpc,
+    header: (at) => refused(rpc, header(at)),
+    block: (hash) =>
+      blocks.get(hash, () =>
+        refused(
+          rpc,
+          asked('eth_getBlockByHash', [hash, true], (answer) => {
+            if (answer === null) throw new NodeTrouble('busy', `${rpc.name}: it does not have block ${hash} (any more)`);
+            const block = readBlock(answer);
+            if (block.hash !== asHash(hash, 'the hash')) throw new Malformed('another block was answered');
+            return block;
+          }),
+        ),
+      ),
+    receipts: (block) => receiptsOf.get(block.hash, () => readBlockReceipts(block)),
+    transfers: (block) => transfersOf.get(block.hash, () => readTransfers(block)),
+    forget(hash) {
+      for (const kept of [blocks, receiptsOf, transfersOf]) kept.forget(hash);
+    },
+    finalized: () => refused(rpc, finalized()),
+    pending: () => refused(rpc, pending.read()),
+    lacks: () => [
+      ...(tracing === 'none'
+        ? ['it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is not seen']
+        : []),
+      ...(pending.isBlind() ? ['it does not show what waits to be mined: a payment is seen once it is in a block'] : []),
+    ],
+    close: () => rpc.close(),
+  };
+}
+
+export function quantity(number: number): string {
+  return `0x${number.toString(16)}`;
+}
+
+/** A refusal of what every node can answer is the node's trouble. */
+async function refused<T>(rpc: Rpc, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw error instanceof RpcRefusal ? trouble(rpc, error) : error;
+  }
+}
+
+function trouble(rpc: Rpc, refusal: RpcRefusal): NodeTrouble {
+  return new NodeTrouble(isLimit(refusal) ? 'busy' : 'bad_answer', `${rpc.name}: ${refusal.message}`, { cause: refusal });
+}
+
+const isLimit = ({ code, message }: RpcRefusal): boolean => code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
+const isUnknown = ({ code, message }: RpcRefusal): boolean => NO_METHOD.has(code) || NO_METHOD_TEXT.test(message);
+
+/** What is wrong with the text of an answer is the node's trouble. */
+function readAs<T>(rpc: Rpc, method: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    throw new NodeTrouble('bad_answer', `${rpc.name}: ${method}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Remembers the last few answers, also while they are on their way; a failed one is asked for again. */
+function createKept<T>() {
+  const kept = new Map<string, Promise<T>>();
+  return {
+    get(hash: string, read: () => Promise<T>): Promise<T> {
+      const known = kept.get(hash);
+      if (known !== undefined) return known;
+      const reading = read();
+      kept.set(hash, reading);
+      reading.catch(() => kept.delete(hash));
+      const [oldest] = kept.keys();
+      if (kept.size > KEPT_BLOCKS && oldest !== undefined) kept.delete(oldest);
+      return reading;
+    },
+    forget: (hash: string): void => void kept.delete(hash),
+  };
+}

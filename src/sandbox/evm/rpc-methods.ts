@@ -1,0 +1,255 @@
+// The JSON-RPC methods of the simulated Ethereum node, in the forms of the Execution API specification, and of geth where that has none
+// (traces, the pool).
+import { accountsOf, BASE_FEE, type EvmBlock, type EvmState, nonce, tip } from './chain-state.ts';
+import { CONTRACTS, callOnly, ether, type Frame, type Log } from './contracts.ts';
+import type { SimulatedEvm } from './simulated-evm.ts';
+import { CHAIN_ID, type EvmTransaction, TIP } from './transaction.ts';
+
+export type Json = unknown;
+
+export class EvmRpcError extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const INVALID_PARAMS = -32602;
+const SERVER_ERROR = -32000;
+const REVERTED = 3;
+/** Blocks behind the tip that `finalized` names: behaviour §6. */
+const FINALIZED_BEHIND = 64;
+const SAFE_BEHIND = 32;
+const MOST_LOG_BLOCKS = 10_000;
+const ZERO_HASH = `0x${'0'.repeat(64)}`;
+const NO_BLOOM = `0x${'0'.repeat(512)}`;
+/** INVALID: what a contract's code is does not matter here, only that there is some. */
+const CODE = '0xfe';
+
+const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
+
+function text(params: readonly unknown[], at: number): string {
+  const value = params[at];
+  if (typeof value !== 'string') throw new EvmRpcError(INVALID_PARAMS, `invalid argument ${at}: a text is expected`);
+  return value.toLowerCase();
+}
+
+function blockAt({ active }: EvmState, tag: string): EvmBlock | null {
+  const last = active.length - 1;
+  if (tag === 'latest' || tag === 'pending') return active[last] ?? null;
+  if (tag === 'earliest') return active[0] ?? null;
+  if (tag === 'finalized') return active[last - FINALIZED_BEHIND] ?? null;
+  if (tag === 'safe') return active[last - SAFE_BEHIND] ?? null;
+  if (!/^0x[0-9a-f]{1,8}$/.test(tag)) throw new EvmRpcError(INVALID_PARAMS, `invalid argument 0: block ${tag}`);
+  return active[Number(tag)] ?? null;
+}
+
+function transactionJson(transaction: EvmTransaction, block: EvmBlock | null, at: number | null): Json {
+  const { hash, from, to, value, input, maxFee, gas, signature } = transaction;
+  return {
+    type: '0x2',
+    chainId: hex(CHAIN_ID),
+    hash,
+    from,
+    to,
+    nonce: hex(transaction.nonce),
+    value: hex(value),
+    input,
+    gas: hex(gas),
+    maxFeePerGas: hex(maxFee),
+    maxPriorityFeePerGas: hex(TIP),
+    gasPrice: hex(BASE_FEE + TIP),
+    accessList: [],
+    v: hex(signature.yParity),
+    yParity: hex(signature.yParity),
+    r: signature.r,
+    s: signature.s,
+    blockHash: block?.hash ?? null,
+    blockNumber: block === null ? null : hex(block.number),
+    transactionIndex: at === null ? null : hex(at),
+  };
+}
+
+function blockJson(block: EvmBlock, isWhole: boolean): Json {
+  return {
+    number: hex(block.number),
+    hash: block.hash,
+    parentHash: block.parentHash,
+    timestamp: hex(block.timestamp),
+    baseFeePerGas: hex(BASE_FEE),
+    gasLimit: hex(45_000_000),
+    gasUsed: hex(block.transactions.reduce((sum, { gas }) => sum + gas, 0)),
+    logsBloom: NO_BLOOM,
+    stateRoot: ZERO_HASH,
+    withdrawals: [],
+    uncles: [],
+    transactions: block.transactions.map((one, at) => (isWhole ? transactionJson(one, block, at) : one.hash)),
+  };
+}
+
+/** What a miner would take now, as a block without a hash. */
+function pendingJson(state: EvmState): Json {
+  const { number, timestamp } = tip(state);
+  return {
+    number: hex(number + 1),
+    hash: null,
+    parentHash: tip(state).hash,
+    timestamp: hex(timestamp),
+    transactions: [...state.pool.values()].map((one) => transactionJson(one, null, null)),
+  };
+}
+
+function logsOf(block: EvmBlock): readonly (Log & { readonly at: number; readonly index: number })[] {
+  let index = 0;
+  return block.executed.flatMap(({ logs }, at) => logs.map((log) => ({ ...log, at, index: index++ })));
+}
+
+const logJson = (block: EvmBlock, { at, index, address, topics, data }: ReturnType<typeof logsOf>[number]): Json => ({
+  address,
+  topics,
+  data,
+  blockHash: block.hash,
+  blockNumber: hex(block.number),
+  transactionHash: block.transactions[at]?.hash,
+  transactionIndex: hex(at),
+  logIndex: hex(index),
+  removed: false,
+});
+
+function receiptJson(block: EvmBlock, at: number): Json {
+  const { hash, from, to, gas } = block.transactions[at] as EvmTransaction;
+  return {
+    type: '0x2',
+    transactionHash: hash,
+    transactionIndex: hex(at),
+    blockHash: block.hash,
+    blockNumber: hex(block.number),
+    from,
+    to,
+    contractAddress: null,
+    status: block.executed[at]?.succeeded ? '0x1' : '0x0',
+    gasUsed: hex(gas),
+    cumulativeGasUsed: hex(gas * (at + 1)),
+    effectiveGasPrice: hex(BASE_FEE + TIP),
+    logs: logsOf(block)
+      .filter((log) => log.at === at)
+      .map((log) => logJson(block, log)),
+    logsBloom: NO_BLOOM,
+  };
+}
+
+const frameJson = ({ value, calls, ...frame }: Frame): Json => ({
+  ...frame,
+  value: hex(value),
+  gas: '0x0',
+  gasUsed: '0x0',
+  ...(calls === undefined ? {} : { calls: calls.map(frameJson) }),
+});
+
+function poolJson(state: EvmState): Json {
+  const pending: Record<string, Record<string, Json>> = {};
+  for (const one of state.pool.values()) {
+    const ofSender = pending[one.from] ?? {};
+    ofSender[String(one.nonce)] = transactionJson(one, null, null);
+    pending[one.from] = ofSender;
+  }
+  return { pending, queued: {} };
+}
+
+type Filter = {
+  readonly blockHash?: string;
+  readonly fromBlock?: string;
+  readonly toBlock?: string;
+  readonly address?: string | readonly string[];
+  readonly topics?: readonly (string | readonly string[] | null)[];
+};
+
+function filteredLogs(state: EvmState, filter: Filter): Json {
+  const matches = (wanted: string | readonly string[] | null | undefined, value: string | undefined): boolean =>
+    wanted === null || wanted === undefined || [wanted].flat().some((one) => one.toLowerCase() === value);
+  const from = blockAt(state, filter.fromBlock ?? 'latest')?.number ?? 0;
+  const to = Math.min(blockAt(state, filter.toBlock ?? 'latest')?.number ?? tip(state).number, tip(state).number);
+  if (to - from >= MOST_LOG_BLOCKS) throw new EvmRpcError(INVALID_PARAMS, `query exceeds max block range ${MOST_LOG_BLOCKS}`);
+  const blocks = filter.blockHash === undefined ? state.active.slice(from, to + 1) : [known(state, filter.blockHash)];
+  return blocks.flatMap((block) =>
+    logsOf(block)
+      .filter(
+        ({ address, topics }) =>
+          matches(filter.address, address) && (filter.topics ?? []).every((one, at) => matches(one, topics[at])),
+      )
+      .map((log) => logJson(block, log)),
+  );
+}
+
+function known(state: EvmState, hash: string): EvmBlock {
+  const block = state.blocks.get(hash.toLowerCase());
+  if (block === undefined) throw new EvmRpcError(SERVER_ERROR, 'unknown block');
+  return block;
+}
+
+function called(state: EvmState, params: readonly unknown[]): Json {
+  const { from = `0x${'0'.repeat(40)}`, to = '', value = '0x0', data, input } = (params[0] ?? {}) as Record<string, string>;
+  const call = {
+    from: from.toLowerCase(),
+    to: to.toLowerCase(),
+    value: BigInt(value),
+    input: (input ?? data ?? '0x').toLowerCase(),
+  };
+  const result = callOnly(accountsOf(state), call);
+  if (result === null) throw new EvmRpcError(REVERTED, 'execution reverted');
+  return result;
+}
+
+const METHODS: Readonly<Record<string, (state: EvmState, params: readonly unknown[]) => Json>> = {
+  eth_chainId: () => hex(CHAIN_ID),
+  net_version: () => String(CHAIN_ID),
+  net_peerCount: () => '0x0',
+  eth_syncing: () => false,
+  eth_blockNumber: (state) => hex(tip(state).number),
+  eth_gasPrice: () => hex(BASE_FEE + TIP),
+  eth_getBlockByNumber(state, params) {
+    const tag = text(params, 0);
+    if (tag === 'pending') return pendingJson(state);
+    const block = blockAt(state, tag);
+    return block === null ? null : blockJson(block, params[1] === true);
+  },
+  eth_getBlockByHash(state, params) {
+    const block = state.blocks.get(text(params, 0));
+    return block === undefined ? null : blockJson(block, params[1] === true);
+  },
+  eth_getBlockReceipts(state, params) {
+    const asked = text(params, 0);
+    const block = asked.length === 66 ? state.blocks.get(asked) : blockAt(state, asked);
+    return block?.transactions.map((_, at) => receiptJson(block, at)) ?? null;
+  },
+  eth_getTransactionReceipt(state, params) {
+    const place = state.places.get(text(params, 0));
+    return place === undefined ? null : receiptJson(place.block, place.at);
+  },
+  eth_getTransactionByHash(state, params) {
+    const hash = text(params, 0);
+    const place = state.places.get(hash);
+    if (place !== undefined) return transactionJson(place.block.transactions[place.at] as EvmTransaction, place.block, place.at);
+    const waiting = state.pool.get(hash);
+    return waiting === undefined ? null : transactionJson(waiting, null, null);
+  },
+  debug_traceBlockByHash(state, params) {
+    const block = known(state, text(params, 0));
+    return block.executed.map(({ frame }, at) => ({ txHash: block.transactions[at]?.hash, result: frameJson(frame) }));
+  },
+  eth_getLogs: (state, params) => filteredLogs(state, (params[0] ?? {}) as Filter),
+  txpool_status: ({ pool }) => ({ pending: hex(pool.size), queued: '0x0' }),
+  txpool_content: poolJson,
+  eth_getCode: (_state, params) => (CONTRACTS.has(text(params, 0)) ? CODE : '0x'),
+  eth_getBalance: (state, params) => hex(accountsOf(state).get(ether(text(params, 0)))),
+  eth_getTransactionCount: (state, params) => hex(accountsOf(state).get(nonce(text(params, 0)))),
+  eth_call: called,
+};
+
+/** @throws EvmRpcError */
+export function callMethod({ state }: SimulatedEvm, method: string, params: readonly unknown[]): Json {
+  const run = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+  if (run === undefined) throw new EvmRpcError(-32601, `the method ${method} does not exist/is not available`);
+  return run(state, params);
+}

@@ -1,0 +1,191 @@
+// A real Ethereum node (anvil) for tests, fetched by scripts/peers/anvil.sh when it is not in the cache yet: an EVM, blocks only when asked,
+// a token with mainnet's quirks and a contract that sends ether and tokens on.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import {
+  addressOf,
+  type EvmTransaction,
+  rlp,
+  secretOf,
+  signTransaction,
+  type Unsigned,
+} from '../../../src/sandbox/evm/transaction.ts';
+import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
+
+const word = (value: bigint | string): string =>
+  (typeof value === 'string' ? value.replace(/^0x/, '') : value.toString(16)).padStart(64, '0');
+const FEE = 100_000_000_000n;
+const SUPPLY = 10n ** 18n;
+
+/** The first account of anvil's own words, which deploys. */
+const DEPLOYER = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
+
+export type Anvil = Awaited<ReturnType<typeof startAnvil>>;
+
+/** Call data: the selector and words; a list of addresses or amounts is put behind them. */
+export function callData(
+  of: Compiled,
+  name: string,
+  ...args: readonly (bigint | string | readonly (bigint | string)[])[]
+): string {
+  const selector = of.selectors[name];
+  if (selector === undefined) throw new Error(`no function ${name}`);
+  let tail = '';
+  const head = args.map((arg) => {
+    if (typeof arg !== 'object') return word(arg);
+    const offset = args.length * 32 + tail.length / 2;
+    tail += word(BigInt(arg.length)) + arg.map(word).join('');
+    return word(BigInt(offset));
+  });
+  return `0x${selector}${head.join('')}${tail}`;
+}
+
+export async function startAnvil(options: { readonly args?: readonly string[] } = {}) {
+  const path = execFileSync(fileURLToPath(new URL('../../../scripts/peers/anvil.sh', import.meta.url)), {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trim();
+  const port = await freePort();
+  // its finalized block lies two epochs back: 64 blocks, as on mainnet
+  const args = ['--port', String(port), '--no-mining', '--silent', '--slots-in-an-epoch', '32', ...(options.args ?? [])];
+  const running = spawn(path, args, { stdio: 'ignore' });
+  const gate = await openGate(port);
+  let count = 0;
+
+  async function rpc<T>(method: string, ...params: readonly unknown[]): Promise<T> {
+    const reply = await fetch(`http://127.0.0.1:${port}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+    const answer = (await reply.json()) as { result: T; error?: { code: number; message: string } };
+    if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
+    return answer.result;
+  }
+  const mine = (blocks = 1): Promise<void> => rpc('anvil_mine', `0x${blocks.toString(16)}`);
+  async function deploy(compiled: Compiled, args = ''): Promise<string> {
+    const gas = '0x500000';
+    const hash = await rpc<string>('eth_sendTransaction', { from: DEPLOYER, data: `0x${compiled.bytecode}${args}`, gas });
+    await mine();
+    const { contractAddress } = await rpc<{ contractAddress: string }>('eth_getTransactionReceipt', hash);
+    return contractAddress.toLowerCase();
+  }
+  /** A key nobody used before, with ether, and tokens where asked. */
+  async function sender(units = 0n): Promise<Buffer> {
+    count += 1;
+    const secret = secretOf(`anvil ${count}`);
+    await rpc('anvil_setBalance', addressOf(secret), `0x${(10n ** 24n).toString(16)}`);
+    if (units > 0n) await rpc('anvil_dealERC20', addressOf(secret), token, `0x${units.toString(16)}`);
+    return secret;
+  }
+  const secrets = new Map<string, Buffer>();
+  async function send(
+    call: Partial<Unsigned> & Pick<Unsigned, 'to'>,
+    { secret, units = 0n }: { readonly secret?: Buffer; readonly units?: bigint } = {},
+  ): Promise<EvmTransaction> {
+    const from = secret ?? (await sender(units));
+    const made = signTransaction({ value: 0n, input: '0x', nonce: 0, gas: 3_000_000, maxFee: FEE, ...call }, from);
+    secrets.set(made.hash, from);
+    await rpc('eth_sendRawTransaction', rawOf(made));
+    return made;
+  }
+
+  for (const deadline = Date.now() + 30_000; ; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    if (running.exitCode !== null || Date.now() > deadline) throw new Error('anvil did not start');
+    if (await rpc('eth_chainId').then(Boolean, () => false)) break;
+  }
+  const token = await deploy(QUIRKY_TOKEN, word(SUPPLY));
+  const forwarder = await deploy(FORWARDER);
+  return {
+    version: await rpc<string>('web3_clientVersion'),
+    /** Through a gate that can be shut. */
+    url: gate.url,
+    token,
+    forwarder,
+    rpc,
+    mine,
+    send,
+    /** The key that signed a transaction. */
+    secretOf: (hash: string): Buffer => secrets.get(hash) as Buffer,
+    /** Gives an address tokens without a Transfer. */
+    deal: (address: string, units: bigint) => rpc('anvil_dealERC20', address, token, `0x${units.toString(16)}`),
+    /** A call by the token's owner, mined. */
+    async asOwner(data: string): Promise<void> {
+      await rpc('eth_sendTransaction', { from: DEPLOYER, to: token, data, gas: '0x100000' });
+      await mine();
+    },
+    deploy,
+    /** How many requests came through the gate. */
+    requests: gate.requests,
+    shut: gate.shut,
+    open: gate.open,
+    async remove() {
+      gate.close();
+      running.kill('SIGKILL');
+      if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
+    },
+  };
+}
+
+/** The bytes of a signed transaction (EIP-1559). */
+export function rawOf({ nonce, to, value, input, maxFee, gas, signature }: EvmTransaction): string {
+  const { yParity, r, s } = signature;
+  const body = rlp([31_337, nonce, 1_000_000_000n, maxFee, gas, to, value, input, [], yParity, BigInt(r), BigInt(s)]);
+  return `0x02${body.toString('hex')}`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Stands before a server's port, and cuts its clients off while it is shut. */
+async function openGate(port: number) {
+  let isShut = false;
+  let requests = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    near.on('error', () => undefined);
+    if (isShut) return void near.destroy();
+    const far = connect(port, '127.0.0.1');
+    sockets.add(near);
+    far.on('error', () => near.destroy());
+    near.on('close', () => {
+      sockets.delete(near);
+      far.destroy();
+    });
+    far.on('close', () => near.destroy());
+    near.on('data', (bytes) => {
+      // a request is small: each has its own header
+      requests += bytes.toString('latin1').split('POST / ').length - 1;
+    });
+    near.pipe(far).pipe(near);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    requests: () => requests,
+    shut() {
+      isShut = true;
+      cut();
+    },
+    open() {
+      isShut = false;
+    },
+    close() {
+      server.close();
+      cut();
+    },
+  };
+}
