@@ -17,6 +17,22 @@ const LAWFUL = [
 ].join();
 const FIRST = [...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null ? [`'${to[0]}'`] : [])))].join();
 
+/** SQL: our outputs on each chain, as the rows of payments, change and batches say; what a mined replacement costs besides is added later. */
+const OUTPUTS = `with unbooked as materialized (
+             select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
+              where b.state = 'signed' and a.height is not null),
+           outputs as (
+             select currency, amount from decided_payments where part_key is not null
+             union all select currency, amount from own_outputs
+                        where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
+             union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
+             -- an entry of a payout made it, and no output
+             union all select currency, -amount from payments where paid_by is not null),
+           late_fee as (
+             select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
+               join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
+              where b.state = 'mined' and p.fee is not null and p.reimburses is null)`;
+
 export const OF_PAYOUTS: readonly Question[] = [
   {
     id: 'PAY-1',
@@ -57,23 +73,21 @@ export const OF_PAYOUTS: readonly Question[] = [
             where coalesce(l.amount, 0) <> coalesce(r.amount, 0)`,
   },
   {
+    id: 'INV-6',
+    says: 'in each currency our outputs cover what merchants and customers are owed, but for what merchants owe and what was booked as lost',
+    text: `${OUTPUTS},
+           here as (select currency, sum(amount) as amount from (select * from outputs union all select * from late_fee) q group by currency),
+           owed as (
+             select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount else -amount end) as amount
+               from ledger.account_balance where kind in ('available', 'held', 'suspense', 'refund_payable', 'receivable', 'expense') group by currency)
+           select o.currency || ': owed ' || o.amount || ', here ' || coalesce(h.amount, 0) as what from owed o left join here h on h.currency = o.currency
+            where o.amount > coalesce(h.amount, 0) and o.currency in (select currency from chain_cursors) and o.currency not in (${UNSETTLED})`,
+  },
+  {
     id: 'INV-7',
     says: 'what the ledger holds on a chain, or has on its way out, is what our outputs there are',
     // a transaction in a block that two nodes must hold first (flow/payouts/progress) is not booked yet
-    text: `with unbooked as materialized (
-             select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
-              where b.state = 'signed' and a.height is not null),
-           outputs as (
-             select currency, amount from decided_payments where part_key is not null
-             union all select currency, amount from own_outputs
-                        where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
-             union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
-             -- an entry of a payout made it, and no output
-             union all select currency, -amount from payments where paid_by is not null),
-           late_fee as (
-             select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
-               join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
-              where b.state = 'mined' and p.fee is not null and p.reimburses is null)
+    text: `${OUTPUTS}
            select coalesce(l.currency, c.currency) || ': ledger ' || coalesce(l.amount, 0) || ', outputs ' || coalesce(c.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind in ('asset_chain', 'asset_outbound') group by currency) l
              full join (select currency, sum(amount) as amount from (select * from outputs union all select * from late_fee) q group by currency) c

@@ -11,6 +11,7 @@ import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { recordUnknown } from '../../../src/flow/payouts/unknown-movements.ts';
 import { spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
 import { batchesOf } from '../../support/batches.ts';
 import { tellFee } from '../../support/funded.ts';
@@ -154,4 +155,30 @@ test('a payout that one pays cannot be decided by hand before it is booked: it w
   expect(await batches.row(id)).toMatchObject({ held_reason: 'unknown_outcome' });
   expect(await recover()).toMatchObject({ payoutIds: [id] });
   await goesOn();
+});
+
+test('INV-6 is red when more is owed in a currency than our outputs there hold', async () => {
+  await batches.earn(1);
+  const post = (amount: bigint) =>
+    postEntries(ctx.db, [
+      {
+        entry: {
+          key: `test:owed:${amount}`,
+          kind: 'test_entry',
+          postings: [
+            { account: 'fx:BTC', amount },
+            { account: `merchant:${service.merchantId}:available:BTC`, amount: -amount },
+          ],
+          parts: [],
+        },
+        transactionId: null,
+        atMs: service.now(),
+      },
+    ]);
+  const solvency = async () => (await service.findings()).filter((finding) => finding.startsWith('INV-6'));
+  expect(await solvency()).toEqual([]);
+  await post(1n);
+  expect(await solvency()).toEqual(['INV-6: BTC: owed 1000001, here 1000000']);
+  await post(-1n);
+  expect(await solvency()).toEqual([]);
 });
