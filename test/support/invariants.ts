@@ -2,13 +2,18 @@
 import { expect } from 'vitest';
 import { requiredDepth } from '../../src/core/confirmations.ts';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import type { CaseTransaction, Payment, Step } from '../../src/core/judge/case.ts';
+import type { CaseTransaction, Payment, Refund, Step } from '../../src/core/judge/case.ts';
 import { usdForCryptoDown } from '../../src/core/rate.ts';
 import { TRANSITIONS } from '../../src/core/transaction-states.ts';
 import type { Books } from './books.ts';
 import { type Chain, isAlive } from './chain-truth.ts';
 
-type Moment = { readonly transaction: CaseTransaction; readonly payments: readonly Payment[] };
+type Moment = {
+  readonly transaction: CaseTransaction;
+  readonly payments: readonly Payment[];
+  /** Reimbursements of whose end the judge has taken no note. */
+  readonly refunds: readonly Refund[];
+};
 export type Move = { readonly before: Moment; readonly after: Moment; readonly steps: readonly Step[] };
 export type Around = {
   readonly books: Books;
@@ -53,6 +58,13 @@ export function checkMove(move: Move, around: Around): void {
       );
       expect(lost, 'ExtraCannotReopen').toBe(true);
     }
+  }
+  for (const step of move.steps) {
+    if (step.kind === 'refund' && step.change === 'taken') takesTheWhole(move, step.id);
+    if (step.kind !== 'status') continue;
+    if (step.rule === 11) worthThePrice(move);
+    if (step.to === 'settled') expect(move.after.refunds, 'an order is settled while a reimbursement is open').toEqual([]);
+    if (step.rule === 13) nothingOfItsOwn(move);
   }
   payerNotAtFault(move, around, enough);
   oldPriceEnds(move, enough);
@@ -139,6 +151,32 @@ function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
       ).toBe(true);
     if (payment.coinbase) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
   }
+}
+
+/** What the policy credits was worth the dollars, less the tolerance (rule 11); whatever went back is not among it. */
+function worthThePrice({ after: { transaction, payments } }: Move): void {
+  const right = payments.filter((payment) => payment.currency === transaction.currency);
+  const cents = total(right.map((payment) => payment.inAvailable * (payment.valueRate ?? 0n))) / 10n ** 14n;
+  expect(cents + 1n >= transaction.usdMinor - toleranceOf(transaction) / 10n, 'WorthThePrice').toBe(true);
+}
+
+/** Of an undecided order the whole is everything that is in a block. */
+function takesTheWhole({ before, after }: Move, id: string): void {
+  const refund = after.refunds.find((one) => one.id === id);
+  if (refund?.part !== 'whole' || !['review', 'declined'].includes(before.transaction.status)) return;
+  for (const payment of after.payments) {
+    const isHere = payment.currency === refund.currency && payment.state === 'mined' && payment.present;
+    if (isHere && payment.sentBack < payment.amount) expect(refund.shares.has(payment.id), 'TakesTheWhole').toBe(true);
+  }
+}
+
+/** Rule 13 by another currency: nothing of the order's own is there. */
+function nothingOfItsOwn({ before, after }: Move): void {
+  const { currency } = after.transaction;
+  const ended = before.refunds.find((one) => one.state === 'completed');
+  if (ended === undefined || ended.currency === currency) return;
+  const own = after.payments.filter((payment) => payment.currency === currency && payment.present);
+  expect(total(own.map((payment) => payment.amount - payment.sentBack)), 'NothingOfItsOwn').toBe(0n);
 }
 
 /** What was sent in time and is deep on the chain is enough: then the payer is not at fault. */

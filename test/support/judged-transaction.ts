@@ -106,8 +106,8 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   /** Whether payments are left for another verdict. */
   function write(answer: Asked): boolean {
     const move: Move = {
-      before: { transaction, payments },
-      after: { transaction: answer.it.transaction, payments: [...answer.it.payments] },
+      before: { transaction, payments, refunds },
+      after: { transaction: answer.it.transaction, payments: [...answer.it.payments], refunds: [...answer.it.refunds] },
       steps: answer.it.steps,
     };
     for (const step of answer.it.steps) if (step.kind === 'post') books.post(step.entry);
