@@ -5,13 +5,13 @@ export const OF_REIMBURSEMENTS: readonly Question[] = [
   {
     id: 'PAY-3',
     says: 'every reimbursement is what its payments are, and was taken from where they lay, of its transaction and merchant',
-    text: `with coins as (
+    text: `with shares as (
              select payout_id, sum(from_available) as available, sum(from_suspense) as suspense from reimbursement_shares group by 1)
            select p.id || ' is of ' || p.amount || ', its payments are ' || coalesce(c.available + c.suspense, 0) as what
-             from payouts p left join coins c on c.payout_id = p.id
+             from payouts p left join shares c on c.payout_id = p.id
             where p.reimburses is not null and coalesce(c.available + c.suspense, 0) <> p.amount
            union all
-           select p.id || ' is of the excess and takes ' || c.available || ' that were credited' from payouts p join coins c on c.payout_id = p.id
+           select p.id || ' is of the excess and takes ' || c.available || ' that were credited' from payouts p join shares c on c.payout_id = p.id
             where p.part = 'excess' and c.available > 0
            union all
            select p.id || ' is of merchant ' || p.merchant_id || ', its transaction of ' || t.merchant_id
@@ -23,7 +23,7 @@ export const OF_REIMBURSEMENTS: readonly Question[] = [
            union all
            select p.id || ' took ' || h.available || ' from available and ' || h.suspense || ' from suspense, its payments say ' || coalesce(c.available, 0)
                   || ' and ' || coalesce(c.suspense, 0)
-             from payouts p join ledger.entry e on e.key = 'po:' || p.id || ':hold' left join coins c on c.payout_id = p.id
+             from payouts p join ledger.entry e on e.key = 'po:' || p.id || ':hold' left join shares c on c.payout_id = p.id
              cross join lateral (
                select coalesce(sum(l.amount) filter (where a.kind = 'available' and a.merchant_id = p.merchant_id), 0) as available,
                       coalesce(sum(l.amount) filter (where a.code = 'suspense:' || p.reimburses || ':' || p.currency), 0) as suspense
