@@ -168,3 +168,22 @@ test('payouts that are let go one by one after the end of a business day share t
   expect(bank.executed).toHaveLength(1);
   expect(new Set(await Promise.all(ids.map(async (id) => (await entryOf(id)).file))).size).toBe(1);
 });
+
+test('a file that cannot be read may tell of any return: nothing is completed before somebody has looked', async () => {
+  const id = await handedOver(await shopWith(BTC));
+  bank.say('101 nonsense');
+  await world.wait(30 * DAY);
+  await bank.look();
+  expect((await row(id)).status).toBe('processing');
+  expect(bank.troubles.join()).toContain('cannot be read');
+});
+
+test('a notice of change is recorded and moves nothing', async () => {
+  const id = await handedOver(await shopWith(BTC));
+  bank.answer((await entryOf(id)).trace, 'C01');
+  await bank.look();
+  expect((await row(id)).status).toBe('processing');
+  const { rows } = await world.admin.query('select notice from ach_entries where payout_id = $1', [id]);
+  expect(rows).toEqual([{ notice: 'C01' }]);
+  await green();
+});

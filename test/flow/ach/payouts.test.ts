@@ -290,23 +290,4 @@ describe('a return', () => {
     expect(bank.troubles.join()).toContain('not ours');
     await clearBreakers(ctx.db, 'test', world.now());
   });
-
-  test('in a file that cannot be read: nothing is completed before somebody has looked', async () => {
-    const id = await handedOver();
-    bank.say('101 nonsense');
-    await world.wait(30 * DAY);
-    await bank.look();
-    expect((await row(id)).status).toBe('processing');
-    expect(bank.troubles.join()).toContain('cannot be read');
-  });
-
-  test('a notice of change is recorded and moves nothing', async () => {
-    const id = await handedOver();
-    bank.answer(await traceOf(id), 'C01');
-    await bank.look();
-    expect((await row(id)).status).toBe('processing');
-    const { rows } = await world.admin.query('select notice from ach_entries where payout_id = $1', [id]);
-    expect(rows).toEqual([{ notice: 'C01' }]);
-    await green();
-  });
 });

@@ -69,7 +69,7 @@ test('a payout whose outcome was unknown gives back what its hold took, to the m
   );
   await resolvePayout(ctx, { payoutId, outcome: 'failed', evidence: 'the node never had it' });
   expect([await of(merchantId, 'available'), await of(thief, 'available')]).toEqual([BTC, 0n]);
-  await asOwner('update payouts set amount = $2, merchant_id = $3 where id = $1', payoutId, before['amount'], merchantId);
+  await asOwner('update payouts set amount = $2, merchant_id = $3 where id = $1', payoutId, before.amount, merchantId);
 });
 
 test('a row without a hold is given nothing back', async () => {
