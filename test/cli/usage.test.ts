@@ -29,7 +29,7 @@ describe('a command that is called in a wrong way', () => {
     ],
     [
       ['keys', 'import-xpub', '--currency', 'XMR', '--xpub', 'x'],
-      /--currency.*'XMR' is invalid.*Accepted: BTC, LTC, BCH, DASH, DOGE/,
+      /--currency.*'XMR' is invalid.*Accepted: BTC, LTC, ETH, BCH, DASH, DOGE, USDT/,
     ],
     [['keys', 'import-xpub', '--currency', 'BTC'], /required option '--xpub <key>'/],
     [['review', 'accept', 'txn_1', '--part', 'half'], /--part.*Allowed choices are excess/],
@@ -39,11 +39,11 @@ describe('a command that is called in a wrong way', () => {
       /^bursar: unknown option '--emial'; accepted: --json, --username, --password, --email/,
     ],
     [['audit', '--currency', 'BTC'], /^bursar: --currency goes with --full only/],
-    [['chain', 'status', '--currency', 'XYZ'], /^bursar: --currency: XYZ is not one of BTC, LTC, BCH, DASH, DOGE$/],
+    [['chain', 'status', '--currency', 'XYZ'], /^bursar: --currency: XYZ is not one of BTC, LTC, ETH, BCH, DASH, DOGE, USDT$/],
     [['chain', 'rescan', '--form=1', '--currency', 'BTC'], /^bursar: unknown option '--form'/],
     [
       ['chain', 'rescan', '--currency', 'XYZ', '--from', '1'],
-      /^bursar: --currency: XYZ is not one of BTC, LTC, BCH, DASH, DOGE$/,
+      /^bursar: --currency: XYZ is not one of BTC, LTC, ETH, BCH, DASH, DOGE, USDT$/,
     ],
     [['chain', 'rescan', '--currency', 'BTC', '--from', 'abc'], /^bursar: --from: abc is no height: a whole number from 0 on$/],
     [['chain', 'rescan', '--currency', 'BTC', '--from', '-1'], /^bursar: --from: -1 is no height/],
